@@ -17,6 +17,20 @@ FoveaStrides chunk_strides(uint64_t heads, uint64_t held, uint64_t dim) {
     return {int64_t(heads * held * dim), int64_t(held * dim), int64_t(dim)};
 }
 
+// Runs what was planned and adds it to the report.
+std::optional<Error> run_plan(Engine& engine, const Result<Plan>& plan, const HostBindings& bindings,
+                              const RunOptions& options, ShardReport& report) {
+    if (!plan) return plan.error();
+    report.visited_pairs += plan->info().visited_pairs;
+    const Result<RunReport> done = engine.run_on_host(*plan, bindings, options);
+    if (!done) return done.error();
+    ++report.calls;
+    report.kernel = done->kernel;
+    report.device = done->device;
+    report.reason = done->reason;
+    return std::nullopt;
+}
+
 // A matrix over queries and keys, cut to a chunk of each.
 struct MatrixPart {
     FoveaMatrixDesc desc{};
@@ -234,15 +248,7 @@ Result<Partial> ChunkCalls::run(Engine& engine, uint32_t b, const ChunkRows& all
                   std::vector<float>(d.heads_q * queries.rows)};
     bindings[FOVEA_BIND_O] = {small.o.data(), small.o.size() * sizeof(float)};
     bindings[FOVEA_BIND_LSE] = {small.lse.data(), small.lse.size() * sizeof(float)};
-    const Result<Plan> plan = engine.plan_attention(d);
-    if (!plan) return plan.error();
-    report.visited_pairs += plan->info().visited_pairs;
-    const Result<RunReport> done = engine.run_on_host(*plan, bindings, options);
-    if (!done) return done.error();
-    ++report.calls;
-    report.kernel = done->kernel;
-    report.device = done->device;
-    report.reason = done->reason;
+    if (auto error = run_plan(engine, engine.plan_attention(d), bindings, options, report)) return *error;
     if (queries.rows == all_queries.rows) return small;
     return rows_past_the_end(all_queries.rows, small, queries.rows, with_sinks);
 }
@@ -307,15 +313,8 @@ std::optional<Error> ChunkCalls::run_backward(Engine& engine, uint32_t b, const 
     g.has_lse_gradient = all_queries.dlse != nullptr;
     if (g.has_lse_gradient) rows_of(FOVEA_BIND_DLSE, all_queries.dlse, dlse);
 
-    const Result<Plan> plan = engine.plan_attention_backward(d, g);
-    if (!plan) return plan.error();
-    report.visited_pairs += plan->info().visited_pairs;
-    const Result<RunReport> done = engine.run_on_host(*plan, call.bindings, options);
-    if (!done) return done.error();
-    ++report.calls;
-    report.kernel = done->kernel;
-    report.device = done->device;
-    report.reason = done->reason;
+    if (auto error = run_plan(engine, engine.plan_attention_backward(d, g), call.bindings, options, report))
+        return error;
     if (all_keys.dbias) add_bias(b, queries, all_keys, d.bias, dbias);
     return std::nullopt;
 }
@@ -368,16 +367,7 @@ std::optional<Error> ChunkCalls::run_tile(Engine& engine, uint32_t b, const Chun
         pixels.max.resize(count);
         call.bindings[FOVEA_BIND_TILE_MAX] = {pixels.max.data(), count * sizeof(float)};
     }
-    const Result<Plan> plan = engine.plan_map_tile(d, tile);
-    if (!plan) return plan.error();
-    report.visited_pairs += plan->info().visited_pairs;
-    const Result<RunReport> done = engine.run_on_host(*plan, call.bindings, options);
-    if (!done) return done.error();
-    ++report.calls;
-    report.kernel = done->kernel;
-    report.device = done->device;
-    report.reason = done->reason;
-    return std::nullopt;
+    return run_plan(engine, engine.plan_map_tile(d, tile), call.bindings, options, report);
 }
 
 Partial ChunkCalls::rows_past_the_end(uint64_t all_rows, const Partial& first, uint64_t rows,

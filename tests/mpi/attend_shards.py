@@ -20,7 +20,8 @@ GRADIENTS = [
     ('q,k,v,do', ['--causal', 'bottom-right']),
     ('q,k,v,do,dlse,sinks,alibi,mask', ['--dropout', '0.25', '--seed', '9', '--softcap', '5']),
     ('q,k,v,do,kv_lengths', ['--layout', 'blhd', '--window', '20,0']),
-    ('q,k,v,do,bias,alibi,sinks,kv_lengths', ['--gradients', 'dbias,dalibi,dsinks', '--causal', 'bottom-right']),
+    ('q,k,v,do,bias,alibi,sinks,kv_lengths', ['--gradients', 'dbias,dsinks', '--causal', 'bottom-right']),
+    ('q,k,v,do,each_bias,alibi,kv_lengths', ['--gradients', 'dbias,dalibi', '--causal', 'bottom-right']),
 ]
 CALLS = [
     ('q,k,v', []),
@@ -36,6 +37,10 @@ MAPS = [
     ('q,k,v,alibi', ['--rows', '30:45', '--size', '53x1', '--dropout', '0.25', '--reducer', 'max']),
 ]
 SHAPE = {'batch': 2, 'heads': 4, 'kv': 2, 'queries': 45, 'keys': 53, 'dim': 7, 'value': 5}
+KV_LENGTHS = (31, SHAPE['keys'])
+STORED_AS = {'one': 'q', 'each_bias': 'bias'}
+# A gradient of slopes is a sum over all pairs of terms that are far larger than it: roundings of their whole size.
+SLOPE_ROUNDINGS = 2
 
 
 def numbers(name, count):
@@ -58,8 +63,10 @@ def tensor(name, rows_first):
     if name in ('alibi', 'sinks'):
         return 'F32', [s['heads']], struct.pack(f'<{s["heads"]}f', *numbers(name, s['heads']))
     if name == 'kv_lengths':
-        return 'I32', [s['batch']], struct.pack('<2i', 31, s['keys'])
+        return 'I32', [s['batch']], struct.pack('<2i', *KV_LENGTHS)
     shape = [s['queries'], s['keys']]
+    if name == 'each_bias':
+        shape = [s['batch'], s['heads'], *shape]
     if name == 'mask':
         return 'U8', shape, bytes(x > -0.7 for x in numbers(name, math.prod(shape)))
     return 'F32', shape, struct.pack(f'<{math.prod(shape)}f', *numbers(name, math.prod(shape)))
@@ -69,8 +76,8 @@ def write(path, names, rows_first):
     header, data = {}, b''
     for name in names:
         kind, shape, body = tensor(name, rows_first)
-        header['q' if name == 'one' else name] = {'dtype': kind, 'shape': shape,
-                                                  'data_offsets': [len(data), len(data) + len(body)]}
+        header[STORED_AS.get(name, name)] = {'dtype': kind, 'shape': shape,
+                                             'data_offsets': [len(data), len(data) + len(body)]}
         data += body
     text = json.dumps(header).encode()
     path.write_bytes(struct.pack('<Q', len(text)) + text + data)
@@ -98,6 +105,20 @@ def check(what, good):
     if not good:
         print(f'failed: {what}')
         sys.exit(1)
+
+
+def allowed_of(name, values, gradients):
+    """The largest difference for each number of a tensor. Where each pair has a bias of its own, dbias are the pairs'
+    terms, and a slope's gradient is their sum, weighted by the distances of bottom-right rows."""
+    if name != 'dalibi':
+        return [1e-5 * (1 + abs(x)) for x in values]
+    s, terms = SHAPE, iter(gradients['dbias'])
+    sizes = [0.0] * s['heads']
+    for length in KV_LENGTHS:
+        for head in range(s['heads']):
+            for row in range(s['queries']):
+                sizes[head] += sum(abs(next(terms) * (key - row - length + s['queries'])) for key in range(s['keys']))
+    return [SLOPE_ROUNDINGS * 2**-24 * size for size in sizes]
 
 
 def children_of(pid):
@@ -166,10 +187,8 @@ with tempfile.TemporaryDirectory() as folder:
         got = read(out)
         check(f'{options}: other tensors', got.keys() == expected.keys())
         for tensor_name, values in expected.items():
-            # Of slopes: a sum over all pairs of terms that are far larger than it.
-            allowed = 1e-4 if tensor_name == 'dalibi' else 1e-5
-            for a, b in zip(values, got[tensor_name]):
-                check(f'{options}: {tensor_name} {b}, expected {a}', a == b or abs(a - b) <= allowed * (1 + abs(a)))
+            for a, b, allowed in zip(values, got[tensor_name], allowed_of(tensor_name, values, expected)):
+                check(f'{options}: {tensor_name} {b}, expected {a}', a == b or abs(a - b) <= allowed)
     for names, options in MAPS:
         source, csv = folder / 'in.safetensors', folder / 'map.csv'
         write(source, names.split(','), False)

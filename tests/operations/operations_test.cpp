@@ -689,6 +689,55 @@ TEST(Operations, a_part_without_keys_changes_no_bit) {
     }
 }
 
+// Calls that a device of few workgroups cuts. Where rows end within a unit of its offsets, and in a cache,
+// windows of neighbouring slices meet: without a barrier validation reports a write behind a write.
+TEST(Operations, slices_whose_windows_meet_have_a_barrier_between_them) {
+    for (const auto& runner : runners()) {
+        if (!runner->name().starts_with("vulkan")) continue;
+        SCOPED_TRACE(runner->name());
+        FoveaDeviceFacts few = runner->facts();
+        std::fill_n(few.max_workgroup_count, 3, 4u);
+        few.storage_offset_alignment = 256;  // the coarsest there is fits every device
+        const auto expect_same = [&](auto create, const auto& d, bool meet) {
+            const Result<Plan> whole = make_plan(create, runner->facts(), d), cut = make_plan(create, few, d);
+            ASSERT_TRUE(whole && cut);
+            EXPECT_GE(cut->info().slice_count, 4u);
+            EXPECT_EQ(cut->info().slices_share_workspace, meet ? 1u : 0u);
+            Random random(9);
+            const Buffers inputs = random_inputs(random, whole->info(), {d.x_type, FOVEA_F32, d.y_type});
+            const Result<Buffers> a = runner->run(*whole, inputs, {}),
+                                  b = runner->run(*cut, inputs, {77, 1, false});
+            ASSERT_TRUE(a) << a.error().text;
+            ASSERT_TRUE(b) << b.error().text;
+            EXPECT_TRUE((*a)[FOVEA_BIND_Y] == (*b)[FOVEA_BIND_Y]);
+            EXPECT_TRUE((*a)[FOVEA_BIND_LSE] == (*b)[FOVEA_BIND_LSE]);
+        };
+        for (const bool meet : {true, false}) {
+            const uint32_t dim = meet ? 33 : 64;
+            FoveaRopeDesc rope{};
+            rope.struct_size = sizeof rope, rope.batch = rope.heads = 1, rope.len = 77;
+            rope.dim = dim, rope.rotary_dim = 32;
+            expect_same(foveaPlanRope, rope, meet);
+            FoveaLinearDesc linear{};
+            linear.struct_size = sizeof linear, linear.rows = 1031, linear.n_in = 5, linear.n_out = dim;
+            linear.y_row_stride = dim;
+            expect_same(foveaPlanLinear, linear, meet);
+            FoveaGatherDesc gather{};
+            gather.struct_size = sizeof gather, gather.batch = gather.heads = 1;
+            gather.len = gather.capacity = 77, gather.dim = dim;
+            expect_same(foveaPlanGather, gather, meet);
+        }
+        FoveaMergeDesc merge{};
+        merge.struct_size = sizeof merge, merge.parts = 2, merge.batch = 2, merge.heads = 3;
+        merge.len = 21, merge.dim = 64;  // the log-sum-exps' windows meet, although those of rows do not
+        expect_same(foveaPlanMerge, merge, true);
+        FoveaAppendDesc append{};
+        append.struct_size = sizeof append, append.batch = append.heads = 1;
+        append.len = 77, append.capacity = 90, append.dim = 33;
+        expect_same(foveaPlanAppend, append, true);
+    }
+}
+
 // y may be x: the same buffer, the same strides.
 TEST(Operations, rope_in_place) {
     if (!runners().front()->name().starts_with("cpu") && !runners().front()->name().starts_with("vulkan"))

@@ -37,9 +37,11 @@ void begin_operation(FoveaPlan_T& plan, const char* reason) {
     snprintf(plan.info.reason, sizeof plan.info.reason, "%s", reason);
 }
 
-// `flops_of(grid)`: cost of one block.
-template <class Check, class Flops>
-FoveaResult cut(FoveaPlan_T& plan, uint64_t row_step, FoveaDiag* diag, Check check, Flops flops_of) {
+// `flops_of(grid)`: cost of one block. `apart(grid)`: no window shows what another block writes; else slices
+// have a barrier between them, although no number is written twice: descriptors meet, and so may words.
+template <class Check, class Flops, class Apart>
+FoveaResult cut(FoveaPlan_T& plan, uint64_t row_step, FoveaDiag* diag, Check check, Flops flops_of,
+                Apart apart) {
     BlockGrid& grid = plan.vulkan.grid;
     if (grid.len == 0) return FOVEA_OK;
     const double max_cost = slice_cost(plan);
@@ -52,11 +54,17 @@ FoveaResult cut(FoveaPlan_T& plan, uint64_t row_step, FoveaDiag* diag, Check che
                        [&](const BlockGrid& g) { return whole(g, nullptr, max_cost) == FOVEA_OK; }))
         if (FoveaResult r = whole(grid, diag, refusing_slice_cost(plan))) return r;
     plan.info.slice_count = grid.count();
+    plan.info.slices_share_workspace = plan.info.slice_count > 1 && !apart(grid);
     plan.info.max_slice_flops = flops_of(grid);
     return FOVEA_OK;
 }
 
 uint64_t alignment_of(const FoveaPlan_T& plan) { return window_alignment(plan.facts); }
+
+bool rows_are_apart(const FoveaPlan_T& plan, const BlockGrid& g, const FoveaStrides& strides, uint64_t dim,
+                    FoveaDtype type) {
+    return !is_compressed(type) && windows_are_apart(strides, g, dim, dtype_bytes(type), alignment_of(plan));
+}
 
 shader::TensorView view_of(const FoveaStrides& strides, const Window& window) {
     return {window.base, uint32_t(strides.batch), uint32_t(strides.head), uint32_t(strides.row)};
@@ -482,12 +490,13 @@ FoveaResult plan_vulkan_rope(FoveaPlan_T& plan, FoveaDiag* diag) {
     return cut(
         plan, 1, diag,
         [&](const BlockGrid& g, const VulkanLimits& limits) { return check_rope_block(plan, g, limits); },
-        [&](const BlockGrid& g) { return 3.0 * elements(g, d.dim); });
+        [&](const BlockGrid& g) { return 3.0 * elements(g, d.dim); },
+        [&](const BlockGrid& g) { return rows_are_apart(plan, g, d.y_strides, d.dim, d.y_type); });
 }
 
 // Append's and gather's rows.
-template <class Desc, class Check>
-FoveaResult plan_cache_rows(FoveaPlan_T& plan, const Desc& d, const char* reason, Check check,
+template <class Desc, class Check, class Apart>
+FoveaResult plan_cache_rows(FoveaPlan_T& plan, const Desc& d, const char* reason, Check check, Apart apart,
                             FoveaDiag* diag) {
     FoveaResult r;
     if ((r = check_stored_type("y_type", d.y_type, plan.facts, diag))) return r;
@@ -499,7 +508,7 @@ FoveaResult plan_cache_rows(FoveaPlan_T& plan, const Desc& d, const char* reason
     plan.info.flops = double(d.batch) * d.heads * double(d.len) * d.dim;
     return cut(
         plan, 1, diag, [&](const BlockGrid& g, const VulkanLimits& limits) { return check(plan, g, limits); },
-        [&](const BlockGrid& g) { return elements(g, d.dim); });
+        [&](const BlockGrid& g) { return elements(g, d.dim); }, apart);
 }
 
 FoveaResult plan_vulkan_append(FoveaPlan_T& plan, FoveaDiag* diag) {
@@ -507,12 +516,15 @@ FoveaResult plan_vulkan_append(FoveaPlan_T& plan, FoveaDiag* diag) {
     return plan_cache_rows(
         plan, plan.append,
         blocks ? "append: one thread for each block" : "append: one thread for each element",
-        check_append_block, diag);
+        check_append_block, [](const BlockGrid&) { return false; },  // each shows whole caches
+        diag);
 }
 
 FoveaResult plan_vulkan_gather(FoveaPlan_T& plan, FoveaDiag* diag) {
-    return plan_cache_rows(plan, plan.gather, "gather: one thread for each element", check_gather_block,
-                           diag);
+    const FoveaGatherDesc& d = plan.gather;
+    return plan_cache_rows(
+        plan, d, "gather: one thread for each element", check_gather_block,
+        [&](const BlockGrid& g) { return rows_are_apart(plan, g, d.y_strides, d.dim, d.y_type); }, diag);
 }
 
 FoveaResult plan_vulkan_merge(FoveaPlan_T& plan, FoveaDiag* diag) {
@@ -530,7 +542,11 @@ FoveaResult plan_vulkan_merge(FoveaPlan_T& plan, FoveaDiag* diag) {
     return cut(
         plan, 1, diag,
         [&](const BlockGrid& g, const VulkanLimits& limits) { return check_merge_block(plan, g, limits); },
-        [&](const BlockGrid& g) { return 3.0 * d.parts * elements(g, d.dim); });
+        [&](const BlockGrid& g) { return 3.0 * d.parts * elements(g, d.dim); },
+        [&](const BlockGrid& g) {
+            return rows_are_apart(plan, g, d.y_strides, d.dim, d.y_type) &&
+                   rows_are_apart(plan, g, lse_strides(d), 1, FOVEA_F32);
+        });
 }
 
 FoveaResult plan_vulkan_linear(FoveaPlan_T& plan, FoveaDiag* diag) {
@@ -561,6 +577,10 @@ FoveaResult plan_vulkan_linear(FoveaPlan_T& plan, FoveaDiag* diag) {
         [&](const BlockGrid& g, const VulkanLimits& limits) { return check_linear_block(plan, g, limits); },
         [&](const BlockGrid& g) {
             return 2.0 * d.n_in * double(linear_columns(plan, g)) * double(g.block_rows);
+        },
+        [&](const BlockGrid& g) {
+            return rows_are_apart(plan, g, {0, int64_t(v.column_block), d.y_row_stride},
+                                  std::min<uint64_t>(d.n_out, v.column_block), d.y_type);
         });
 }
 
@@ -572,15 +592,11 @@ FoveaResult plan_vulkan_norm(FoveaPlan_T& plan, FoveaDiag* diag) {
     begin_operation(plan, "norm: one workgroup for each row");
     plan.vulkan.grid = {1, 1, d.rows, 1, 1, d.rows};
     plan.info.flops = norm_flops(d) * double(d.rows);
-    const FoveaResult r = cut(
+    return cut(
         plan, 1, diag,
         [&](const BlockGrid& g, const VulkanLimits& limits) { return check_norm_block(plan, g, limits); },
-        [&](const BlockGrid& g) { return norm_flops(d) * double(g.block_rows); });
-    // Rows of any width: a slice's window may begin with the last numbers of the one before.
-    plan.info.slices_share_workspace =
-        plan.info.slice_count > 1 &&
-        !windows_are_apart(row_stride(d.width), plan.vulkan.grid, d.width, 4, alignment_of(plan));
-    return r;
+        [&](const BlockGrid& g) { return norm_flops(d) * double(g.block_rows); },
+        [&](const BlockGrid& g) { return rows_are_apart(plan, g, row_stride(d.width), d.width, FOVEA_F32); });
 }
 
 FoveaResult plan_vulkan_pointwise(FoveaPlan_T& plan, FoveaDiag* diag) {
@@ -596,7 +612,8 @@ FoveaResult plan_vulkan_pointwise(FoveaPlan_T& plan, FoveaDiag* diag) {
         [&](const BlockGrid& g, const VulkanLimits& limits) {
             return check_pointwise_block(plan, g, limits);
         },
-        [&](const BlockGrid& g) { return pointwise_flops(d) * double(g.block_rows); });
+        [&](const BlockGrid& g) { return pointwise_flops(d) * double(g.block_rows); },
+        [&](const BlockGrid& g) { return rows_are_apart(plan, g, row_stride(1), 1, FOVEA_F32); });
 }
 
 FoveaResult norm_slice(const FoveaPlan_T& plan, uint64_t slice, FoveaDispatch* out, uint32_t& count,
