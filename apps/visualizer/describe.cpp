@@ -63,6 +63,9 @@ std::string describe_matrix(Workbench& bench) {
     const std::vector<std::string>& tokens = bench.computation.tokens();
     for (size_t i = 0; i < std::min(tokens.size(), kMostTokens); ++i) text += " " + tokens[i];
     if (tokens.size() > kMostTokens) text += " and " + std::to_string(tokens.size() - kMostTokens) + " more";
+    if (const HeadGrid* grid = shows_model(s) ? bench.head_grid() : nullptr)
+        text += "\nheads of " + std::to_string(grid->finished_layers()) + " of " +
+                std::to_string(grid->layer_count()) + " layers";
     text += "\n" + stage.name + " = " + stage.formula + ", " + std::to_string(stage.heads) +
             (stage.heads == 1 ? " head of " : " heads of ") + std::to_string(stage.rows) + " x " +
             std::to_string(stage.columns) + "\n";

@@ -227,6 +227,23 @@ def types(display, folder):
         end(program)
 
 
+def types_into_a_model(display, folder):
+    """A published model without a tokenizer takes token numbers; every head of both layers follows the keys."""
+    model = Path(__file__).resolve().parents[1] / "model" / "families" / "gpt2"
+    program = Program(COMMAND, display, folder, options=["--validation", str(model)])
+    try:
+        program.wait("every head", lambda text: "\nheads of 2 of 2 layers\n" in text and "\nweight" in text)
+        program.input("mousemove", 150, 106, "click", 1)
+        time.sleep(0.5)
+        program.input("key", "ctrl+a")
+        time.sleep(0.5)
+        program.input("type", "--delay", "2", "3 1 4 1 5")
+        program.wait("the numbers' heads", lambda text: "; 5 tokens: 3 1 4 1 5\nheads of 2 of 2 layers\n" in text)
+        quit_in_order(program)
+    finally:
+        end(program)
+
+
 def sheet_of_a_file(display, folder):
     """A file is dropped on the program's command line with the sheet that says how it is read: Enter is its Done."""
     values = [((7 * n) % 13 - 6) / 8 for n in range(4 * 6)]
@@ -315,6 +332,7 @@ def walk(display, folder):
         first_tour(display, folder)
         learned_heads(display, folder)
         sheet_of_a_file(display, folder)
+        types_into_a_model(display, folder)
         print(f"{types(display, folder)} frames for a sentence of 41 letters")
     program = Program(COMMAND, display, folder)
     try:
