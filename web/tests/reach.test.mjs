@@ -79,6 +79,29 @@ describe("reach", { skip: missing ?? false }, () => {
         await page.close();
     });
 
+    test("the first stop of Tab leads past the levels to the matrix's own part of the page", async () => {
+        const page = await lab.page();
+        await page.keyboard.press("Tab");
+        assert.equal(await page.evaluate(() => document.activeElement.textContent), "Skip to the matrix");
+        assert.ok(
+            await page.evaluate(() => document.activeElement.getBoundingClientRect().top >= 0),
+            "it shows",
+        );
+        await page.keyboard.press("Enter");
+        const passed = [];
+        while (passed.length < 31) {
+            await page.keyboard.press("Tab");
+            const [role, name] = await page.evaluate(() => [
+                document.activeElement.getAttribute("role"),
+                document.activeElement.id || document.activeElement.textContent,
+            ]);
+            if (role === "gridcell") break;
+            passed.push(name);
+        }
+        assert.ok(passed.length < 20, `${passed.length} stops before the matrix: ${passed.join("; ")}`);
+        await page.close();
+    });
+
     test("a whole visit without a mouse", async () => {
         const page = await lab.page();
         const focus = (selector) => page.focus(selector);

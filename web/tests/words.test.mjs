@@ -448,6 +448,84 @@ describe("words and numbers", { skip: missing ?? false }, () => {
                 }),
             );
 
+    test(
+        "the headline is the picked number of the stage in view, and the steps end in the query's whole context",
+        withPage({ hash: "#v=1&level=2&i=1&j=2" }, async (page) => {
+            const weight = (await stageValues(page, "weights")).values[8].toFixed(4),
+                context = (await stageValues(page, "context")).values.slice(2, 4).map((x) => x.toFixed(4));
+            for (const id of ["scores", "scaled", "weights"]) {
+                await page.evaluate(
+                    (stage) => globalThis.fovea.app.change({ stage }, { numbers: false }),
+                    id,
+                );
+                const number = (await stageValues(page, id)).values[8].toFixed(4);
+                assert.equal(await page.textContent("#inspector .big"), number, id);
+                const note = await page.textContent("#inspector .note");
+                assert.match(
+                    note,
+                    id === "weights"
+                        ? /^attention weight, /
+                        : new RegExp(`^${id}; attention weight ${weight}, `),
+                );
+                const last = await page.textContent("#inspector .steps > li:last-child");
+                assert.equal(last, `of the context of journey${context.join("  ")}`);
+            }
+        }),
+    );
+
+    test(
+        "each level opens on a cell that has a weight",
+        withPage({}, async (page) => {
+            for (let level = 1; level <= 7; ++level) {
+                await page.evaluate((level) => globalThis.fovea.app.setLevel(level), level);
+                const { i, j, stage } = await page.evaluate(() => globalThis.fovea.app.state),
+                    { values, shape } = await stageValues(page, stage);
+                assert.ok(values[i * shape.at(-1) + j] > 0, `level ${level}: ${stage}[${i}][${j}]`);
+            }
+        }),
+    );
+
+    test(
+        "a file's name and its tokens that look like HTML are shown as they are",
+        withPage({ hash: "#v=1&level=2&table=1" }, async (page) => {
+            const html = "<img src=x><b>bold</b>",
+                elements = () => page.locator("img, #intro b, #notice b, bdi b").count(),
+                before = await elements();
+            await give(page, `${html}.npz`, square(3));
+            await page.waitForFunction(() => globalThis.fovea.app.result?.tokens.length === 3);
+            assert.ok((await page.textContent("#intro")).includes(`${html}.npz: `));
+            await page.click("#share");
+            assert.ok((await page.textContent("#notice")).includes(`tensors of ${html}.npz`));
+            const two = { shape: [1, 2, 1], f32: "AACAPwAAAEA=" },
+                tensors = { q: two, k: two, tokens: [html, "b"] };
+            await page.setInputFiles("#file", {
+                name: "s.fovea",
+                mimeType: "application/json",
+                buffer: Buffer.from(
+                    JSON.stringify({ format: "fovea-session", version: 1, state: { table: true }, tensors }),
+                ),
+            });
+            await page.waitForFunction(() => globalThis.fovea.app.result?.tokens.length === 2);
+            assert.equal(await page.textContent("#table-box tbody th"), html);
+            await page.evaluate(() => globalThis.fovea.workbench.pick(0, 0));
+            assert.match(
+                await page.textContent("#inspector .label"),
+                new RegExp(`^Query ${html} → key ${html}$`),
+            );
+            assert.equal(await elements(), before);
+        }),
+    );
+
+    test(
+        "the frame to embed is of the state in view: bare, and 640 x 480",
+        withPage({ hash: "#v=1&level=3&i=2&j=1" }, async (page) => {
+            assert.match(
+                await page.textContent("#embed-code"),
+                /^<iframe src="http[^"]*#v=1&level=3&i=2&j=1&bare=1" width="640" height="480"><\/iframe>$/,
+            );
+        }),
+    );
+
     for (const [level, formula] of [
         [2, "Q = X·Wq"],
         [3, "Q = X·Wqᵀ"],

@@ -242,6 +242,31 @@ describe("deep zoom", { skip: missing ?? false }, () => {
         await page.close();
     });
 
+    test("the wheel moves the page until the map was clicked, then it zooms, and the note says so", async () => {
+        const page = await lab.page();
+        await page.selectOption("#zoom-tokens", "4096");
+        await page.click("#zoom-start");
+        await waitForExact(page);
+        assert.match(await page.textContent("#zoom-note"), /after a click the wheel alone does it/);
+        const canvas = page.locator("#zoom-canvas"),
+            near = () => page.evaluate(() => globalThis.fovea.zoom.cellsPerPixel);
+        await page.evaluate(() => {
+            document.activeElement.blur();
+            document.getElementById("zoom-canvas").scrollIntoView({ block: "center", behavior: "instant" });
+        });
+        const before = await near(),
+            at = await page.evaluate(() => scrollY);
+        await canvas.hover();
+        await page.mouse.wheel(0, -100);
+        await page.waitForFunction((at) => scrollY < at, at);
+        assert.equal(await near(), before);
+        await canvas.click();
+        await page.mouse.wheel(0, -100);
+        await page.waitForFunction((before) => globalThis.fovea.zoom.cellsPerPixel < before, before);
+        assert.deepEqual(page.faults, []);
+        await page.close();
+    });
+
     test("long texts say how long they take, and can be stopped", async () => {
         const page = await lab.page();
         await page.selectOption("#zoom-tokens", "262144");
