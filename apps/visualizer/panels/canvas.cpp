@@ -255,20 +255,8 @@ void canvas_cells(PanelContext& ui, const Canvas& c) {
                     c.minus ? c.minus->buffer : nullptr);
 }
 
-namespace {
-
-bool has_digits(const PanelContext& ui, float cell_width, float cell_height) {
-    return cell_width >= kDigitsFrom * ui.scale && cell_height >= 18 * ui.scale;
-}
-
-}  // namespace
-
-bool cells_have_digits(const PanelContext& ui, const Stage& stage, ImVec2 size) {
-    return has_digits(ui, size.x / float(stage.columns), size.y / float(stage.rows));
-}
-
 void canvas_digits(PanelContext& ui, const Canvas& c) {
-    if (!has_digits(ui, c.cell_width, c.cell_height)) return;
+    if (c.cell_width < kDigitsFrom * ui.scale || c.cell_height < 18 * ui.scale) return;
     ImDrawList& draw = *ImGui::GetWindowDrawList();
     draw.PushClipRect(c.at, {c.at.x + c.size.x, c.at.y + c.size.y}, true);
     const ColourTable table = colour_table(c.colouring.map);

@@ -52,8 +52,6 @@ void canvas_mouse(PanelContext& ui, const Canvas& canvas, const char* id);
 void canvas_zoom(PanelContext& ui, const Canvas& canvas);
 void canvas_cells(PanelContext& ui, const Canvas& canvas);
 void canvas_digits(PanelContext& ui, const Canvas& canvas);
-// Whether a whole stage in an area of this size has room for digits.
-bool cells_have_digits(const PanelContext& ui, const Stage& stage, ImVec2 size);
 // The frame of the cells that an export is restricted to.
 void canvas_selection(PanelContext& ui, const Canvas& canvas);
 void canvas_labels(PanelContext& ui, const Canvas& canvas);

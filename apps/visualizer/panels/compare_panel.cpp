@@ -1,6 +1,5 @@
-// Two heads beside each other or, where only so their cells have room for digits, one above the other,
-// sharing zoom, place and pick; or as halves of one matrix; or their difference. A is a head of the present
-// result, or of one that was kept.
+// Two heads beside each other, sharing zoom, place and pick; or as halves of one matrix; or their difference.
+// A is a head of the present result, or of one that was kept.
 #include "model/comparison.hpp"
 #include "panels/canvas.hpp"
 #include "panels/colour_bar.hpp"
@@ -148,16 +147,11 @@ void draw_pictures(PanelContext& ui, const Comparison& c) {
     const float s = ui.scale;
     const ImVec2 cursor = ImGui::GetCursorScreenPos(),
                  room = {ImGui::GetContentRegionAvail().x - kLegend * s, ImGui::GetContentRegionAvail().y};
-    constexpr float kTitle = 70;  // above each picture, and a little air
-    const bool side = bench.view.how == CompareHow::side;
-    const ImVec2 beside = {(room.x - (2 * kLabelColumn + 16) * s) / 2, room.y - kTitle * s},
-                 whole = {room.x - (kLabelColumn + 16) * s, room.y - kTitle * s},
-                 half = {whole.x, (room.y - 2 * kTitle * s) / 2};
-    const bool stacked = side && !cells_have_digits(ui, *c.b, beside) && cells_have_digits(ui, *c.b, half) &&
-                         label_row(ui, *c.b, half) == kLabelRow;
-    const ImVec2 each = stacked ? half : side ? beside : whole;
+    const ImVec2 each = {bench.view.how == CompareHow::side ? (room.x - (2 * kLabelColumn + 16) * s) / 2
+                                                            : room.x - (kLabelColumn + 16) * s,
+                         room.y - 70 * s};
     const float labels = (label_row(ui, *c.a, each) - kLabelRow) * s;
-    const float top = cursor.y + 62 * s + labels, height = each.y - labels;
+    const float top = cursor.y + 62 * s + labels, height = room.y - 70 * s - labels;
     const KeptResult* kept = bench.computation.kept();
     // What differs is what the names say.
     const auto name = [&](const char* letter, uint32_t head, const std::string& differing) {
@@ -181,17 +175,16 @@ void draw_pictures(PanelContext& ui, const Comparison& c) {
         return canvas;
     };
     const ImVec2 first = {cursor.x + kLabelColumn * s, top};
-    if (side) {
-        const ImVec2 size = {each.x, height},
-                     second = stacked ? ImVec2{first.x, first.y + size.y + kTitle * s}
-                                      : ImVec2{first.x + size.x + (kLabelColumn + 16) * s, top};
-        const Canvas a = lay_out(true, first, size), b = lay_out(false, second, size);
+    if (bench.view.how == CompareHow::side) {
+        const float width = (room.x - (2 * kLabelColumn + 16) * s) / 2;
+        const ImVec2 second = {cursor.x + (2 * kLabelColumn + 16) * s + width, top};
+        const Canvas a = lay_out(true, first, {width, height}), b = lay_out(false, second, {width, height});
         draw_one(ui, a, "a", name_a.c_str(), true);
         draw_one(ui, b, "b", name_b.c_str(), true);
-        draw_both_legends(ui, a, b, top, stacked ? second.y + size.y - top : height);
+        draw_both_legends(ui, a, b, top, height);
         return;
     }
-    Canvas canvas = lay_out(true, first, {each.x, height});
+    Canvas canvas = lay_out(true, first, {room.x - (kLabelColumn + 16) * s, height});
     if (bench.view.how == CompareHow::difference) {
         colour_difference(canvas, c);
         draw_one(ui, canvas, "difference", (name_a + " minus " + name_b).c_str(), true);
