@@ -84,22 +84,6 @@ float edge(PanelContext& ui, const char* name, ImVec2 at, float length, bool upr
     return active && !reset ? (upright ? moved.x : moved.y) / ui.scale : 0;
 }
 
-// The text, or as much of its beginning as there is room for, in pixels.
-std::string elided(ImFont& font, const std::string& text, float room) {
-    const auto width = [&](const std::string& t) {
-        return font.CalcTextSizeA(font.FontSize, 1e6f, 0, t.c_str()).x;
-    };
-    if (width(text) <= room) return text;
-    constexpr const char* kDots = "\xe2\x80\xa6";
-    std::string part = text;
-    while (!part.empty() && width(part + kDots) > room) {
-        // A whole character of UTF-8.
-        while (part.size() > 1 && (part.back() & 0xc0) == 0x80) part.pop_back();
-        part.pop_back();
-    }
-    return part.empty() ? part : part + kDots;
-}
-
 // The matrix of the selection, the locked ones, and the other views.
 void draw_centre_tabs(PanelContext& ui) {
     Workbench& bench = ui.bench;
@@ -138,32 +122,31 @@ void draw_stage_title(PanelContext& ui) {
         bench.window.centre == CentreTab::mask ? bench.computation.find_stage("weights") : nullptr;
     const Stage& stage = weights ? *weights : *bench.shown().stage;
     const Settings& settings = bench.document.settings();
-    // Which head of a model it is, and what that one does.
-    std::string name = stage.name;
-    const bool named = shows_model(settings) && bench.window.locked_tab < 0 && stage.heads > 1;
-    if (named)
-        name = head_name(settings.mapping.layer, bench.view.head) + " " +
-               head_label(settings, {settings.mapping.layer, bench.view.head}) + ": " + name;
     // The controls at the right end have their room.
     const bool controls = bench.window.centre == CentreTab::matrix && width >= 640 * ui.scale;
     const bool keeps = bench.window.centre == CentreTab::compare;
     const float taken = (controls ? 384.0f : keeps ? 108.0f : 8.0f) * ui.scale;
-    // Without what the head is called where both have no room: the stage is what the digits are of.
-    const float room_for_name = ImGui::GetContentRegionAvail().x - taken;
-    if (named && ImGui::CalcTextSize(name.c_str()).x > room_for_name)
-        name = head_name(settings.mapping.layer, bench.view.head) + ": " + stage.name;
-    // What is compared says its stage's name itself, where there is no room for it here.
-    const bool fits = !keeps || ImGui::CalcTextSize(name.c_str()).x <= room_for_name;
-    if (!fits) name.clear();
-    ImGui::TextUnformatted(elided(*ImGui::GetFont(), name, room_for_name).c_str());
+    // Whole or not at all: which head of a model it is and what that one does, the head, the stage, nothing.
+    std::vector<std::string> names = {stage.name, ""};
+    if (shows_model(settings) && bench.window.locked_tab < 0 && stage.heads > 1) {
+        const HeadPlace place{settings.mapping.layer, bench.view.head};
+        const std::string head = head_name(place.layer, place.head);
+        names.insert(names.begin(), {head + " " + head_label(settings, place) + ": " + stage.name,
+                                     head + ": " + stage.name});
+    }
+    const float room = ImGui::GetContentRegionAvail().x - taken;
+    const auto name = std::find_if(names.begin(), names.end() - 1, [&](const std::string& text) {
+        return ImGui::CalcTextSize(text.c_str()).x <= room;
+    });
+    ImGui::TextUnformatted(name->c_str());
     ImGui::PopFont();
     ImGui::SameLine(0, 8 * ui.scale);
-    const float room = ImGui::GetContentRegionAvail().x - taken;
-    const ImVec2 line = ImGui::GetCursorScreenPos(), at = {line.x, line.y + ImGui::GetStyle().FramePadding.y};
-    ImGui::GetWindowDrawList()->AddText(ui.fonts.body, ui.fonts.body->FontSize, at,
-                                        palette(bench.window.theme).text_soft,
-                                        elided(*ui.fonts.body, fits ? stage.formula : "", room).c_str());
-    ImGui::NewLine();
+    const bool explained =
+        ImGui::CalcTextSize(stage.formula.c_str()).x <= ImGui::GetContentRegionAvail().x - taken;
+    if (!name->empty() && explained)
+        ImGui::TextDisabled("%s", stage.formula.c_str());
+    else
+        ImGui::NewLine();
 }
 
 void draw_centre(PanelContext& ui) {
