@@ -236,7 +236,10 @@ void draw_steps(const PanelContext& ui, const Derivation& d) {
     step(ui, "sum", d.has_sink ? "of the row's exp and the sink" : "of the row's exp", number(d.denominator));
     step(ui, "weight", "exp / sum", number(d.weight), !d.has_dropout);
     if (d.has_dropout)
-        step(ui, "dropped", d.kept ? "kept, \xc3\x97 " + format_number(d.keep_scale, 4) : "not kept",
+        step(ui, "dropped",
+             !d.hidden_by.empty() ? "masked: nothing to keep"
+             : d.kept             ? "kept, \xc3\x97 " + format_number(d.keep_scale, 4)
+                                  : "not kept",
              number(d.dropped_weight), true);
     ImGui::EndTable();
 }

@@ -100,7 +100,9 @@ void draw_brushes(PanelContext& ui, const Grid& grid) {
     same_line_if_room(120 * ui.scale, 20 * ui.scale);
     ImGui::TextDisabled(
         "%.1f%% visible%s", 100 * double(visible) / double(grid.cells.size()),
-        empty ? (", " + std::to_string(empty) + " rows see nothing: their context is 0").c_str() : "");
+        empty == 0   ? ""
+        : empty == 1 ? ", 1 row sees nothing: its context is 0"
+                     : (", " + std::to_string(empty) + " rows see nothing: their context is 0").c_str());
 }
 
 void paint(PanelContext& ui, const Canvas& canvas, const Grid& grid) {

@@ -111,7 +111,8 @@ void draw_tokens_panel(PanelContext& ui) {
     Settings next = bench.document.settings();
     ImGui::SetNextItemWidth(-1);
     if (has_own_tokens(next))
-        ImGui::TextDisabled("the file's own tokens");
+        ImGui::TextDisabled("%s",
+                            next.file->tokens.empty() ? "the file names no tokens" : "the file's own tokens");
     else if (ImGui::InputTextWithHint("##text", shows_model(next) ? "type a sequence" : "type a sentence",
                                       &next.text))
         bench.document.change(next, ImGui::GetID("##text"));
