@@ -414,7 +414,7 @@ const char* webModelError(void) { return state().error.c_str(); }
 
 void webModelStart(uint32_t threads) {
     State& s = state();
-    s.pool = std::make_unique<ThreadPool>(threads, ThreadPool::kBetweenCalls);
+    s.pool = std::make_unique<ThreadPool>(threads);
     s.parallel = s.pool->parallel(s.pool->worker_count());
     s.runner = make_cpu_runner(&s.parallel, s.pool->worker_count());
 }

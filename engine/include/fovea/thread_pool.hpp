@@ -83,9 +83,9 @@ class ThreadPool {
             sleepers = sleepers_ != 0;
         }
         if (sleepers) wake_.notify_all();
-        const Clock::time_point begin = Clock::now();
+        const Clock::time_point begin = read_clock();
         take_tasks(job, 0);
-        const Clock::time_point end = Clock::now();
+        const Clock::time_point end = read_clock();
         const bool spins = may_spin(end);
         if (spin_while([&] { return busy_.load(std::memory_order_acquire) != 0; })) return;
         {
@@ -95,7 +95,7 @@ class ThreadPool {
             caller_sleeps_.store(false);
         }
         // A worker whose last task is a long one is no sign of other programs.
-        if (const Clock::time_point now = Clock::now(); spins && now - end > end - begin)
+        if (const Clock::time_point now = read_clock(); spins && now - end > end - begin)
             had_to_wait(now - end, now);
     }
 
@@ -147,16 +147,29 @@ class ThreadPool {
         rests_until_.store(now + rest, std::memory_order_relaxed);
     }
 
+    // In WebAssembly nobody spins: a look at the clock is a call out of it, and pages count bytes.
+    static Clock::time_point read_clock() {
+#ifdef __EMSCRIPTEN__
+        return {};
+#else
+        return Clock::now();
+#endif
+    }
     bool may_spin(Clock::time_point now) const {
+#ifdef __EMSCRIPTEN__
+        static_cast<void>(now);
+        return false;
+#else
         return spin_ != spin_.zero() &&
                now.time_since_epoch().count() >= rests_until_.load(std::memory_order_relaxed);
+#endif
     }
 
     // True as soon as the condition does not hold; false where it still holds when the time is over.
     template <class Condition>
     bool spin_while(const Condition& condition) const {
         if (!condition()) return true;
-        Clock::time_point now = Clock::now();
+        Clock::time_point now = read_clock();
         if (!may_spin(now)) return false;
         const Clock::time_point end = now + spin_;
         while (now < end) {
@@ -164,7 +177,7 @@ class ThreadPool {
                 pause();
                 if (!condition()) return true;
             }
-            const Clock::time_point before = std::exchange(now, Clock::now());
+            const Clock::time_point before = std::exchange(now, read_clock());
             had_to_wait(now - before, now);
         }
         return false;
@@ -181,7 +194,7 @@ class ThreadPool {
     void work(uint32_t worker) {
         uint64_t seen = 0;
         for (;;) {
-            const Clock::time_point idle = Clock::now();
+            const Clock::time_point idle = read_clock();
             const bool spins = may_spin(idle);
             if (!spin_while([&] { return generation_.load(std::memory_order_acquire) == seen; })) {
                 {
@@ -191,7 +204,7 @@ class ThreadPool {
                     --sleepers_;
                 }
                 // The caller of calls that follow one another was kept from making one.
-                const Clock::time_point now = Clock::now();
+                const Clock::time_point now = read_clock();
                 if (spins && now - idle < kCallerIsElsewhere) had_to_wait(now - idle, now);
             }
             // What the job is was written before its generation, and stays until every thread has left it.
