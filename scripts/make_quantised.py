@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Writes tests/files/data/quantised.safetensors: blocks of ggml's types and what they stand for.
 
-    python3 scripts/make_quantised.py [--ggml libggml-base.so.0]
+    python3 scripts/make_quantised.py [--check] [--ggml libggml-base.so.0]
 
 Random blocks of each type (seeded) with their values as float32, computed here with numpy from the definition of the
 blocks; and of q8_0 and q4_0 rows of numbers with the blocks that they become. With --ggml the library's own
-dequantisation and quantize_row_*_ref are asked for the same, and any bit that differs ends the script. Needs numpy. The committed file was made against libggml 0.27.0 (Debian sid).
+dequantisation and quantize_row_*_ref are asked for the same, and any bit that differs ends the script. With --check
+nothing is written: the file must be what would be. Needs numpy. The committed file was made against libggml 0.27.0 (Debian sid).
 """
 
 import argparse
@@ -15,7 +16,10 @@ import struct
 import sys
 from pathlib import Path
 
-import numpy as np
+try:
+    import numpy as np
+except ImportError:
+    sys.exit("SKIPPED: no numpy" if "--check" in sys.argv else "needs numpy")
 
 OUT = Path(__file__).resolve().parent.parent / "tests" / "files" / "data" / "quantised.safetensors"
 F = np.float32
@@ -155,6 +159,7 @@ def rows_to_quantise(rng):
 
 def main():
     parser = argparse.ArgumentParser()
+    parser.add_argument("--check", action="store_true")
     parser.add_argument("--ggml")
     options = parser.parse_args()
     rng = np.random.default_rng(20261122)
@@ -190,8 +195,11 @@ def main():
         add(f"quantise.{name}", "U8", blocks.shape, blocks.tobytes())
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % 8)
+    made = struct.pack("<Q", len(text)) + text + data
+    if options.check:
+        sys.exit(None if OUT.read_bytes() == made else f"{OUT.name} is not what this script makes")
     OUT.parent.mkdir(exist_ok=True)
-    OUT.write_bytes(struct.pack("<Q", len(text)) + text + data)
+    OUT.write_bytes(made)
 
 
 main()
