@@ -1,6 +1,7 @@
 #include "model/layer_steps.hpp"
 
 namespace fovea {
+
 bool same_angles(const Rope& a, const Rope& b) {
     return a.theta == b.theta && a.interleaved == b.interleaved && a.first_position == b.first_position &&
            a.width == b.width && a.divisors == b.divisors && a.magnitude == b.magnitude;

@@ -338,50 +338,54 @@ TEST(Families, keep_a_text_on_host_memory) {
 }
 
 #ifdef FOVEA_WITH_RUNTIME
-// The verdict of Families, on the device that the test runs behind: learned and rotary positions, grouped
+// On the device that the test runs behind, whose validation layer has nothing to say.
+class FamiliesOnVulkan : public testing::Test {
+  protected:
+    void SetUp() override {
+        EngineOptions options;
+        options.backend = BackendChoice::vulkan;
+        options.validation = true;
+        Result<Engine> opened = Engine::open(options);
+        ASSERT_TRUE(opened) << opened.error().text;
+        engine.emplace(std::move(*opened));
+        runner.emplace(*engine);
+    }
+    void TearDown() override {
+        if (!engine) return;
+        for (const std::string& message : engine->take_messages()) ADD_FAILURE() << message;
+    }
+
+    std::optional<Engine> engine;
+    std::optional<DeviceRunner> runner;
+};
+
+// The verdict of Families: learned and rotary positions, grouped
 // heads, windows, softcaps, encoders of texts and pictures, quantised weights.
-TEST(FamiliesOnVulkan, compute_what_transformers_computes_in_float64) {
-    EngineOptions options;
-    options.backend = BackendChoice::vulkan;
-    options.validation = true;
-    Result<Engine> engine = Engine::open(options);
-    ASSERT_TRUE(engine) << engine.error().text;
-    DeviceRunner runner(*engine);
+TEST_F(FamiliesOnVulkan, compute_what_transformers_computes_in_float64) {
     for (const char* name : {"gpt2", "mistral", "gemma2", "modernbert", "vit", "llama_q8/model.gguf"}) {
         SCOPED_TRACE(name);
         const fs::path model = fs::path(FOVEA_FAMILIES) / name;
         const fs::path folder = model.extension() == ".gguf" ? model.parent_path() : model;
         const Result<TensorSet> reference = load_safetensors(folder / "expected.safetensors");
         ASSERT_TRUE(reference) << reference.error().text;
-        expect_like_transformers(model, *reference, Arithmetic::engine, &runner);
+        expect_like_transformers(model, *reference, Arithmetic::engine, &*runner);
     }
-    for (const std::string& message : engine->take_messages()) ADD_FAILURE() << message;
 }
 
 // What stays on the device from layer to layer.
-TEST(FamiliesOnVulkan, keep_a_text_on_the_device) {
-    EngineOptions options;
-    options.backend = BackendChoice::vulkan;
-    options.validation = true;
-    Result<Engine> engine = Engine::open(options);
-    ASSERT_TRUE(engine) << engine.error().text;
-    DeviceRunner runner(*engine);
-    expect_texts_to_stay([&](uint64_t layers, uint64_t rows) { return runner.text(layers, rows); });
-    for (const std::string& message : engine->take_messages()) ADD_FAILURE() << message;
+TEST_F(FamiliesOnVulkan, keep_a_text_on_the_device) {
+    expect_texts_to_stay([&](uint64_t layers, uint64_t rows) { return runner->text(layers, rows); });
 }
 
 // Once weights lie there, a token is one submission, and nothing but its rows goes up or comes down.
-TEST(FamiliesOnVulkan, a_token_is_one_submission) {
-    Result<Engine> engine = Engine::open({.backend = BackendChoice::vulkan});
-    ASSERT_TRUE(engine) << engine.error().text;
-    DeviceRunner runner(*engine);
+TEST_F(FamiliesOnVulkan, a_token_is_one_submission) {
     const Result<CheckpointModel> model =
         CheckpointModel::open(fs::path(FOVEA_FAMILIES) / "llama_q8" / "model.gguf");
     ASSERT_TRUE(model) << model.error().text;
-    const auto text = runner.text(model->facts().layers, 8);
+    const auto text = runner->text(model->facts().layers, 8);
     DeviceRunner::Traffic before;
     for (uint64_t held = 0; held < 3; ++held) {
-        before = runner.traffic();
+        before = runner->traffic();
         const Result<F32Tensor> x = model->embed(std::vector<uint32_t>{uint32_t(held)}, held);
         ASSERT_TRUE(x) << x.error().text;
         ASSERT_TRUE(text->enter(*x, held));
@@ -389,7 +393,7 @@ TEST(FamiliesOnVulkan, a_token_is_one_submission) {
             ASSERT_TRUE(text->layer(n, *model->block(n, 8, true)));
         ASSERT_TRUE(text->row(0));
     }
-    const DeviceRunner::Traffic& after = runner.traffic();
+    const DeviceRunner::Traffic& after = runner->traffic();
     EXPECT_EQ(after.submissions - before.submissions, 1u);
     EXPECT_EQ(after.uploads - before.uploads, 2u);  // the row and its position
     EXPECT_EQ(after.reads - before.reads, 1u);

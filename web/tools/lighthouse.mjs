@@ -1,6 +1,6 @@
-// Lighthouse on build/web in the local Chromium, on a desktop and on a phone: 100 of 100 for accessibility and best practices;
-// for performance, which a busy machine lowers, at least 95. Lighthouse is not among this project's packages: the first run installs it into
-// build/lighthouse. Usage: npm run lighthouse
+// Lighthouse on build/web in the local Chromium, on a desktop and on a phone: 100 of 100 for accessibility and best
+// practices; for performance, which a busy machine lowers, at least 95. Lighthouse is not among this project's packages:
+// the first run installs it into build/lighthouse. Usage: npm run lighthouse
 import { chromium } from "playwright-core";
 import { execFileSync } from "node:child_process";
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";

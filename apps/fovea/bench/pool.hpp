@@ -1,6 +1,7 @@
-// Threads for the benchmarks. They wait in a loop for a moment before they sleep, so that starting them costs
-// as little as in a program that keeps computing, and they count the processor time that each spends on
-// tasks: on a machine that others use too, the clock on the wall says more about the others.
+// Threads for the benchmarks. They wait in a loop for a moment before they sleep (not in WebAssembly, see
+// ThreadPool), so that starting them costs as little as in a program that keeps computing, and they count the
+// processor time that each spends on tasks: on a machine that others use too, the clock on the wall says more
+// about the others.
 #pragma once
 
 #include <fovea/thread_pool.hpp>
