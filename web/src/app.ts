@@ -1,4 +1,5 @@
 // The state, the engine's latest results, and who wants to hear of changes.
+import { taskEnds } from "./dom.ts";
 import { Engine } from "./engine.ts";
 import type { Computed, Note, OwnTensors, Stage, Steps } from "./protocol.ts";
 import { addressOf, firstState, inOrder, ofMask, presetState, tasks, toHash, type State } from "./state.ts";
@@ -57,7 +58,8 @@ export class App {
     stale = true;
     private loading = 0; // files and scripts on their way
     private running = false;
-    private again = false;
+    private again = true;
+    private waking: boolean | null = null; // once numbers are shown
     private frame = 0;
     private patience = 0;
     private lastBurst = { field: "", time: 0 };
@@ -219,14 +221,25 @@ export class App {
     }
 
     showSoon(): void {
-        this.frame ||= requestAnimationFrame(() => this.show());
+        if (!this.waking) this.frame ||= requestAnimationFrame(() => this.show());
     }
     show(): void {
         cancelAnimationFrame(this.frame);
         clearTimeout(this.patience);
         this.frame = this.patience = 0;
-        for (const tell of this.onShow) tell();
-        for (const tell of this.onShown) tell();
+        void this.during(this.tellAll(this.waking === null && !!this.result));
+    }
+    // The first numbers wake every part of the page. On a phone, one task for all would keep a touch waiting.
+    private async tellAll(first: boolean): Promise<void> {
+        if (first) this.waking = true;
+        for (const tell of [...this.onShow, ...this.onShown]) {
+            tell();
+            if (first) await taskEnds();
+        }
+        if (first) {
+            this.waking = false;
+            this.showSoon(); // what was asked meanwhile
+        }
         this.following = false;
         // What the address asks for stands there, in the place of the page's first state.
         if (this.failed || (this.result && !this.stale))

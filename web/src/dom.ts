@@ -72,6 +72,9 @@ export function fillOptions(
     list.replaceChildren(...names.map((name, i) => new Option(name, valueOf(i))));
 }
 
+// The end of this task: what follows is another, and a touch comes between.
+export const taskEnds = () => new Promise((resolve) => setTimeout(resolve));
+
 // Drawing that waits until its part of the page is about to be seen: what is returned asks for it, at once where it is, and
 // paper shows all.
 export function drawnInSight(part: Element, draw: () => void): () => void {

@@ -2,7 +2,7 @@
 import type { App } from "./app.ts";
 import { colorAt, css, inkOn, type Scale } from "./colors.ts";
 import { byId, saveFile } from "./dom.ts";
-import { escape, fixed } from "./format.ts";
+import { escape, fixed, withCommas } from "./format.ts";
 import type { MatrixView } from "./matrix.ts";
 import { isHidden, type MatrixContent } from "./matrix_content.ts";
 import { toHash } from "./state.ts";
@@ -95,7 +95,7 @@ export async function sessionText(app: App): Promise<string> {
         size = own ? own.q.byteLength + own.k.byteLength + (own.v?.byteLength ?? 0) : 0;
     if (size > largestEmbedded)
         throw new Error(
-            `a session holds tensors of up to ${largestEmbedded.toLocaleString("en")} bytes; these have ${size.toLocaleString("en")}`,
+            `a session holds tensors of up to ${withCommas(largestEmbedded)} bytes; these have ${withCommas(size)}`,
         );
     return app.engine.ask("writeSession", { address: toHash(state) });
 }

@@ -1,7 +1,7 @@
 // A reader's own tensors: dropped or chosen, named, and shown. Nothing is sent anywhere.
 import type { App } from "./app.ts";
 import { byId, input } from "./dom.ts";
-import { escape, shapeText } from "./format.ts";
+import { escape, shapeText, withCommas } from "./format.ts";
 import { isModel, type ModelDoor } from "./model_door.ts";
 import type { FileTensor } from "./protocol.ts";
 
@@ -165,7 +165,7 @@ async function open(app: App, files: File[]): Promise<void> {
         const bytes = files.reduce((sum, { size }) => sum + size, 0);
         if (bytes > maxBytes)
             throw new Error(
-                `it has ${bytes.toLocaleString("en")} bytes; this page reads up to ${maxBytes.toLocaleString("en")}`,
+                `it has ${withCommas(bytes)} bytes; this page reads up to ${withCommas(maxBytes)}`,
             );
         if (files.length > 1 && !files.every((f) => /\.npy$/i.test(f.name)))
             throw new Error("several files at once must all be .npy: one tensor each");
@@ -272,15 +272,14 @@ async function show(
             throw new Error(
                 `values are for ${v.heads} heads and ${v.rows} tokens, keys for ${k.heads} and ${k.rows}`,
             );
-        const longest = Math.max(q.rows, k.rows),
-            whole = (n: number) => n.toLocaleString("en");
+        const longest = Math.max(q.rows, k.rows);
         if (longest > mostRows)
-            throw new Error(`${whole(longest)} tokens; a map is shown up to ${whole(mostRows)}`);
+            throw new Error(`${withCommas(longest)} tokens; a map is shown up to ${withCommas(mostRows)}`);
         const { heads, rows, dim } = q,
             shape = { heads, kv: k.heads, rows, keys: k.rows, dim, dimV: v?.dim ?? 0 },
             own = { shape, q: q.data, k: k.data, v: v?.data ?? null };
         if (longest > maxRows) {
-            note.textContent = `A whole matrix is shown up to ${whole(maxRows)} tokens: its map is under Deep zoom.`;
+            note.textContent = `A whole matrix is shown up to ${withCommas(maxRows)} tokens: its map is under Deep zoom.`;
             app.showLong({ ...own, v: null }, name);
             return;
         }

@@ -1,7 +1,7 @@
 // Brings the static page to life.
 import { App, type Held } from "./app.ts";
-import { byId, hide, setHtml, setText } from "./dom.ts";
-import { duration } from "./format.ts";
+import { byId, hide, setHtml, setText, taskEnds } from "./dom.ts";
+import { duration, withCommas } from "./format.ts";
 import { connectExport, sessionText } from "./exporting.ts";
 import { connectFiles } from "./files.ts";
 import { Flow } from "./flow.ts";
@@ -21,7 +21,7 @@ import { addressOf, isWhole, longestAddress, toHash } from "./state.ts";
 import { ZoomDoor } from "./zoom_door.ts";
 
 const app = new App();
-let door: ZoomDoor;
+let door: ZoomDoor | undefined;
 let restarts = 0,
     refusals = 0; // of memory
 
@@ -133,17 +133,20 @@ async function openWithin(): Promise<void> {
 async function startEngine(): Promise<void> {
     const wanted = new URLSearchParams(location.search).get("engine") ?? "";
     if (wanted === "static") {
+        await connected;
         withoutEngine(true);
         app.onTrouble("The address asks for the page without its engine (engine=static).", false, true);
         return;
     }
     try {
         await app.engine.start(wanted, app.state.task || (/[#&]task=(\w+)/.exec(location.hash)?.[1] ?? ""));
+        await connected;
         withoutEngine(false);
         showCores(app);
         await app.begin();
         await openWithin();
     } catch (error) {
+        await connected;
         app.engine.stop("not started");
         withoutEngine(true);
         app.onTrouble(
@@ -156,7 +159,7 @@ async function startEngine(): Promise<void> {
 app.engine.onGpu = () => showBadge();
 app.engine.onDeath = (reason) => {
     showBadge();
-    door.zoom?.restart(); // and its tiles are free
+    door?.zoom?.restart(); // and its tiles are free
     if (/memory/.test(reason) && ++refusals > 1) {
         if (app.state.level !== 7 || app.state.len <= 16) {
             withoutEngine(true);
@@ -165,7 +168,7 @@ app.engine.onDeath = (reason) => {
         }
         app.change({ len: Math.floor(app.state.len / 2) });
         app.onTrouble(
-            `The engine stopped: ${reason}. Showing ${app.state.len.toLocaleString("en")} tokens instead.`,
+            `The engine stopped: ${reason}. Showing ${withCommas(app.state.len)} tokens instead.`,
             false,
             true,
         );
@@ -197,22 +200,32 @@ function connectFrame(): void {
     root.toggle("projector", (keys.get("big") ?? "0") !== "0");
 }
 
+// The engine is on its way while the page's parts are connected, which takes a phone several tasks.
+let allConnected = () => {};
+const connected = new Promise<void>((resolve) => (allConnected = resolve));
 connectFrame();
+await taskEnds();
+void startEngine();
 connectTheme();
 connectTrouble();
+await taskEnds();
 const workbench = new Workbench(app);
 const editor = new MaskEditor(app, workbench);
+await taskEnds();
 connectKnobs(app, editor);
 connectLearned(app);
+await taskEnds();
 const story = new Story(app, workbench);
 new Flow(app, workbench);
 new Heads(app, workbench);
 new Reshape(app);
+await taskEnds();
 door = new ZoomDoor(app);
 connectExport(app, workbench);
 connectLessons(app);
 connectSpeed(app);
 connectPlayground(app);
+await taskEnds();
 connectFiles(app, new ModelDoor(app));
 connectKeys(app, workbench, editor, story);
 byId("badge").addEventListener("pointerenter", showBadge);
@@ -226,7 +239,7 @@ byId("share").addEventListener("click", async () => {
     }
     if (!isWhole(app.state)) {
         app.onTrouble(
-            `This page needs ${toHash(app.state).length.toLocaleString("en")} characters, and a link holds ${longestAddress.toLocaleString("en")}: save it as a session file (Export) instead.`,
+            `This page needs ${withCommas(toHash(app.state).length)} characters, and a link holds ${withCommas(longestAddress)}: save it as a session file (Export) instead.`,
             false,
         );
         return;
@@ -267,7 +280,7 @@ Object.assign(globalThis, {
         app,
         workbench,
         get zoom() {
-            return door.zoom;
+            return door?.zoom;
         },
         sessionText: () => sessionText(app),
         toHash,
@@ -282,4 +295,4 @@ if (VECTORS_FILE)
             import(new URL(VECTORS_FILE, import.meta.url).href).then(({ begin }) => begin(app, workbench)),
         );
     });
-void startEngine();
+allConnected();

@@ -77,7 +77,7 @@ export class MatrixView {
         slanted: false,
         labels: true,
     };
-    private picked: [number, number] = [0, 0];
+    picked: [number, number] = [0, 0]; // set by `pick`
     private hovered: [number, number] | null = null;
     private zoom = 1;
     private origin: [number, number] = [0, 0]; // first visible cell: row, column (fractions)

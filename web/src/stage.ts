@@ -135,7 +135,9 @@ export class Workbench {
             { rootMargin: "0px 0px -40% 0px" },
         ).observe(byId("matrix"));
         this.dragRange();
-        app.onShow.add(() => this.show());
+        app.onShow.add(() => this.showWords());
+        app.onShow.add(() => this.showNumbers());
+        app.onShow.add(() => this.showPick());
         app.onShown.add(() => this.scrollBars());
     }
 
@@ -216,11 +218,16 @@ export class Workbench {
     }
 
     // Words and numbers of one result, never of two: while newer numbers are on their way, nothing changes.
-    private show(): void {
-        const { app } = this,
-            result = app.result,
+    private toShow(): { result: Result; stage: Stage } | null {
+        const { result, stale, engine } = this.app,
             stage = this.stage();
-        if (!result || !stage || (app.stale && app.engine.info)) return;
+        return result && stage && !(stale && engine.info) ? { result, stage } : null;
+    }
+
+    private showWords(): void {
+        const shown = this.toShow();
+        if (!shown) return;
+        const { result, stage } = shown;
         this.showLevel(result);
         const rail = byId("rail");
         if (
@@ -233,7 +240,6 @@ export class Workbench {
             byId("stage-name"),
             `${text.label} <span class="formula">${formula(this.formulaOf(stage, result))}</span>`,
         );
-        const content = this.content(stage, result);
         const cut = result.notes
             .filter(({ key }) => key === "text")
             .map(({ text }) => ` ${text[0].toUpperCase()}${text.slice(1)}.`)
@@ -243,6 +249,14 @@ export class Workbench {
             `${result.learned ? "" : `${text.about}; ${shapeText(stage.shape)}.`}${cut}${cut && !result.learned ? ' <a href="#zoom">Deep zoom</a> shows them all.' : ""}${result.state.edits && !result.own && !result.learned ? ` <b>${editsOf(result.state.edits).length} edited</b> <button type="button" class="quiet" data-unedit>Undo edits</button>` : ""}`,
         );
         this.showHeads(result);
+    }
+
+    private showNumbers(): void {
+        const shown = this.toShow();
+        if (!shown) return;
+        const { app } = this,
+            { result, stage } = shown,
+            content = this.content(stage, result);
         const asTable = app.state.table && content.rows <= largestTable && content.columns <= largestTable;
         byId("as-table").setAttribute("aria-pressed", String(asTable));
         byId<HTMLButtonElement>("as-table").disabled =
@@ -267,9 +281,15 @@ export class Workbench {
         this.matrix.look(app.state.view);
         this.matrix.pick(row, column);
         this.matrix.show();
+    }
+
+    private showPick(): void {
+        const shown = this.toShow(),
+            content = this.matrix.current;
+        if (!shown || !content) return;
         this.showScale(content);
-        this.showSteps(stage, row, column);
-        this.announceChange(stage);
+        this.showSteps(shown.stage, ...this.matrix.picked);
+        this.announceChange(shown.stage);
     }
 
     private formulaOf(stage: Stage, result: Result): string {

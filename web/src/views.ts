@@ -1,5 +1,5 @@
 // Pieces of the page as HTML text. The build draws the first state with them, the live page every other.
-import { escape, fixed, formula, number, place, shapeText, short, valueOf } from "./format.ts";
+import { escape, fixed, formula, number, place, shapeText, short, valueOf, withCommas } from "./format.ts";
 import type { Arithmetic } from "./arithmetic.ts";
 import type { Learned, LessonName, LessonResult, ScoreSteps, Stage, Steps } from "./protocol.ts";
 import { levels, stageTexts, tasks, type State, type TensorShape } from "./state.ts";
@@ -44,7 +44,7 @@ export function introHtml(level: number, task = ""): string {
 
 // In place of a level's words while the reader's own tensors are shown.
 export const ownIntroHtml = (name: string, { heads, kv, rows, keys, dim }: TensorShape) =>
-    `<h2>Your tensors</h2><p class="prose"><em>${escape(name)}</em>: ${heads} query and ${kv} key heads, ${rows.toLocaleString("en")} queries, ${keys.toLocaleString("en")} keys, ${dim.toLocaleString("en")} numbers each. <button type="button" class="quiet" data-back>Back to the sentence</button></p>`;
+    `<h2>Your tensors</h2><p class="prose"><em>${escape(name)}</em>: ${heads} query and ${kv} key heads, ${withCommas(rows)} queries, ${withCommas(keys)} keys, ${withCommas(dim)} numbers each. <button type="button" class="quiet" data-back>Back to the sentence</button></p>`;
 
 // Where a stage has a matrix for each head, the one in view is shown; the rail tells of all.
 export function railHtml(stages: Stage[], current: string, heads: number): string {
