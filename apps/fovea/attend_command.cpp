@@ -135,12 +135,7 @@ Result<int> attend_on(Ranks& ranks, const Arguments& a) {
 }
 
 Result<int> attend(const Arguments& a) {
-    if (!a.has("--shards")) return attend_alone(a);
-    Result<Ranks> ranks = Ranks::start();
-    if (!ranks) return ranks.error();
-    const Result<int> code = attend_on(*ranks, a);
-    // A launcher ends the job at the first code that is not 0, perhaps before the first rank has spoken.
-    return ranks->first() ? code : Result<int>(0);
+    return a.has("--shards") ? on_every_rank(a, attend_on) : attend_alone(a);
 }
 
 }  // namespace

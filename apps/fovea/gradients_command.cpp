@@ -254,12 +254,7 @@ Result<int> gradients_on(Ranks& ranks, const Arguments& a) {
 }
 
 Result<int> gradients(const Arguments& a) {
-    if (!a.has("--shards")) return gradients_alone(a);
-    Result<Ranks> ranks = Ranks::start();
-    if (!ranks) return ranks.error();
-    const Result<int> code = gradients_on(*ranks, a);
-    // A launcher ends the job at the first code that is not 0, perhaps before the first rank has spoken.
-    return ranks->first() ? code : Result<int>(0);
+    return a.has("--shards") ? on_every_rank(a, gradients_on) : gradients_alone(a);
 }
 
 }  // namespace

@@ -363,14 +363,7 @@ Result<int> map_on(Ranks& ranks, const Arguments& a) {
     return ranks.first() ? write(a, job, nullptr, *report, pixels) : 0;
 }
 
-Result<int> map(const Arguments& a) {
-    if (!a.has("--shards")) return map_alone(a);
-    Result<Ranks> ranks = Ranks::start();
-    if (!ranks) return ranks.error();
-    const Result<int> code = map_on(*ranks, a);
-    // A launcher ends the job at the first code that is not 0, perhaps before the first rank has spoken.
-    return ranks->first() ? code : Result<int>(0);
-}
+Result<int> map(const Arguments& a) { return a.has("--shards") ? on_every_rank(a, map_on) : map_alone(a); }
 
 }  // namespace
 

@@ -367,4 +367,12 @@ Ranks::Ranks(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Ranks::Ranks(Ranks&&) noexcept = default;
 Ranks::~Ranks() = default;
 
+Result<int> on_every_rank(const Arguments& a, Result<int> (*run)(Ranks&, const Arguments&)) {
+    Result<Ranks> ranks = Ranks::start();
+    if (!ranks) return ranks.error();
+    const Result<int> code = run(*ranks, a);
+    // A launcher ends the job at the first code that is not 0, perhaps before the first rank has spoken.
+    return ranks->first() ? code : Result<int>(0);
+}
+
 }  // namespace fovea::app

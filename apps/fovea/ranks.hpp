@@ -2,6 +2,7 @@
 // call together. Without MPI in this build the option is refused.
 #pragma once
 
+#include "arguments.hpp"
 #include "attention_tensors.hpp"
 
 #include <memory>
@@ -42,5 +43,9 @@ class Ranks {
     explicit Ranks(std::unique_ptr<State> state);
     std::unique_ptr<State> state_;
 };
+
+// What a command does with --shards: `run` on every rank of the job. Its code is rank 0's, which spoke; the
+// others end with 0.
+Result<int> on_every_rank(const Arguments& a, Result<int> (*run)(Ranks&, const Arguments&));
 
 }  // namespace fovea::app
