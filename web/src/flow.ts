@@ -23,10 +23,14 @@ const columns = [
 const either = new Set(["masked", "dropped"]); // the first of a column that the layer has stands for all of it
 const mostCell = 26,
     stepMs = 200;
-// All of it stays on one screen.
-const wide = matchMedia("(min-width: 1200px) and (min-height: 880px)");
+// All of it stays on one screen and, but on a phone, in one row.
+const wide = matchMedia("(min-width: 1200px) and (min-height: 880px)"),
+    narrower = [1200, 1000, 760].map((width) => ({ width, is: matchMedia(`(min-width: ${width}px)`) }));
 // Of the larger edge of a picture: with few columns there is room for larger ones.
-const mostSide = (columns: number) => 104 + (wide.matches ? 26 * Math.max(0, 8 - columns) : 0);
+function mostSide(columns: number): number {
+    const width = narrower.find(({ is }) => is.matches)?.width ?? Infinity;
+    return wide.matches ? 104 + 26 * Math.max(0, 8 - columns) : Math.min(104, (width - 80) / columns - 42);
+}
 
 interface Frame {
     row?: number;

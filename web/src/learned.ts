@@ -1,9 +1,11 @@
 // Heads that learned: a small picture of each by name, which one is off, and what the model says comes next.
 import type { App, Result } from "./app.ts";
 import { byId, hide, setHtml, setText } from "./dom.ts";
+import type { Workbench } from "./stage.ts";
 import { learnedHtml, saidHtml } from "./views.ts";
 
-export function connectLearned(app: App): void {
+export function connectLearned(app: App, workbench: Workbench): void {
+    let head = ""; // in sight
     byId("learned").addEventListener("click", (event) => {
         const head = (event.target as Element).closest<HTMLElement>("[data-head]")?.dataset.head;
         if (head !== undefined) app.change({ head: Number(head) });
@@ -18,7 +20,13 @@ export function connectLearned(app: App): void {
         app.setTask(task);
     });
     app.onShow.add(() => {
-        if (app.result && !(app.stale && app.engine.info)) show(app.result);
+        const { result } = app;
+        if (!result || (app.stale && app.engine.info)) return;
+        show(result);
+        const now = `${result.state.task} ${result.headIndex}`;
+        if (now !== head && result.learned)
+            workbench.toScroll.add(byId("learned").querySelector(".learned-heads")!);
+        head = now;
     });
 }
 

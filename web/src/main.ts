@@ -213,7 +213,7 @@ const workbench = new Workbench(app);
 const editor = new MaskEditor(app, workbench);
 await taskEnds();
 connectKnobs(app, editor);
-connectLearned(app);
+connectLearned(app, workbench);
 await taskEnds();
 const story = new Story(app, workbench);
 new Flow(app, workbench);

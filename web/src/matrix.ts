@@ -83,6 +83,7 @@ export class MatrixView {
     private origin: [number, number] = [0, 0]; // first visible cell: row, column (fractions)
     private frame = 0;
     private readonly type = document.documentElement.classList.contains("projector") ? 1.4 : 1; // how large
+    private readonly ofSums = `450 ${12 * this.type}px ${fonts}`;
     private available = 0; // pixels, 0 while it is hidden
     private room = Infinity; // from its upper edge to the end of the first screen, where it begins there
     private widths: [number, number] = [0, 0]; // of the widest row label and column label
@@ -481,7 +482,7 @@ export class MatrixView {
         // In steps, so that a letter more does not move and resize the picture.
         const stepped = (width: number) => 16 * Math.ceil(width / 16);
         const left = Math.min(labels ? stepped(this.widths[0]) : 36, available * 0.28) + 14;
-        const right = content.sums && content.rows <= 64 && available >= 380 ? 54 : 2; // a phone needs the room for digits
+        const right = content.sums && content.rows <= 64 && available >= 380 ? 54 * this.type : 2; // a phone needs the room for digits
         const columnWidth = Math.min(labels ? this.widths[1] : 36, 120);
         // The last slanted label leans out to the right, and half of a number; among few columns there is room for it beside
         // the sums.
@@ -605,7 +606,8 @@ export class MatrixView {
                 radius = cell >= 30 ? 4 : cell >= 14 ? 2 : 0;
             context.textAlign = "center";
             context.textBaseline = "middle";
-            context.font = `500 ${(cell >= 76 ? 14 : cell >= 58 ? 13 : 12) * this.type}px ${fonts}`;
+            const room = cell / this.type;
+            context.font = `500 ${(room >= 76 ? 14 : room >= 58 ? 13 : 12) * this.type}px ${fonts}`;
             context.fontKerning = "none";
             for (let i = r0; i < r1; ++i)
                 for (let j = c0; j < c1; ++j) {
@@ -771,7 +773,7 @@ export class MatrixView {
         context.beginPath();
         context.rect(left, base - 4, width - left, bottom);
         context.clip();
-        context.font = `450 12px ${fonts}`;
+        context.font = this.ofSums;
         context.textAlign = "center";
         context.textBaseline = "middle";
         // On whole pixels: edges between them, and a path of a hundred bars, would be felt at a key.
@@ -798,7 +800,7 @@ export class MatrixView {
         if (this.picked[1] >= c0 && this.picked[1] < c1) put(this.picked[1]);
         context.restore();
         if (left < 45) return;
-        context.font = `450 12px ${fonts}`;
+        context.font = this.ofSums;
         context.fillStyle = colors.soft;
         context.textAlign = "right";
         context.textBaseline = "middle";
@@ -871,7 +873,7 @@ export class MatrixView {
             if (right > 2 && this.zoom === 1 && cell >= 14) {
                 let sum = 0;
                 for (let j = 0; j < content.columns; ++j) sum += this.value(i, j);
-                write(`450 12px ${fonts}`);
+                write(this.ofSums);
                 context.fillStyle = colors.soft;
                 context.textAlign = "left";
                 context.fillText(fixed(sum, 3), left + content.columns * cell + 8, y);
@@ -898,7 +900,7 @@ export class MatrixView {
             context.restore();
         }
         if (right > 2 && this.zoom === 1 && cell >= 14) {
-            context.font = `450 12px ${fonts}`;
+            context.font = this.ofSums;
             context.fillStyle = colors.soft;
             context.textAlign = "left";
             context.save();

@@ -13,9 +13,10 @@ import type {
     ModelRun,
     ModelSum,
 } from "./model_protocol.ts";
+import style from "./models.css";
+import { adoptStyle } from "./style_text.ts";
 
 declare const MODEL_WORKER_FILE: string;
-declare const MODEL_STYLE_FILE: string;
 
 const shownAs = {
     weights: "Weights",
@@ -121,11 +122,7 @@ export class Models {
     private across = 1; // numbers in a line of the picture
 
     constructor(private readonly kit: ModelKit) {
-        const link = document.createElement("link");
-        link.rel = "stylesheet";
-        link.href = new URL(MODEL_STYLE_FILE, import.meta.url).href;
-        link.addEventListener("load", () => this.draw());
-        document.head.append(link);
+        adoptStyle(style);
         this.runner.onProgress = (share) => this.say(`${(100 * share).toFixed(0)}%`, true);
         kit.app.onShow.add(() => this.draw()); // colours may have changed
     }

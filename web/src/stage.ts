@@ -61,7 +61,7 @@ export class Workbench {
     private derivation = 0;
     private spoken: Record<string, string> | null = null;
     private invited = false;
-    private readonly toScroll = new Set<Element>();
+    readonly toScroll = new Set<Element>(); // rows whose current part is to be in sight
     private barScale: Scale | null = null;
     private barTable: Uint8Array | null = null;
     private dragFrom: Scale | null = null;
@@ -306,7 +306,7 @@ export class Workbench {
     // On narrow screens the rail and the levels are rows that scroll. This reads the layout, so it comes last.
     private scrollBars(): void {
         for (const bar of this.toScroll) {
-            const current = bar.querySelector<HTMLElement>("[aria-current]");
+            const current = bar.querySelector<HTMLElement>("[aria-current], [aria-pressed=true]");
             if (current)
                 bar.scrollLeft +=
                     current.getBoundingClientRect().left -

@@ -38,7 +38,7 @@ export function connectWords(app: App, workbench: Workbench): void {
         const { points, share } = plane,
             most = (axis: 0 | 1) => Math.max(1e-6, ...points.map((point) => Math.abs(point[axis]))),
             unit = Math.max(most(0) / (wide / 2 - 90), most(1) / (side / 2 - margin)),
-            taken: { x: number; y: number; long: number }[] = [],
+            taken: { x: number; y: number; long: number; token: string }[] = [],
             seen = new Set<string>();
         const dots = points.map(([right, up], n) => {
             const x = wide / 2 + right / unit,
@@ -48,8 +48,9 @@ export function connectWords(app: App, workbench: Workbench): void {
                 circle = `<circle class="${n === picked ? "query" : "key"}" cx="${x.toFixed(1)}" cy="${y.toFixed(1)}" r="${n === picked ? 6 : 4}"/>`;
             if (seen.has(name)) return n === picked ? circle : "";
             seen.add(name);
-            // The first place beside its point where a label lies on no other.
-            const label = { x: x + 9, y: 0, long: token.length * letter },
+            // The first place beside its point where a label lies on no other; beside its like it has none.
+            const label = { x: x + 9, y, long: token.length * letter, token },
+                named = taken.some((o) => o.token === token && Math.hypot(o.x - label.x, o.y - y) < 60),
                 free = (at: number) =>
                     taken.every(
                         (other) =>
@@ -58,8 +59,8 @@ export function connectWords(app: App, workbench: Workbench): void {
                             label.x > other.x + other.long,
                     );
             label.y = [4, -9, 17, -22, 30].map((by) => y + by).find(free) ?? y + 4;
-            taken.push(label);
-            return `<g data-word="${n}">${circle}<text x="${label.x.toFixed(1)}" y="${label.y.toFixed(1)}">${escape(token)}</text></g>`;
+            if (!named) taken.push(label);
+            return `<g data-word="${n}">${circle}${named ? "" : `<text x="${label.x.toFixed(1)}" y="${label.y.toFixed(1)}">${escape(token)}</text>`}</g>`;
         });
         byId("words-plot").setAttribute("viewBox", `0 0 ${wide} ${side}`);
         setHtml(byId("words-plot"), dots.join(""));

@@ -5,6 +5,9 @@ import type { Scale } from "./colors.ts";
 import type { MapPiece, MapShown, OwnHead, OwnTensors, ScoreSteps, TileId, TilePixels } from "./protocol.ts";
 import { sightsOf } from "./sights.ts";
 import type { State } from "./state.ts";
+import { adoptStyle } from "./style_text.ts";
+import style from "./zoom.css";
+import { zoomBody } from "./zoom_body.ts";
 import { digitsFrom, MapAxes, marginOf, showLegend, type MapPlace } from "./zoom_axes.ts";
 import type { ZoomKit } from "./zoom_door.ts";
 
@@ -68,6 +71,8 @@ export class DeepZoom {
         private readonly kit: ZoomKit,
     ) {
         const { byId, select } = kit;
+        adoptStyle(style);
+        byId("zoom-body").innerHTML = zoomBody;
         this.canvas = byId<HTMLCanvasElement>("zoom-canvas");
         byId("zoom-stop").addEventListener("click", () => {
             this.restart();

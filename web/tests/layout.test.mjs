@@ -74,6 +74,79 @@ describe("the layout", { skip: missing ?? false }, () => {
             }),
         );
 
+    for (const [width, height, hash] of [
+        [1366, 768, "#v=1&level=7"],
+        [1024, 768, "#v=1&level=7"],
+        [1024, 768, ""],
+        [768, 1024, "#v=1&level=7"],
+    ])
+        test(
+            `the whole way is one row of matrices on one screen at ${width} x ${height}${hash ? "" : ", of a model that learned"}`,
+            withPage({ viewport: { width, height }, hash }, async (page) => {
+                await page.evaluate(() => document.getElementById("flow").scrollIntoView());
+                await settled(page);
+                const columns = await page.$$eval("#flow-body > li", (all) =>
+                    all
+                        .map((e) => e.getBoundingClientRect())
+                        .map(({ x, y, right, height }) => [x, y + height / 2, right]),
+                );
+                assert.ok(columns.length >= 7);
+                for (const [n, [left, middle, right]] of columns.entries()) {
+                    assert.ok(Math.abs(middle - columns[0][1]) < 1, `column ${n} is in another row`);
+                    assert.ok(right <= width && (n === 0 || left >= columns[n - 1][2]));
+                }
+                const bottom = await page.$eval("#flow-body", (e) => e.getBoundingClientRect().bottom);
+                assert.ok(bottom <= height, `it ends at ${bottom}`);
+            }),
+        );
+
+    for (const [width, height] of [
+        [1024, 768],
+        [360, 740],
+    ])
+        test(
+            `twelve heads are a row that leaves room for the picked one's matrix at ${width} x ${height}`,
+            withPage({ viewport: { width, height }, hash: "#v=1&task=text" }, async (page) => {
+                const seen = () =>
+                    page.evaluate(() => {
+                        const { matrix } = globalThis.fovea.workbench,
+                            row = document.querySelector(".learned-heads").getBoundingClientRect(),
+                            head = document
+                                .querySelector(".learned-heads [aria-pressed=true]")
+                                .getBoundingClientRect();
+                        return {
+                            rows: (innerHeight - matrix.cellBox(0, 0).top) / matrix.layout.cell,
+                            within: head.left >= row.left - 1 && head.right <= row.right + 1,
+                            head: head.left,
+                        };
+                    });
+                const first = await seen();
+                assert.ok(first.rows >= 12, `${first.rows} rows in the first screen`);
+                assert.ok(first.within, "the picked head is in sight");
+                await page.evaluate(() => globalThis.fovea.app.change({ head: 0 }));
+                await settled(page);
+                assert.ok((await seen()).within, "and so is the next one that is picked");
+            }),
+        );
+
+    test(
+        "a projector's larger type keeps sums, products and numbers of cells within their places",
+        withPage({ viewport: { width: 1024, height: 768 }, hash: "#v=1&level=3&big=1" }, async (page) => {
+            const { over, room } = await page.evaluate(() => {
+                const inner = document.getElementById("inspector").getBoundingClientRect(),
+                    { left, width, cell } = globalThis.fovea.workbench.matrix.layout,
+                    context = document.createElement("canvas").getContext("2d");
+                context.font = `450 ${12 * 1.4}px ${getComputedStyle(document.body).fontFamily}`;
+                return {
+                    over: document.querySelector(".products").getBoundingClientRect().right - inner.right,
+                    room: width - left - 6 * cell - 8 - context.measureText("1.000").width,
+                };
+            });
+            assert.ok(over <= 0.5, `the products end ${over} px behind their column`);
+            assert.ok(room >= 0, `sums lack ${-room} px`);
+        }),
+    );
+
     test(
         "on a phone the closed sheet shows whole lines beside its button; words of a sum are not broken on a tablet",
         withPage(

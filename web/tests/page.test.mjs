@@ -805,6 +805,28 @@ describe("the page", { skip }, () => {
         }),
     );
 
+    test(
+        "the words' own vectors: words that stand in a heap are named once, and no name lies on another",
+        withPage({ hash: "#v=1&level=7" }, async (page) => {
+            await page.locator("#words").scrollIntoViewIfNeeded();
+            await page.waitForSelector("#words-plot [data-word]");
+            const names = await page.$$eval("#words-plot text", (all) =>
+                all.map((e) => {
+                    const { x, y, width, height } = e.getBBox();
+                    return { text: e.textContent, x, y, right: x + width, bottom: y + height };
+                }),
+            );
+            assert.ok(names.length >= 6 && names.length <= 24, `${names.length} names of 64 words`);
+            const over = names.flatMap((a, i) =>
+                names
+                    .slice(i + 1)
+                    .filter((b) => a.x < b.right && b.x < a.right && a.y + 3 < b.bottom && b.y + 3 < a.bottom)
+                    .map((b) => `${a.text} ${b.text}`),
+            );
+            assert.deepEqual(over, []);
+        }),
+    );
+
     // The page is drawn again while the button is down: by another state, whose numbers come before it is released.
     const clicksWhileDrawn = async (page, target) => {
         await page.locator(target).scrollIntoViewIfNeeded();

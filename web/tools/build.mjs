@@ -19,6 +19,7 @@ import { dirname, join, relative } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { brotliCompressSync, constants } from "node:zlib";
 import { declarationsOf, writeConstants } from "./abi.mjs";
+import { cssAsText } from "./css_text.mjs";
 import { kernelTable, pageKernels } from "./kernels.mjs";
 import { storiesOf, tablesOf } from "./tables.mjs";
 import { writeClassPages } from "./class_pages.mjs";
@@ -161,17 +162,17 @@ async function bundle(engines, trainer, modelEngines, learnedFiles) {
         entryPoints: [join(web, "src/model_worker.ts")],
         define: { MODEL_FOLDERS: JSON.stringify(modelEngines) },
     });
-    const modelStyle = await build({ ...common, entryPoints: [join(web, "src/models.css")] });
     const models = await build({
         ...common,
+        plugins: [cssAsText],
         entryPoints: [join(web, "src/models.ts")],
         define: {
             MODEL_WORKER_FILE: JSON.stringify(nameOf(modelWorker, "src/model_worker.ts")),
-            MODEL_STYLE_FILE: JSON.stringify(nameOf(modelStyle, "src/models.css")),
         },
     });
     const main = await build({
         ...common,
+        plugins: [cssAsText],
         splitting: true, // what is asked for later comes later
         chunkNames: "[name]-[hash]",
         entryPoints: [join(web, "src/main.ts")],

@@ -3,6 +3,7 @@ import { build } from "esbuild";
 import { createHash } from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { cssAsText } from "./css_text.mjs";
 
 // As a Content-Security-Policy names a script or a style that stands in the page.
 export const sourceHash = (text) => `'sha256-${createHash("sha256").update(text).digest("base64")}'`;
@@ -52,6 +53,7 @@ export async function standalone({ web, engine, learned, html, styleFile, mainFi
     const main = textOf(
         await build({
             ...options,
+            plugins: [cssAsText],
             entryPoints: [join(web, "src/main.ts")],
             define: {
                 WORKER_FILE: '""',
