@@ -28,11 +28,12 @@ let restarts = 0,
 function connectTheme(): void {
     const root = document.documentElement,
         system = matchMedia("(prefers-color-scheme: dark)");
+    let unkept: string | null = null; // chosen in a browser that keeps nothing
     const kept = () => {
         try {
             return localStorage.getItem("fovea-theme");
         } catch {
-            return null;
+            return unkept;
         }
     };
     const apply = () => {
@@ -46,7 +47,7 @@ function connectTheme(): void {
             if ((next === "dark") === system.matches) localStorage.removeItem("fovea-theme");
             else localStorage.setItem("fovea-theme", next);
         } catch {
-            root.dataset.theme = next;
+            unkept = next;
         }
         apply();
     });

@@ -10,7 +10,6 @@ import { MatrixView } from "./matrix.ts";
 import { isHidden, type MatrixContent } from "./matrix_content.ts";
 import type { Stage } from "./protocol.ts";
 import {
-    decodeBits,
     editsOf,
     isEditable,
     levels,
@@ -19,6 +18,7 @@ import {
     presetState,
     stageTexts,
     tasks,
+    withVisible,
     type State,
 } from "./state.ts";
 
@@ -504,12 +504,9 @@ export class Workbench {
             const result = app.result!,
                 format = Number(button.dataset.copy);
             const { pythonOf, latexOf, csvOf } = await app.during(import("./copies.ts"));
-            const whole: Record<string, typeof pythonOf> = { Python: pythonOf, LaTeX: latexOf, CSV: csvOf },
-                visible = result.visible
-                    ? decodeBits(result.visible, result.rows * result.keys)
-                    : new Uint8Array();
+            const whole: Record<string, typeof pythonOf> = { Python: pythonOf, LaTeX: latexOf, CSV: csvOf };
             const text =
-                (result.learned ? null : whole[name ?? ""]?.({ ...result, visible }, row, column)) ??
+                (result.learned ? null : whole[name ?? ""]?.(withVisible(result), row, column)) ??
                 (await app.engine.ask("deriveText", { head: result.headIndex, row, column, format }));
             await navigator.clipboard.writeText(text);
             button.textContent = "Copied";

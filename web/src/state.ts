@@ -83,6 +83,12 @@ export function decodeBits(text: string, count: number): Uint8Array {
     );
 }
 
+// A result with its mask as cells; empty where that is not known.
+export const withVisible = <T extends { visible: string; rows: number; keys: number }>(result: T) => ({
+    ...result,
+    visible: result.visible ? decodeBits(result.visible, result.rows * result.keys) : new Uint8Array(),
+});
+
 export function encodeBits(bits: Uint8Array): string {
     const bytes = new Uint8Array(Math.ceil(bits.length / 8));
     bits.forEach((bit, i) => {

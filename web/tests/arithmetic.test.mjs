@@ -17,7 +17,7 @@ before(async () => {
     await build({
         stdin: {
             contents:
-                'export * from "./arithmetic.ts"; export * from "./copies.ts"; export * from "./state.ts"; export * from "./engine_session.ts";',
+                'export * from "./arithmetic.ts"; export * from "./copies.ts"; export * from "./notebook.ts"; export * from "./state.ts"; export * from "./engine_session.ts";',
             resolveDir: join(root, "web", "src"),
             loader: "ts",
         },
@@ -121,6 +121,57 @@ for (const [name, [fields, tensors]] of Object.entries(states))
             assert.notEqual(spawnSync("python3", ["-c", wrong]).status, 0);
         },
     );
+
+// Debian keeps numpy in its own Python; another one may come first in the path.
+const numpy = ["python3", "/usr/bin/python3"].find(
+    (name) => spawnSync(name, ["-c", "import numpy"]).status === 0,
+);
+const layers = {
+    ...states,
+    "level 5, grouped, with dropout": [{ level: 5, kv: 1, p: 0.3, head: 1 }],
+    "level 6, turned by their places": [{ level: 6, rope: true }],
+    "level 7": [{ level: 7, text: "five words are here now", length: 0, head: 3 }],
+};
+for (const [name, [fields, tensors]] of Object.entries(layers))
+    test(
+        `the notebook's layer comes to the page's weights, contexts and output: ${name}`,
+        { skip: numpy ? false : "no python3 here has numpy" },
+        () => {
+            const result = compute(fields, tensors?.() ?? null),
+                notebook = JSON.parse(page.notebookOf(result)),
+                code = notebook.cells.filter((c) => c.cell_type === "code").map((c) => c.source.join(""));
+            assert.deepEqual([notebook.nbformat, notebook.nbformat_minor], [4, 5]);
+            for (const cell of notebook.cells) assert.match(cell.id, /^[a-z0-9]+$/);
+            const script = code.join("\n"),
+                run = (input) => spawnSync(numpy, ["-"], { input }),
+                whole = run(script),
+                claims = script.match(/^assert np\.allclose\(\w+/gm).map((line) => line.split("(")[1]);
+            const output = result.stages.some((s) => s.id === "output") && fields.level === 6 && !fields.rope;
+            assert.equal(whole.status, 0, whole.stderr.toString());
+            assert.deepEqual(claims, ["weights", "joined", ...(output ? ["output"] : [])]);
+            // Each is a claim: a number moved by a thousandth fails it.
+            for (const claim of claims) {
+                const wrong = script.replace(
+                    new RegExp(`allclose\\((${claim}[^,]*),`),
+                    "allclose($1 + 0.001,",
+                );
+                assert.notEqual(wrong, script);
+                assert.notEqual(run(wrong).status, 0, claim);
+            }
+        },
+    );
+
+test("a layer that is too large for a notebook says so, and where its numbers are to be had", () => {
+    const large = {
+        shape: { heads: 4, kv: 4, rows: 100, keys: 100, dim: 500, dimV: 500 },
+        ...Object.fromEntries(["q", "k", "v"].map((name, n) => [name, ramp(4 * 100 * 500, 0.3 + n)])),
+    };
+    const result = compute({ level: 2, mask: "none" }, large);
+    assert.throws(
+        () => page.notebookOf(result),
+        /holds 400,000 numbers, this layer has .*: export arrays \(npy\)/,
+    );
+});
 
 // From X and the weights: what is copied can be multiplied again and comes to the page's number.
 for (const [name, [fields, tensors]] of Object.entries(states))

@@ -46,6 +46,17 @@ describe("pages for a class", { skip: missing ?? false }, () => {
         }
     });
 
+    test("the front page has a card: the picture of what it shows first", () => {
+        const html = readFileSync(join(site, "index.html"), "utf8"),
+            image = html.match(/<meta property="og:image" content="([^"]+)">/)?.[1];
+        assert.equal(image, "task/induction/preview.png");
+        assert.deepEqual(readFileSync(join(site, image)).subarray(1, 4).toString(), "PNG");
+        assert.match(html, /<meta name="twitter:card" content="summary_large_image">/);
+        // What such a card says beside it.
+        assert.match(html, /<title>[^<]{20,}<\/title>/);
+        assert.match(html, /<meta name="description" content="[^"]{60,}">/);
+    });
+
     for (const [place, scheme] of [
         ["level/3/", "light"],
         ["task/induction/", "dark"],

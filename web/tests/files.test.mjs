@@ -17,7 +17,7 @@ describe("files", { skip: missing ?? false }, () => {
     const withPage = withPages(() => lab);
 
     test(
-        "export: CSV, SVG, PNG, session",
+        "export: CSV, SVG, PNG, notebook, session",
         withPage({}, async (page) => {
             const download = async (kind) => {
                 await page.click("#export summary");
@@ -46,6 +46,11 @@ describe("files", { skip: missing ?? false }, () => {
             );
             assert.equal((10 + npy.readUInt16LE(8)) % 64, 0);
             near([npy.readFloatLE(10 + npy.readUInt16LE(8) + 4 * 7)], [0.22638379]);
+            const notebook = JSON.parse(await download("ipynb")),
+                code = notebook.cells.map((cell) => cell.source.join("")).join("\n");
+            assert.equal(notebook.nbformat, 4);
+            assert.match(code, /^W_q = np\.array\(\[\[[\d.]+, [\d.]+\],/m);
+            assert.match(code, /^assert np\.allclose\(weights\[0\], np\.array\(\[\[.*0\.22638379/ms);
             const session = await download("session");
             const { format, version, state } = JSON.parse(session);
             assert.deepEqual(

@@ -63,6 +63,28 @@ describe("frames", { skip: missing ?? false }, () => {
         await page.close();
     });
 
+    test("an idle page does nothing: no layout, no style, next to no time of its thread", async (t) => {
+        const page = await lab.page(),
+            session = await page.context().newCDPSession(page);
+        await session.send("Performance.enable", { timeDomain: "threadTicks" });
+        const counts = async () =>
+            Object.fromEntries(
+                (await session.send("Performance.getMetrics")).metrics.map(({ name, value }) => [
+                    name,
+                    value,
+                ]),
+            );
+        await page.waitForTimeout(1500); // what the last frame left behind
+        const before = await counts();
+        await page.waitForTimeout(3000);
+        const after = await counts(),
+            of = (name) => after[name] - before[name];
+        t.diagnostic(`${of("LayoutCount")} layouts, ${(1000 * of("TaskDuration")).toFixed(1)} ms in 3 s`);
+        assert.deepEqual([of("LayoutCount"), of("RecalcStyleCount")], [0, 0]);
+        assert.ok(of("ScriptDuration") < 0.005 && of("TaskDuration") < 0.06);
+        await page.close();
+    });
+
     // The measure of Core Web Vitals, https://web.dev/articles/cls: from 0.1 on a page is called unsteady.
     for (const [width, height, address] of [
         [1366, 768, ""],

@@ -895,10 +895,12 @@ describe("the page", { skip }, () => {
         );
         const gpu = sum("assets/gpu_page-") + sum("assets/kernels-"),
             zoom = sum("assets/zoom-"),
+            saving = sum("assets/saving-"),
             models = sum("assets/models-") + sum("assets/model_worker-");
         assert.ok(zoom > 0 && zoom <= 8_000, "deep zoom's script over 8 KB after brotli");
+        assert.ok(saving > 0 && saving <= 3_000, "what writes files over 3 KB after brotli");
         assert.ok(
-            sum("assets/") - later - gpu - zoom - models + sizes["index.html"] <= 60_000,
+            sum("assets/") - later - gpu - zoom - models - saving + sizes["index.html"] <= 60_000,
             "HTML, CSS and JS over 60 KB after brotli",
         );
         assert.ok(gpu <= 20_000, "what only a reader with a GPU loads over 20 KB after brotli");
@@ -919,7 +921,7 @@ describe("the page", { skip }, () => {
             assert.ok(sum(`engine/${folder}/`) <= 274_000, `${folder} over 274 KB after brotli`);
         const first = Object.entries(sizes)
             .filter(([f]) => !/^(engine|model|train|level|task|learned\/(?!induction))/.test(f))
-            .reduce((a, [, n]) => a + n, -later - models);
+            .reduce((a, [, n]) => a + n, -later - models - saving);
         assert.ok(first <= 150_000, "the first view over 150 KB after brotli");
         const engines = Object.keys(sizes)
             .filter((f) => /^engine\/.*\.wasm$/.test(f))

@@ -30,6 +30,32 @@ describe("states", { skip: missing ?? false }, () => {
         }
     }
 
+    test("a browser that lets nothing be kept: the page computes, and its theme can be changed", async () => {
+        const page = await lab.page("", { live: false });
+        await page.addInitScript(() => {
+            for (const name of ["localStorage", "sessionStorage", "indexedDB", "caches"])
+                Object.defineProperty(globalThis, name, {
+                    get: () => {
+                        throw new DOMException("denied", "SecurityError");
+                    },
+                });
+        });
+        await page.goto(`${lab.host.url}#v=1&level=2`);
+        await page.reload();
+        await settled(page);
+        const { values } = await stageValues(page, "weights");
+        assert.ok(Math.abs(values[8] - 0.21987) < 1e-4, String(values[8]));
+        const ground = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor),
+            before = await ground();
+        await page.click("#theme");
+        await page.waitForFunction((b) => getComputedStyle(document.body).backgroundColor !== b, before);
+        await page.fill("#text", "two words");
+        await settled(page);
+        assert.equal((await stageValues(page, "weights")).values.length, 4);
+        assert.deepEqual(page.faults, []);
+        await page.close();
+    });
+
     for (const [name, script, reason] of [
         ["no WebAssembly", "delete self.WebAssembly", /no WebAssembly/],
         ["no SIMD", "WebAssembly.validate = () => false", /no SIMD/],

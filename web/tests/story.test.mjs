@@ -170,6 +170,43 @@ describe("walks", { skip: missing ?? false }, () => {
     );
 
     test(
+        "the flow, played: a token's way is lit step by step, and comes to its end",
+        withPage({ hash: "#v=1&level=2&stage=context&i=1&j=1" }, async (page) => {
+            await page.emulateMedia({ reducedMotion: "no-preference" });
+            // How many matrices have a frame in ink, whenever that changes.
+            await page.evaluate(() => {
+                globalThis.steps = [];
+                const framed = (canvas) => {
+                    const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+                    for (let n = 0; n < data.length; n += 4)
+                        if (data[n] === 27 && data[n + 1] === 27 && data[n + 2] === 31) return true;
+                    return false;
+                };
+                const look = () => {
+                    const count = [...document.querySelectorAll("#flow-body canvas")].filter(framed).length;
+                    if (count !== globalThis.steps.at(-1)?.count)
+                        globalThis.steps.push({ at: performance.now(), count });
+                    requestAnimationFrame(look);
+                };
+                look();
+            });
+            const whole = await page.evaluate(() => globalThis.steps[0].count);
+            assert.ok(whole >= 2, `${whole} matrices are framed`);
+            await page.click("#flow-play");
+            await page.waitForFunction(
+                (all) => globalThis.steps.length > 2 && globalThis.steps.at(-1).count === all,
+                whole,
+            );
+            const steps = (await page.evaluate(() => globalThis.steps)).slice(1);
+            assert.ok(steps[0].count < whole, "it begins with less than all of the way");
+            for (let n = 1; n < steps.length; ++n)
+                assert.ok(steps[n].count > steps[n - 1].count, JSON.stringify(steps));
+            // 200 ms a step at the least: what is lit together is one step.
+            assert.ok(steps.at(-1).at - steps[0].at > 150 * (steps.length - 1), JSON.stringify(steps));
+        }),
+    );
+
+    test(
         "bare=1: the matrix with its digits and the number at 640 x 480, the key stays in the address; big=1",
         withPage({ hash: "#v=1&level=3&bare=1", viewport: { width: 640, height: 480 } }, async (page) => {
             for (const part of [".top", "h1", ".levels", "#rail", "#knobs", ".foot", "#text"])

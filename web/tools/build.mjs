@@ -243,11 +243,14 @@ function report() {
         gpu = sum((f) => /^assets\/(gpu_page|kernels)-/.test(f)),
         zoom = sum((f) => /^assets\/zoom-/.test(f)),
         models = sum((f) => /^assets\/(models|model_worker)-/.test(f)),
-        page = sum((f) => f === "index.html" || f.startsWith("assets/")) - later - gpu - zoom - models;
+        saving = sum((f) => f.startsWith("assets/saving-")),
+        page =
+            sum((f) => f === "index.html" || f.startsWith("assets/")) - later - gpu - zoom - models - saving;
     console.log(
         `page (HTML, CSS, JS): ${kb(page)} after brotli; stories, copies, playground and plane, behind the first view: ${kb(later)}`,
     );
     console.log(`deep zoom's script, when a map is asked for: ${kb(zoom)}`);
+    console.log(`what writes files, when one is saved: ${kb(saving)}`);
     console.log(`script and style of a reader's own model, when one is opened: ${kb(models)}`);
     console.log(`the GPU's script and kernels, where there is one: ${kb(gpu)}`);
     for (const variant of variants) {
@@ -302,6 +305,10 @@ for (const [name, text] of Object.entries({
     ...(await staticParts(drawing, "static")),
     mainFile: `assets/${names.main}`,
     styleFile: `assets/${names.style}`,
+    // What the first view shows: its task's own preview, by a whole address where the site's is known.
+    preview: process.env.FOVEA_SITE
+        ? new URL("task/induction/preview.png", process.env.FOVEA_SITE).href
+        : "task/induction/preview.png",
     early: sourceHash(html.match(/<script>(.*?)<\/script>/)[1]),
     version: JSON.parse(readFileSync(join(web, "package.json"), "utf8")).version,
 }))
