@@ -15,13 +15,13 @@
 namespace fovea::test {
 namespace {
 
-int run_one(Executor& executor, uint64_t seed, const CaseLimits& limits) {
-    Result<PreparedCase> prepared = prepare(generate_case(seed, limits));
+int run_one(Executor& executor, uint64_t seed, const SweepOptions& options) {
+    Result<PreparedCase> prepared = prepare(generate_composed(options.of, seed, options.limits));
     if (!prepared) {
         printf("no oracle: %s\n", prepared.error().text.c_str());
         return 1;
     }
-    return print_report(describe(prepared->c), executor, run_case(executor, *prepared));
+    return print_report(describe(prepared->c), executor, run_composed(executor, options.of, *prepared));
 }
 
 // One-pass kernels by name: a case that asks for what they never hold would be refused and prove nothing.
@@ -47,7 +47,11 @@ int run_by_hand(int argc, char** argv, const char* seed, bool whole_sweep) {
             return 2;
         }
     }
-    if (!whole_sweep) return run_one(*executor, strtoull(seed, nullptr, 0), options.limits);
+    if (const char* of = option(argc, argv, "--of"); of && !composition_from_name(of, options.of)) {
+        fprintf(stderr, "--of: '%s' is not tail-masks or key-lists\n", of);
+        return 2;
+    }
+    if (!whole_sweep) return run_one(*executor, strtoull(seed, nullptr, 0), options);
     options.seed = strtoull(seed, nullptr, 0);
     if (const char* count = option(argc, argv, "--count")) options.count = strtoull(count, nullptr, 0);
     if (const char* first = option(argc, argv, "--first")) options.first = strtoull(first, nullptr, 0);

@@ -11,10 +11,37 @@ double now() {
 }
 
 void count_features(const Case& c, SweepResult& result) {
+    ++result.key_types[c.desc.k_type], ++result.value_types[c.desc.v_type];
     for (uint32_t f = 0; f < kFeatureCount; ++f) {
         ++result.levels[{f, c.levels[f]}];
         for (uint32_t g = f + 1; g < kFeatureCount; ++g) ++result.pairs[{f, c.levels[f], g, c.levels[g]}];
     }
+}
+
+const char* name_of(FoveaDtype type) {
+    switch (type) {
+        case FOVEA_F16:
+            return "f16";
+        case FOVEA_BF16:
+            return "bf16";
+        case FOVEA_F8_E4M3:
+            return "f8_e4m3";
+        case FOVEA_F8_E5M2:
+            return "f8_e5m2";
+        case FOVEA_Q8_0:
+            return "q8_0";
+        case FOVEA_Q4_0:
+            return "q4_0";
+        default:
+            return "f32";
+    }
+}
+
+std::string counted(const char* what, const std::map<FoveaDtype, uint64_t>& types) {
+    std::string text = std::string("  ") + what + ":";
+    for (const auto& [type, count] : types)
+        text += std::string(" ") + name_of(type) + " " + std::to_string(count);
+    return text + "\n";
 }
 
 // low-bias needs a bias to be low.
@@ -30,12 +57,13 @@ SweepResult sweep(Executor& executor, const SweepOptions& options) {
     const double begin = now();
     for (uint64_t n = options.first; n < options.first + options.count; ++n) {
         if (options.seconds > 0 && now() - begin > options.seconds) break;
-        Result<PreparedCase> prepared = prepare(generate_case(case_seed(options.seed, n), options.limits));
+        Result<PreparedCase> prepared =
+            prepare(generate_composed(options.of, case_seed(options.seed, n), options.limits));
         if (!prepared) {
             result.failures.push_back("case " + std::to_string(n) + ": no oracle: " + prepared.error().text);
             break;
         }
-        const CaseReport report = run_case(executor, *prepared);
+        const CaseReport report = run_composed(executor, options.of, *prepared);
         result.worst_share = std::max(result.worst_share, report.worst_share);
         if (report.kind == CaseReport::Kind::passed) {
             ++result.passed;
@@ -69,6 +97,10 @@ std::string SweepResult::summary() const {
         }
         text += "\n";
     }
+    text += "  kernels:";
+    for (const auto& [kernel, count] : kernels)
+        text += std::string(" ") + kernel_name(kernel) + " " + std::to_string(count);
+    text += "\n" + counted("keys", key_types) + counted("values", value_types);
     for (const auto& [reason, count] : refusals)
         text += "  refused " + std::to_string(count) + ": " + reason + "\n";
     for (const std::string& failure : failures) text += "FAILED " + failure + "\n";

@@ -1,8 +1,7 @@
 // Many cases on one executor: what failed, how many were refused and why, and how often each feature was met.
 #pragma once
 
-#include "support/case_generator.hpp"
-#include "support/run_case.hpp"
+#include "support/composed.hpp"
 
 #include <chrono>
 #include <map>
@@ -16,6 +15,7 @@ struct SweepOptions {
     double seconds = 0;         // > 0: stop after that long
     uint32_t max_failures = 5;  // stop after so many
     CaseLimits limits;
+    Composition of = Composition::none;
 };
 
 struct SweepResult {
@@ -23,6 +23,7 @@ struct SweepResult {
     std::vector<std::string> failures;
     std::map<std::string, uint64_t> refusals;  // by reason
     std::map<FoveaKernel, uint64_t> kernels;
+    std::map<FoveaDtype, uint64_t> key_types, value_types;  // of passed cases
     // Passed cases by level, and by pairs of levels of two features.
     std::map<std::pair<uint32_t, uint32_t>, uint64_t> levels;
     std::map<std::array<uint32_t, 4>, uint64_t> pairs;

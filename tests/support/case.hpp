@@ -56,17 +56,27 @@ enum class Values : uint32_t {
 
 // Which keys the boolean mask hides.
 enum class MaskPattern : uint32_t {
-    some,        // one in five
-    most,        // seven in ten
-    leading,     // a leading block, and single keys
-    trailing,    // a trailing block, and single keys
-    rows,        // whole rows, at random
-    islands,     // blocks of 16 by 16
-    every_third  // rows 1, 4, 7, ...
+    some,         // one in five
+    most,         // seven in ten
+    leading,      // a leading block, and single keys
+    trailing,     // a trailing block, and single keys
+    rows,         // whole rows, at random
+    islands,      // blocks of 16 by 16
+    every_third,  // rows 1, 4, 7, ...
+    tree,         // of the last keys, drafts, each row sees one and those before it; all others are shown
+    lists         // keys that are on no list of their head
 };
 
 // What an additive bias adds beside numbers near 2.
 enum class BiasPattern : uint32_t { finite, rows_of_infinity, single_infinity, single_lowest };
+
+// Which keys each key/value head of each batch entry reads: blocks of `rows` keys in any order, of which the
+// first `keys` count.
+struct KeyLists {
+    uint32_t rows = 0;
+    std::vector<std::vector<int32_t>> blocks;  // [B * Hkv]
+    std::vector<uint64_t> keys;
+};
 
 using Bytes = std::vector<std::byte>;
 // Contents of the bindings, indexed by FoveaBinding; empty where there is none.
@@ -79,6 +89,8 @@ struct Case {
     Values values = Values::normal;
     MaskPattern mask_pattern = MaskPattern::some;
     BiasPattern bias_pattern = BiasPattern::finite;
+    uint64_t tail_keys = 0;  // of MaskPattern::tree
+    KeyLists lists;          // of MaskPattern::lists
     std::vector<FoveaBatchEntry> table;
     std::vector<int32_t> block_table;
     std::vector<uint8_t> visible;  // [B, Hq, Lq, Lkv], filled by settle

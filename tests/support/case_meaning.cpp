@@ -32,6 +32,20 @@ bool within_positions(const Case& c, const Entry& e, int64_t i, int64_t j) {
     return true;
 }
 
+// Draft n continues one of those before it, the first one the cache.
+bool sees_draft(const Case& c, const MatrixPlace& at, int64_t draft) {
+    int64_t own = int64_t(at.i % c.tail_keys);
+    while (own > draft) own = int64_t(hash(c.seed, mask_stream, at.b, at.h, own) % uint64_t(own));
+    return own == draft;
+}
+
+bool is_listed(const KeyLists& lists, size_t list, int64_t key) {
+    const std::vector<int32_t>& blocks = lists.blocks[list];
+    const auto found = std::find(blocks.begin(), blocks.end(), int32_t(key / lists.rows));
+    return found != blocks.end() &&
+           uint64_t(found - blocks.begin()) * lists.rows + uint64_t(key % lists.rows) < lists.keys[list];
+}
+
 }  // namespace
 
 Entry entry_of(const Case& c, uint32_t b) {
@@ -72,6 +86,11 @@ bool mask_at(const Case& c, uint32_t b, uint32_t h, int64_t i, int64_t j) {
             return unit(hash(c.seed, mask_stream, at.b, at.h, at.i / 16, j / 16)) < 0.4;
         case MaskPattern::every_third:
             return at.i % 3 != 1;
+        case MaskPattern::tree:
+            return j < keys - int64_t(c.tail_keys) || sees_draft(c, at, j - keys + int64_t(c.tail_keys));
+        case MaskPattern::lists:
+            return is_listed(c.lists, (size_t(b) * c.desc.heads_q + h) / (c.desc.heads_q / c.desc.heads_kv),
+                             j);
         default:
             return unit(bits) < 0.8;
     }

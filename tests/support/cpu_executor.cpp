@@ -99,6 +99,12 @@ class CpuExecutor : public Executor {
                      const ExecuteOptions& options) override {
         return run_planned(plan_map_tile(facts(options), chosen(desc), tile), inputs, options);
     }
+    Outcome run_merge(const FoveaMergeDesc& given, const Tensors& inputs,
+                      const ExecuteOptions& options) override {
+        FoveaMergeDesc merge = given;  // which has the loops' names, not those of kernels of attention
+        if (choice_.kernel >= FOVEA_KERNEL_PLAIN) merge.kernel = choice_.kernel;
+        return run_planned(plan_merge(facts(options), merge), inputs, options);
+    }
 
   private:
     FoveaAttentionDesc chosen(FoveaAttentionDesc desc) const {

@@ -56,6 +56,8 @@ class Executor {
                                  const ExecuteOptions& options = {}) = 0;
     virtual Outcome run_tile(const FoveaAttentionDesc& desc, const FoveaMapTileDesc& tile,
                              const Tensors& inputs, const ExecuteOptions& options = {}) = 0;
+    virtual Outcome run_merge(const FoveaMergeDesc& merge, const Tensors& inputs,
+                              const ExecuteOptions& options = {}) = 0;
 };
 
 // Null with the reason in `error` when the name means nothing or the machine has no such thing.

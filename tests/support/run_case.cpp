@@ -30,26 +30,26 @@ std::string first_difference(const Tensors& a, const Tensors& b) {
     return {};
 }
 
-CaseReport run_case(Executor& executor, const PreparedCase& prepared) {
+CaseReport run_case_by(const PreparedCase& prepared, const RunInputs& run, const std::string& replay) {
     const Case& c = prepared.c;
     CaseReport report;
     const auto failed = [&](const std::string& text) {
         report.kind = CaseReport::Kind::failed;
-        report.text = text + "\n  " + describe(c) + "\n  replay: " + replay_command(c, executor.name());
+        report.text = text + "\n  " + describe(c) + "\n  replay: " + replay;
         return report;
     };
-    const Running running(replay_command(c, executor.name()));
+    const Running running(replay);
     ExecuteOptions options;
     options.workers = 1 + uint32_t(c.seed % 3);
     options.host_memory = hash(c.seed, 79) % 2 == 0;
     if (c.desc.max_slice_cost > 0) options.shuffle_seed = c.seed | 1;
     // The least that a slice can cost depends on the kernel's tiles.
-    FoveaAttentionDesc desc = c.desc;
-    Outcome outcome = executor.run(desc, prepared.poisoned, options);
+    double budget = c.desc.max_slice_cost;
+    Outcome outcome = run(prepared.poisoned, options, budget);
     while (outcome.code == FOVEA_LIMIT_EXCEEDED && outcome.text.rfind("max_slice_cost", 0) == 0 &&
-           desc.max_slice_cost < 1e12) {
-        desc.max_slice_cost *= 4;
-        outcome = executor.run(desc, prepared.poisoned, options);
+           budget < 1e12) {
+        budget *= 4;
+        outcome = run(prepared.poisoned, options, budget);
     }
     if (outcome.kind == Outcome::Kind::refused) {
         report.kind = CaseReport::Kind::refused;
@@ -63,8 +63,7 @@ CaseReport run_case(Executor& executor, const PreparedCase& prepared) {
     report.worst_share = verdict.worst_share;
     if (!verdict.ok) return failed(verdict.text);
     if (hash(c.seed, 77) % 4 == 0) {
-        desc.max_slice_cost = 0;
-        const Outcome twin = executor.run(desc, prepared.clean);
+        const Outcome twin = run(prepared.clean, {}, 0);
         if (!twin.ran()) return failed("on clean inputs: " + twin.text);
         // A budget that is too small for the first kernel's smallest slice sends AUTO on to the next one.
         const bool same_kernel = twin.kernel == outcome.kernel;
@@ -76,6 +75,15 @@ CaseReport run_case(Executor& executor, const PreparedCase& prepared) {
     }
     report.kind = CaseReport::Kind::passed;
     return report;
+}
+
+CaseReport run_case(Executor& executor, const PreparedCase& prepared) {
+    const RunInputs run = [&](const Tensors& inputs, const ExecuteOptions& options, double budget) {
+        FoveaAttentionDesc desc = prepared.c.desc;
+        desc.max_slice_cost = budget;
+        return executor.run(desc, inputs, options);
+    };
+    return run_case_by(prepared, run, replay_command(prepared.c, executor.name()));
 }
 
 }  // namespace fovea::test

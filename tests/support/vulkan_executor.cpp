@@ -41,6 +41,10 @@ class VulkanExecutor : public Executor {
                      const ExecuteOptions& options) override {
         return run_planned(plan_map_tile(facts_, chosen(desc), tile), inputs, options);
     }
+    Outcome run_merge(const FoveaMergeDesc& merge, const Tensors& inputs,
+                      const ExecuteOptions& options) override {
+        return run_planned(plan_merge(facts_, merge), inputs, options);
+    }
 
   private:
     FoveaAttentionDesc chosen(FoveaAttentionDesc desc) const {

@@ -152,6 +152,10 @@ class WebGpuExecutor : public Executor {
                      const ExecuteOptions& options) override {
         return run_planned(plan_map_tile(gpu_->facts(), chosen(desc), tile), inputs, options);
     }
+    Outcome run_merge(const FoveaMergeDesc& merge, const Tensors& inputs,
+                      const ExecuteOptions& options) override {
+        return run_planned(plan_merge(gpu_->facts(), merge), inputs, options);
+    }
 
   private:
     FoveaAttentionDesc chosen(FoveaAttentionDesc desc) const {
