@@ -3,8 +3,8 @@
 #include "attention_options.hpp"
 
 #include <algorithm>
+#include <cstdint>
 #include <cstring>
-#include <new>
 
 namespace fovea::app {
 namespace {
@@ -36,15 +36,23 @@ void keep(AttentionCall& call, FoveaBinding binding, std::span<const std::byte> 
     call.bindings[binding] = {copy.data(), copy.size()};
 }
 
+// The same for bytes of a tensor, in place where they may be read as whole words there: a file that does not
+// fit into memory twice, or of which a rank reads its part alone.
+void keep(AttentionCall& call, FoveaBinding binding, const Tensor& t) {
+    if (!t.owner || t.bytes.size() % 4 || reinterpret_cast<uintptr_t>(t.bytes.data()) % 4)
+        return keep(call, binding, t.bytes);
+    call.files[binding] = t.owner;
+    call.bindings[binding] = {const_cast<std::byte*>(t.bytes.data()), t.bytes.size()};  // an input
+}
+
 }  // namespace
 
 Result<void> keep_as_f32(AttentionCall& call, FoveaBinding binding, const Tensor& t) {
+    if (t.type == ElementType::f32) return keep(call, binding, t), Result<void>();
     const Result<std::vector<float>> values = to_f32(t);
     if (!values) return values.error();
     keep(call, binding, std::as_bytes(std::span(*values)));
-    if (t.type != ElementType::f32)
-        call.notes.push_back(t.name + ": converted from " + std::string(element_type_name(t.type)) +
-                             " to f32");
+    call.notes.push_back(t.name + ": converted from " + std::string(element_type_name(t.type)) + " to f32");
     return {};
 }
 
@@ -54,7 +62,7 @@ ElementType element_type_of(FoveaDtype type) {
 
 Result<FoveaDtype> keep_float(AttentionCall& call, FoveaBinding binding, const Tensor& t) {
     if (t.type == ElementType::f16 || t.type == ElementType::bf16) {
-        keep(call, binding, t.bytes);
+        keep(call, binding, t);
         return t.type == ElementType::f16 ? FOVEA_F16 : FOVEA_BF16;
     }
     if (t.type != ElementType::f32 && t.type != ElementType::f64)
@@ -191,7 +199,7 @@ Result<void> read_matrix(AttentionCall& call, const Tensor& t, bool boolean_only
     if (Result<void> r = describe_matrix(t, m); !r) return r;
     if (is_boolean) {
         m.type = FOVEA_U8;
-        keep(call, boolean_binding, t.bytes);
+        keep(call, boolean_binding, t);
         return {};
     }
     const Result<FoveaDtype> type = keep_float(call, FOVEA_BIND_BIAS, t);
@@ -287,7 +295,8 @@ void note_unused_tensors(const TensorSet& file, AttentionCall& call,
 
 Result<void> allocate_result(AttentionCall& call, FoveaBinding binding, uint64_t size_bytes,
                              const char* option, std::string_view name) {
-    auto& memory = call.results.emplace_back(new (std::nothrow) std::byte[size_t(size_bytes)]());
+    auto& memory = call.results.emplace_back(
+        static_cast<std::byte*>(std::calloc(size_t(std::max<uint64_t>(size_bytes, 1)), 1)));
     if (!memory)
         return Error{FOVEA_OUT_OF_HOST_MEMORY, option,
                      std::string(name) + " takes " + std::to_string(size_bytes) +

@@ -4,6 +4,8 @@
 #include <fovea/files.hpp>
 #include <fovea/runtime.hpp>
 
+#include <array>
+#include <cstdlib>
 #include <initializer_list>
 #include <memory>
 #include <string>
@@ -12,12 +14,20 @@
 
 namespace fovea::app {
 
-// Owns what the bindings point to. Inputs of other float types are converted; `notes` says so.
+// Memory of zeros that takes no page until it is written: ranks that write no file have outputs, too.
+struct ZeroedMemory {
+    void operator()(std::byte* memory) const { std::free(memory); }
+};
+
+// Owns what the bindings point to: inputs lie in the file where it has them as the engine reads them. Other
+// float types are converted; `notes` says so.
 struct AttentionCall {
     FoveaAttentionDesc desc = foveaAttentionDesc();
     HostBindings bindings{};
-    std::vector<std::vector<std::byte>> storage;        // of inputs
-    std::vector<std::unique_ptr<std::byte[]>> results;  // of outputs
+    std::array<std::shared_ptr<const void>, FOVEA_BIND_COUNT>
+        files;                                                      // of inputs that lie in them, by binding
+    std::vector<std::vector<std::byte>> storage;                    // of all others
+    std::vector<std::unique_ptr<std::byte, ZeroedMemory>> results;  // of outputs
     std::vector<std::string> notes;
     size_t rank = 4;          // of q: results have as many axes
     bool rows_first = false;  // layout [B, L, H, D]
@@ -31,7 +41,7 @@ Result<void> read_attention_tensors(const TensorSet& file, bool rows_first, Atte
 // The element type of a file that holds numbers of the engine's `type`.
 ElementType element_type_of(FoveaDtype type);
 
-// Copies a tensor into the call's storage and points a binding at it. Float16 and bfloat16 stay what they
+// Points a binding at a tensor, or at a copy of it in the call's storage. Float16 and bfloat16 stay what they
 // are, float64 becomes float32, which a note says; keep_as_f32 makes float32 of them all.
 Result<FoveaDtype> keep_float(AttentionCall& call, FoveaBinding binding, const Tensor& tensor);
 Result<void> keep_as_f32(AttentionCall& call, FoveaBinding binding, const Tensor& tensor);

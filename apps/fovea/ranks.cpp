@@ -217,6 +217,9 @@ Result<RunReport> Ranks::attention(Engine& engine, AttentionCall& call, uint64_t
                                           rank),
                                  v = take(key_rows(call, FOVEA_BIND_V, d.v_strides, d.dim_v, d.v_type), keys,
                                           rank);
+    // Nobody looks at the whole of them any more.
+    for (const FoveaBinding taken : {FOVEA_BIND_Q, FOVEA_BIND_K, FOVEA_BIND_V})
+        call.bindings[taken] = {}, call.files[taken].reset();
     std::vector<std::byte> o(o_rows.bytes(queries.rows_of_rank(query_rank))),
         lse(lse_rows.bytes(queries.rows_of_rank(query_rank)));
     sharded.q = q.data(), sharded.k = k.data(), sharded.v = v.data();

@@ -98,8 +98,10 @@ Result<void> OrderedPass::run(const Side& sent, const Side& there, const Meets& 
         }
         uint64_t row = 0;
         for (const uint64_t mine : there.own) {
-            if (!own && meets(chunk, mine))
+            if (!own && meets(chunk, mine)) {
+                look_at_messages();
                 own = guarded([&] { return body(chunk, pieces, mine, there.pieces_at(row), row); });
+            }
             row += there.shards.rows_of(mine);
         }
     }

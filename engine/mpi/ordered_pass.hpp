@@ -52,7 +52,8 @@ class OrderedPass {
     // is MPI's.
     Result<void> run(const Side& sent, const Side& there, const Meets& meets, const Body& body,
                      std::optional<Error>& own);
-    // For `body`, while it computes: notes how much is under way.
+    // Before each slice: notes what is not through then, which is under way while the slice runs. For `body`,
+    // which is called after such a look, between its slices.
     void look_at_messages();
 
   private:

@@ -243,13 +243,18 @@ class Run {
                         query_row * d.batch * d.heads_q * d.dim_qk * element_bytes(d.q_type);
         const uint64_t held = key_chunk < keys_.count() ? keys_.rows_of(key_chunk) : 0;
         RunOptions watched = options_;
+        look_at_messages();
         watched.progress = [&](double done) {
-            if (flying_) report_.bytes_in_flight = std::max(report_.bytes_in_flight, flying_->in_flight());
+            look_at_messages();
             return !options_.progress || options_.progress((double(report_.calls) + done) / calls_to_do());
         };
         return chunks_.run(engine_, b, {queries_.first_row(chunk), rows, rows}, q,
                            {keys_.first_row(key_chunk), held, held}, k, v, has_sinks_ && key_chunk == 0,
                            watched, report_);
+    }
+    // Before each slice: what is not through then is under way while it runs.
+    void look_at_messages() {
+        if (flying_) report_.bytes_in_flight = std::max(report_.bytes_in_flight, flying_->in_flight());
     }
     double calls_to_do() const {
         const double keys = double(call_.queries_everywhere ? own_keys_.size() : keys_.count());

@@ -126,17 +126,43 @@ def children_of(pid):
     return [int(child) for child in listed.split()]
 
 
-def a_killed_rank_ends_all(folder):
-    """A rank that is killed while it computes: the job ends with an error, and rank 0 writes nothing."""
-    source, out, length = folder / 'long.safetensors', folder / 'long.out', 40960
+def write_long(path, length):
+    """q, k and v of four heads, and the size of each in bytes."""
     size = 4 * length * 64 * 4
     header = {name: {'dtype': 'F32', 'shape': [4, length, 64], 'data_offsets': [n * size, (n + 1) * size]}
               for n, name in enumerate('qkv')}
     text = json.dumps(header).encode()
-    with open(source, 'wb') as file:
+    text += b' ' * (-len(text) % 8)
+    with open(path, 'wb') as file:
         file.write(struct.pack('<Q', len(text)) + text)
         for _ in range(3 * size // 65536):
             file.write(struct.pack('<f', 0.25) * 16384)
+    return size
+
+
+MEMORY_OF_RANKS = """import resource, subprocess, sys
+done = subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL)
+print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024)
+sys.exit(done.returncode)"""
+
+
+def a_rank_holds_its_part(folder):
+    """Of a long context each of four ranks holds its own rows, rank 0 the output besides, and none the whole of q, k, v."""
+    source, out = folder / 'large.safetensors', folder / 'large.out'
+    size = write_long(source, 32768)
+    command = [MPIEXEC, FLAG, '4', FOVEA, 'attend', str(source), '--out', str(out), '--backend', 'cpu', '--threads', '1',
+               '--shards', '--window', '63,0']
+    job = subprocess.run([sys.executable, '-c', MEMORY_OF_RANKS, *command], capture_output=True, text=True, timeout=120)
+    check(f'a long window: {job.stderr}', job.returncode == 0)
+    most, rest = int(job.stdout), 48 * 2**20
+    # A file's pages are mapped in large pieces while rows are taken from it; afterwards no rank has any of them.
+    check(f'a rank held {most} bytes, more than q, k and v or its parts and the output', most < 3 * size + rest)
+
+
+def a_killed_rank_ends_all(folder):
+    """A rank that is killed while it computes: the job ends with an error, and rank 0 writes nothing."""
+    source, out = folder / 'long.safetensors', folder / 'long.out'
+    write_long(source, 40960)
     job = subprocess.Popen([MPIEXEC, FLAG, '3', FOVEA, 'attend', str(source), '--out', str(out), '--backend', 'cpu',
                             '--threads', '1', '--shards'], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     deadline = time.monotonic() + 60
@@ -218,6 +244,7 @@ with tempfile.TemporaryDirectory() as folder:
         check(f'{words} was accepted', refused.returncode != 0 and not (folder / 'no.file').exists())
         said = [line for line in refused.stderr.splitlines() if line.startswith('fovea: error')]
         check(f'{words}: {refused.stderr}', len(said) == 1 and text in said[0])
+    a_rank_holds_its_part(folder)
     a_killed_rank_ends_all(folder)
     a_rank_killed_in_gradients_ends_all()
 print('the same bytes on 1 to 4 ranks')

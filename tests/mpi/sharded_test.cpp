@@ -899,14 +899,15 @@ void every_rank_holds_a_like_share() {
 void ranks_share_the_work_and_overlap_it(Engine& engine) {
     Whole w;
     FoveaAttentionDesc& d = w.desc;
-    d.batch = 1, d.heads_q = d.heads_kv = 2, d.dim_qk = d.dim_v = 16;
-    d.len_q = d.len_kv = 1024;
+    constexpr uint32_t kDim = 32;
+    d.batch = 1, d.heads_q = d.heads_kv = 2, d.dim_qk = d.dim_v = kDim;
+    d.len_q = d.len_kv = 4096;
     d.flags = FOVEA_FLAG_CAUSAL;
-    w.chunk = 16;
+    w.chunk = 64;  // messages of 16 KiB: MPI sends small ones at once, before the first slice
     int size = 0;
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     const mpi::Shards shards(d.len_q, w.chunk, uint32_t(size));
-    std::vector<float> rows(shards.rows_of_rank(uint32_t(g_rank)) * 2 * 16, 0.25f), o(rows.size());
+    std::vector<float> rows(shards.rows_of_rank(uint32_t(g_rank)) * 2 * kDim, 0.25f), o(rows.size());
     mpi::ShardedCall call;
     call.desc = d;
     call.chunk = w.chunk;
@@ -927,9 +928,9 @@ void ranks_share_the_work_and_overlap_it(Engine& engine) {
     for (const float value : o)
         if (std::fabs(value - 0.25f) > 1e-6f) return fail("equal rows of v do not give themselves");
     // Each of a rank's query chunks holds a few results, not one for every second chunk of keys.
-    const uint64_t result = 2 * w.chunk * (16 + 1) * sizeof(float),
+    const uint64_t result = 2 * w.chunk * (kDim + 1) * sizeof(float),
                    own = shards.chunks_of(uint32_t(g_rank)).size();
-    const uint64_t keys = 2 * 2 * 16 * sizeof(float) * d.len_kv / uint64_t(size);  // k and v of a rank
+    const uint64_t keys = 2 * 2 * kDim * sizeof(float) * d.len_kv / uint64_t(size);  // k and v of a rank
     const uint64_t most_held = own * result * 8 + 2 * (keys + 64 * 2 * w.chunk);
     if (got->bytes_held == 0 || got->bytes_held > most_held)
         fail(std::to_string(got->bytes_held) + " bytes were held, at most " + std::to_string(most_held));
