@@ -79,6 +79,7 @@ describe("the layout", { skip: missing ?? false }, () => {
         [1024, 768, "#v=1&level=7"],
         [1024, 768, ""],
         [768, 1024, "#v=1&level=7"],
+        [768, 1024, ""],
     ])
         test(
             `the whole way is one row of matrices on one screen at ${width} x ${height}${hash ? "" : ", of a model that learned"}`,
