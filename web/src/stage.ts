@@ -137,6 +137,7 @@ export class Workbench {
         this.dragRange();
         app.onShow.add(() => this.showWords());
         app.onShow.add(() => this.showNumbers());
+        app.onShow.add(() => this.showMatrix());
         app.onShow.add(() => this.showPick());
         app.onShown.add(() => this.scrollBars());
     }
@@ -254,18 +255,25 @@ export class Workbench {
     private showNumbers(): void {
         const shown = this.toShow();
         if (!shown) return;
-        const { app } = this,
-            { result, stage } = shown,
-            content = this.content(stage, result);
-        const asTable = app.state.table && content.rows <= largestTable && content.columns <= largestTable;
+        const { state } = this.app,
+            content = this.content(shown.stage, shown.result);
+        this.matrix.set(content);
+        this.matrix.look(state.view);
+        this.matrix.pick(Math.min(state.i, content.rows - 1), Math.min(state.j, content.columns - 1));
+    }
+
+    private showMatrix(): void {
+        const shown = this.toShow(),
+            content = this.matrix.current;
+        if (!shown || !content) return;
+        const { stage } = shown,
+            isSmall = content.rows <= largestTable && content.columns <= largestTable,
+            asTable = this.app.state.table && isSmall;
         byId("as-table").setAttribute("aria-pressed", String(asTable));
-        byId<HTMLButtonElement>("as-table").disabled =
-            content.rows > largestTable || content.columns > largestTable;
+        byId<HTMLButtonElement>("as-table").disabled = !isSmall;
         hide("table-box", !asTable);
         byId("table-box").classList.remove("first-table");
         this.matrix.element.hidden = asTable;
-        const row = Math.min(app.state.i, content.rows - 1),
-            column = Math.min(app.state.j, content.columns - 1);
         if (asTable)
             setHtml(
                 byId("table-box"),
@@ -273,13 +281,10 @@ export class Workbench {
                     { ...stage, shape: [content.rows, content.columns], data: content.data },
                     content.rowLabels,
                     content.columnLabels,
-                    stageTexts[stage.id].pairs ? [row, column] : null,
+                    stageTexts[stage.id].pairs ? this.matrix.picked : null,
                     (cell) => isHidden(content, cell),
                 ),
             );
-        this.matrix.set(content);
-        this.matrix.look(app.state.view);
-        this.matrix.pick(row, column);
         this.matrix.show();
     }
 
