@@ -18,6 +18,35 @@ HWY_INLINE void convert_row(const X* from, size_t count, Y* to) {
     for (; e < count; ++e) store_one(load_one(from + e), to + e);
 }
 
+#if HWY_TARGET == HWY_SSE4 || HWY_ARCH_WASM
+// A row of float16 as float32, exactly. The exponent and the fraction stand where float32 has them, but for
+// the bias, which a product makes good; of infinities and NaN it does not, and they are rare: their row is
+// done again.
+HWY_INLINE void widen_row(const uint16_t* from, size_t count, float* to) {
+    const F f;
+    const hn::Repartition<int16_t, F> h;
+    const auto magnitude = hn::Set(h, 0x7fff);
+    auto most = hn::Zero(h);
+    const V bias = hn::Set(f, 0x1p112f);
+    size_t e = 0;
+    for (; e + 16 <= count; e += 16) {
+        FOVEA_UNROLL for (size_t n = e; n < e + 16; n += 8) {
+            const auto bits = hn::LoadU(h, reinterpret_cast<const int16_t*>(from) + n);
+            most = hn::Max(most, hn::And(bits, magnitude));
+            // The sign comes along three more times.
+            const auto upper = hn::And(hn::ShiftRight<3>(bits), hn::Set(h, int16_t(0x8fff)));
+            const auto lower = hn::ShiftLeft<13>(bits);
+            hn::StoreU(hn::Mul(bias, hn::BitCast(f, hn::InterleaveLower(h, lower, upper))), f, to + n);
+            hn::StoreU(hn::Mul(bias, hn::BitCast(f, hn::InterleaveUpper(h, lower, upper))), f, to + n + 4);
+        }
+    }
+    convert_row(from + e, count - e, to + e);
+    if (!hn::AllTrue(h, hn::Lt(most, hn::Set(h, 0x7c00)))) convert_row(from, count, to);
+}
+#else
+HWY_INLINE void widen_row(const uint16_t* from, size_t count, float* to) { convert_row(from, count, to); }
+#endif
+
 }  // namespace fovea::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 

@@ -28,7 +28,8 @@ class DecodeTask {
           rows_(decode_rows(call, task / call.cut.splits)),
           row_count_(rows_.count(p_)),
           most_rows_(size_t(p_.len_q) * p_.group),
-          layout_(decode_layout(kShape, most_rows_, p_.dim_qk, p_.dim_v, has_compressed(p_))),
+          layout_(decode_layout(kShape, most_rows_, p_.dim_qk, p_.dim_v,
+                                widens_rows(kShape, p_.k_type) || widens_rows(kShape, p_.v_type))),
           base_(scratch),
           partial_(partial_layout(kShape, most_rows_, p_.dim_v), partial),
           form_(p_),
@@ -86,7 +87,7 @@ class DecodeTask {
         const RowQueue keys{blocks_.keys_of(block),
                             wants(p_, FOVEA_OUTPUT_O) ? blocks_.values_of(block) : blocks_.keys_of(next),
                             fetch()};
-        if (widens_rows(kShape) && is_compressed(p_.k_type)) {
+        if (widens_rows(kShape, p_.k_type)) {
             for_widened_rows(keys, p_.k_type, p_.dim_qk, widened(), [&](const RowQueue& some, size_t first) {
                 dot_rows<float>(some, place<float>(layout_.queries), layout_.depth, row_count_, p_.dim_qk,
                                 order, logits(), first);
@@ -178,7 +179,7 @@ class DecodeTask {
     void add_values(const DecodeBlock& block, const DecodeBlock& next, LogitOrder order) const {
         scale_outputs(lane_row(1));
         const RowQueue values{blocks_.values_of(block), blocks_.keys_of(next), fetch()};
-        if (widens_rows(kShape) && is_compressed(p_.v_type)) {
+        if (widens_rows(kShape, p_.v_type)) {
             for_widened_rows(values, p_.v_type, p_.dim_v, widened(), [&](const RowQueue& some, size_t first) {
                 sum_rows<kSeen, float>(some, logits(), order, row_count_, p_.dim_v, partial_.outputs,
                                        layout_.width, first);

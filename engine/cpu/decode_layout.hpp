@@ -2,6 +2,7 @@
 #pragma once
 
 #include "cpu/flash_layout.hpp"
+#include "problem/problem.hpp"
 
 namespace fovea::cpu {
 
@@ -10,11 +11,14 @@ constexpr uint64_t kDecodeBlock = 256;
 // The keys of a whole plain block are used from so many places of it in turn: a processor's own prefetcher
 // goes along with each, and one at a time is too slow.
 constexpr uint64_t kDecodePlaces = 8;
-// Rows of a compressed type that are widened at a time where they are not read in registers: they stay in the
-// first cache until they are used.
+// Rows that are widened at a time where they are not read in registers: they stay in the first cache until
+// they are used.
 constexpr uint64_t kWidenedRows = 32;
-// Vectors of four lanes are shorter than what a loop along blocks of 32 numbers takes at a time.
-constexpr bool widens_rows(const TargetShape& shape) { return shape.lanes < 8; }
+// Vectors of four lanes are shorter than what a loop along blocks of 32 numbers takes at a time; and float16
+// takes registers for its widening that products and sums need.
+constexpr bool widens_rows(const TargetShape& shape, FoveaDtype type) {
+    return (shape.lanes < 8 && is_compressed(type)) || (shape.widens_halves && type == FOVEA_F16);
+}
 
 // Whether rows are fetched ahead into the second cache instead of the first. A first cache has a way for each
 // page of its size. Where the places of a block lie whole pages apart, each takes a way of the same sets:
@@ -35,13 +39,13 @@ struct DecodeLayout {
     uint64_t keys, values;  // [2][kDecodeBlock] pointers to rows
     uint64_t hidden;        // [2][kDecodeBlock] bytes, from the block table
     uint64_t zeros;         // a row that stands for those of hidden pages
-    uint64_t widened;       // [kWidenedRows][most of dim_qk, dim_v] floats, where compressed rows are widened
+    uint64_t widened;       // [kWidenedRows][most of dim_qk, dim_v] floats, where rows are widened
     uint64_t depth, width;  // floats of a query and of an output
     uint64_t size_bytes;
 };
 
 constexpr DecodeLayout decode_layout(const TargetShape& shape, uint64_t rows, uint64_t dim_qk, uint64_t dim_v,
-                                     bool compressed) {
+                                     bool widens) {
     DecodeLayout layout{};
     uint64_t end = 0;
     const auto place = [&end](uint64_t& offset, uint64_t bytes) {
@@ -60,7 +64,7 @@ constexpr DecodeLayout decode_layout(const TargetShape& shape, uint64_t rows, ui
     place(layout.hidden, 2 * kDecodeBlock);
     place(layout.zeros, (layout.depth > layout.width ? layout.depth : layout.width) * 4);
     const uint64_t widest = dim_qk > dim_v ? dim_qk : dim_v;
-    place(layout.widened, compressed && widens_rows(shape) ? kWidenedRows * widest * 4 : 0);
+    place(layout.widened, widens ? kWidenedRows * widest * 4 : 0);
     layout.size_bytes = end;
     return layout;
 }

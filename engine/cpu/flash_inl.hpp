@@ -197,8 +197,10 @@ void FlashTask<kProducts>::logits_of(size_t panel, const KeyBlock& block, const 
         float* s = logits() + row * kPanel + first;
         hidden[n] = steps.hides();
         if (steps.general || hidden[n]) {
-            dot_block<DotMode::plain, kProducts>(part.vectors(), k, block.k_stride, part.keys(),
-                                                 queries(panel) + first, depth_, s, nullptr);
+            // Maxima are the steps' to find. With pairs they are computed in vain: less code.
+            constexpr DotMode kMode = kProducts == Products::f32 ? DotMode::plain : DotMode::max;
+            dot_block<kMode, kProducts>(part.vectors(), k, block.k_stride, part.keys(),
+                                        queries(panel) + first, depth_, s, lane_row(3));
             apply_logit_steps(steps, lanes(panel), part, block.begin, logits(), block_max);
         } else if (kKeyRows && block.packed_k && part.keys() == block.keys() && part.vectors() == kVectors) {
             const size_t packed = block.packed_tiles * kKeyRows;

@@ -47,25 +47,6 @@ HWY_INLINE V sum_each(const V* v) {
 #endif
 }
 
-// Whether `count` rows of n numbers each may be loaded by load_finite. Looking is cheaper than it saves, and
-// where memory cannot be fetched ahead, many loads at a time are quicker than those of the products.
-template <class T>
-HWY_INLINE bool may_load_finite(const void* const* rows, size_t count, size_t n) {
-    if constexpr (!kLoadsFinite<T>) return false;
-    const hn::ScalableTag<int16_t> h;
-    const size_t step = hn::Lanes(h);
-    const auto magnitude = hn::Set(h, 0x7fff);
-    auto most = hn::Zero(h);
-    int16_t rest = 0;
-    for (size_t j = 0; j < count; ++j) {
-        const int16_t* row = static_cast<const int16_t*>(rows[j]);
-        size_t e = 0;
-        for (; e + step <= n; e += step) most = hn::Max(most, hn::And(hn::LoadU(h, row + e), magnitude));
-        for (; e < n; ++e) rest = HWY_MAX(rest, int16_t(row[e] & 0x7fff));
-    }
-    return rest < 0x7c00 && hn::AllTrue(h, hn::Lt(most, hn::Set(h, 0x7c00)));
-}
-
 // Query rows that share a load of K or V.
 constexpr size_t kRowTile = kLanes < 4 ? 1 : 4;
 // Keys of a tile of products of R rows: enough sums that none waits for the one before, as many as stay in
@@ -77,9 +58,6 @@ template <class T>
 constexpr size_t kColumnTile = kLanes == 16                            ? 4
                                : kLanes == 8 && !StoredRow<T>::kBlocks ? 3
                                                                        : 2;
-// Keys that are looked through at a time.
-template <class T>
-constexpr size_t kKeyRun = kLoadsFinite<T> ? 32 : kDecodeBlock;
 // Where the numbers of a tile of R rows stand in a block of logits or weights.
 enum class LogitOrder {
     by_key,  // of key j from j * kPanel on, as in a panel
@@ -94,7 +72,7 @@ constexpr size_t logit_at(LogitOrder order, size_t tile, size_t j, size_t row) {
 }
 
 // Sums of a tile, and what they are made of: rows of K and of q, tile by tile and vector by vector.
-template <size_t R, bool kFinite, class T>
+template <size_t R, class T>
 struct ProductTile {
     using Row = StoredRow<T>;
     static constexpr size_t kKeys = kKeyTile<R>;
@@ -115,8 +93,7 @@ struct ProductTile {
     // Vector n of what lies at byte `at` of each row, which is of numbers from e on.
     HWY_INLINE void step(size_t at, size_t n, const typename Row::Scale (&scale)[kKeys], size_t e) {
         V a[kKeys];
-        FOVEA_UNROLL for (size_t j = 0; j < kKeys; ++j) a[j] =
-            Row::template load<kFinite>(k[j] + at, n, scale[j]);
+        FOVEA_UNROLL for (size_t j = 0; j < kKeys; ++j) a[j] = Row::load(k[j] + at, n, scale[j]);
         add(a, e);
     }
     // `numbers` of each row, whole vectors and within a block.
@@ -159,10 +136,10 @@ struct ProductTile {
 
 // The products of kKeyTile keys (fewer at the end) from `first` on with R rows of q; s points at that of
 // the first of both, and has `step` numbers from key to key.
-template <size_t R, bool kFinite, class T>
+template <size_t R, class T>
 HWY_INLINE void dot_rows_tile(const RowQueue& keys, size_t first, const float* q, size_t depth, size_t step,
                               float* s) {
-    using Tile = ProductTile<R, kFinite, T>;
+    using Tile = ProductTile<R, T>;
     constexpr size_t kKeys = Tile::kKeys;
     const size_t count = HWY_MIN(kKeys, keys.now.count - first);
     Tile tile(q, keys.fetch);
@@ -185,18 +162,8 @@ HWY_INLINE void dot_rows_tile(const RowQueue& keys, size_t first, const float* q
 
 template <size_t R, class T>
 HWY_NOINLINE void dot_rows_of(const RowQueue& keys, const float* q, size_t depth, size_t step, float* s) {
-    constexpr size_t kKeys = kKeyTile<R>;
-    static_assert(kKeyRun<T> % kKeys == 0 || kKeyRun<T> == kDecodeBlock);
-    for (size_t first = 0; first < keys.now.count; first += kKeyRun<T>) {
-        const size_t end = HWY_MIN(first + kKeyRun<T>, keys.now.count);
-        if (may_load_finite<T>(keys.now.rows + first, end - first, depth)) {
-            for (size_t j = first; j < end; j += kKeys)
-                dot_rows_tile<R, true, T>(keys, j, q, depth, step, s + j * step);
-        } else {
-            for (size_t j = first; j < end; j += kKeys)
-                dot_rows_tile<R, false, T>(keys, j, q, depth, step, s + j * step);
-        }
-    }
+    for (size_t j = 0; j < keys.now.count; j += kKeyTile<R>)
+        dot_rows_tile<R, T>(keys, j, q, depth, step, s + j * step);
 }
 
 // Calls body(size of the tile, first row) for tiles that cover `rows` rows.
@@ -257,7 +224,7 @@ struct RowWeights {
 // o[r][lane] += sum over j of weight (j, r) * values[j][lane] for R rows and C vectors from column
 // `c` on; `part`: only so many elements of the last vector exist. kSeen: a weight of 0 adds nothing, whatever
 // it is multiplied with.
-template <size_t R, size_t C, bool kSeen, bool kFinite, class T>
+template <size_t R, size_t C, bool kSeen, class T>
 HWY_INLINE void sum_rows_tile(const ValueRun& values, size_t c, size_t part, RowWeights weights, float* o,
                               size_t o_stride) {
     const F f;
@@ -281,7 +248,7 @@ HWY_INLINE void sum_rows_tile(const ValueRun& values, size_t c, size_t part, Row
         if (part)
             b[0] = load_part<T>(row, c, part);
         else
-            load_vectors<kFinite, T>(row, c, b);
+            load_vectors<T>(row, c, b);
         FOVEA_UNROLL for (size_t r = 0; r < R; ++r) {
             const float weight = weights.first[j * weights.step + r];
             if (kSeen && weight == 0) continue;
@@ -296,7 +263,7 @@ HWY_INLINE void sum_rows_tile(const ValueRun& values, size_t c, size_t part, Row
     }
 }
 
-template <size_t R, bool kSeen, bool kFinite, class T>
+template <size_t R, bool kSeen, class T>
 HWY_NOINLINE void sum_rows_of(const ValueRun& values, RowWeights weights, size_t columns, float* o,
                               size_t o_stride) {
     size_t c = 0;
@@ -304,15 +271,15 @@ HWY_NOINLINE void sum_rows_of(const ValueRun& values, RowWeights weights, size_t
     // Where three go at a time none may be left alone: the few sums of one vector wait for each other.
     constexpr size_t kColumns = kColumnTile<T>;
     for (; left() >= kColumns && !(kColumns == 3 && left() == 4); c += kColumns * kLanes)
-        sum_rows_tile<R, kColumns, kSeen, kFinite, T>(values, c, 0, weights, o, o_stride);
+        sum_rows_tile<R, kColumns, kSeen, T>(values, c, 0, weights, o, o_stride);
     if constexpr (kColumns > 2) {
         for (; left() >= 2; c += 2 * kLanes)
-            sum_rows_tile<R, 2, kSeen, kFinite, T>(values, c, 0, weights, o, o_stride);
+            sum_rows_tile<R, 2, kSeen, T>(values, c, 0, weights, o, o_stride);
     }
     if constexpr (StoredRow<T>::kBlocks) return;  // two vectors are no more than a block
     for (; c + kLanes <= columns; c += kLanes)
-        sum_rows_tile<R, 1, kSeen, kFinite, T>(values, c, 0, weights, o, o_stride);
-    if (c < columns) sum_rows_tile<R, 1, kSeen, kFinite, T>(values, c, columns - c, weights, o, o_stride);
+        sum_rows_tile<R, 1, kSeen, T>(values, c, 0, weights, o, o_stride);
+    if (c < columns) sum_rows_tile<R, 1, kSeen, T>(values, c, columns - c, weights, o, o_stride);
 }
 
 // o[r][c] += sum over j of weight (j, r) * values[j][c] for all keys of the block, whose elements are T, and
@@ -324,15 +291,11 @@ void sum_rows(const RowQueue& values, const float* weights, LogitOrder order, si
     for (size_t j = 0; j < values.now.count;) {
         const size_t count = HWY_MIN(kValueRun, values.now.count - j);
         const ValueRun run{values.now.rows + j, values.ahead(j, count, mixed), count, values.fetch};
-        const bool finite = may_load_finite<T>(run.rows, count, columns);
         for_row_tiles(rows, [&](auto tile, size_t r) {
             const RowWeights from{weights + logit_at(order, tile(), first + j, r), logit_step(order, tile())};
             float* to = o + r * o_stride;
             const ValueRun part{run.rows, run.ahead, count, r == 0 ? run.fetch : RowFetch::none};
-            if (kLoadsFinite<T> && finite)
-                sum_rows_of<tile(), kSeen, kLoadsFinite<T>, T>(part, from, columns, to, o_stride);
-            else
-                sum_rows_of<tile(), kSeen, false, T>(part, from, columns, to, o_stride);
+            sum_rows_of<tile(), kSeen, T>(part, from, columns, to, o_stride);
         });
         j += count;
     }

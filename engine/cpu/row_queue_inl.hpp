@@ -6,6 +6,7 @@
 #define FOVEA_CPU_ROW_QUEUE_INL_HPP
 #endif
 
+#include "cpu/convert_row_inl.hpp"
 #include "cpu/decode_layout.hpp"
 #include "cpu/stored_row_inl.hpp"
 
@@ -76,8 +77,8 @@ struct RowQueue {
     }
 };
 
-// Calls body(rows as float32, number of the first) for `columns` numbers of a compressed block's rows, some
-// of them at a time; `room` holds kWidenedRows rows.
+// Calls body(rows as float32, number of the first) for `columns` numbers of a block's rows, some of them at a
+// time; `room` holds kWidenedRows rows.
 template <class Body>
 HWY_INLINE void for_widened_rows(const RowQueue& rows, FoveaDtype type, size_t columns, float* room,
                                  const Body& body) {
@@ -87,9 +88,13 @@ HWY_INLINE void for_widened_rows(const RowQueue& rows, FoveaDtype type, size_t c
         const void* const* ahead = rows.ahead(first, count, mixed);
         for (size_t n = 0; n < count; ++n) {
             fetch_row(ahead[n], rows.now.row_bytes, rows.fetch);
-            widened[n] = room + n * columns;
-            widen_row(type, static_cast<const unsigned char*>(rows.now.rows[first + n]), columns,
-                      room + n * columns);
+            const void* const row = rows.now.rows[first + n];
+            float* const to = room + n * columns;
+            widened[n] = to;
+            if (is_compressed(type))
+                widen_row(type, static_cast<const unsigned char*>(row), columns, to);
+            else
+                widen_row(static_cast<const uint16_t*>(row), columns, to);
         }
         body(RowQueue{{widened, count, columns * sizeof(float)}, {}, RowFetch::none}, first);
     }

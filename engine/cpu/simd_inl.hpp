@@ -174,35 +174,10 @@ HWY_INLINE V load_row(const Bfloat16* from) {
     const auto* bits = reinterpret_cast<const uint16_t*>(from);
 #if HWY_TARGET == HWY_SCALAR
     return hn::Set(f, bfloat_to_float(*bits));
-#elif HWY_ARCH_WASM
-    (void)f;
-    return V{
-        wasm_i16x8_shuffle(wasm_i32x4_const_splat(0), wasm_v128_load64_zero(bits), 0, 8, 1, 9, 2, 10, 3, 11)};
 #else
     const hn::Rebind<uint16_t, F> h;
     return hn::BitCast(f, hn::ShiftLeft<16>(hn::PromoteTo(U(), hn::LoadU(h, bits))));
 #endif
-}
-
-// The same for numbers of which none is infinite or NaN, where knowing that makes it cheaper.
-template <class T>
-constexpr bool kLoadsFinite = (HWY_TARGET == HWY_SSE4 || HWY_ARCH_WASM) && std::is_same_v<T, uint16_t>;
-template <class T>
-HWY_INLINE V load_finite(const T* from) {
-#if HWY_TARGET == HWY_SSE4 || HWY_ARCH_WASM
-    if constexpr (kLoadsFinite<T>) {
-        const F f;
-        const I i;
-        const hn::Rebind<int16_t, F> h;
-        // Exponent and fraction stand where float32 has them, but for the bias; the sign came along four
-        // times.
-        const VI bits =
-            hn::ShiftLeft<13>(hn::PromoteTo(i, hn::LoadU(h, reinterpret_cast<const int16_t*>(from))));
-        const VI kept = hn::And(bits, hn::Set(i, int32_t(0x8fffffff)));
-        return hn::Mul(hn::BitCast(f, kept), hn::Set(f, 0x1p112f));
-    }
-#endif
-    return load_row(from);
 }
 
 template <class T>

@@ -24,10 +24,8 @@ struct StoredRow {
     struct Scale {};
     static HWY_INLINE size_t bytes(size_t e) { return e * sizeof(T); }
     static HWY_INLINE Scale scale(const char*) { return {}; }
-    template <bool kFinite>
     static HWY_INLINE V load(const char* at, size_t n, Scale) {
-        const T* from = reinterpret_cast<const T*>(at) + n;
-        return kFinite ? load_finite(from) : load_row(from);
+        return load_row(reinterpret_cast<const T*>(at) + n);
     }
     static HWY_INLINE float one(const char* row, size_t e) {
         return load_one(reinterpret_cast<const T*>(row) + e);
@@ -43,7 +41,6 @@ struct Float8Row {
     struct Scale {};
     static HWY_INLINE size_t bytes(size_t e) { return e; }
     static HWY_INLINE Scale scale(const char*) { return {}; }
-    template <bool>
     static HWY_INLINE V load(const char* at, size_t n, Scale) {
         return load_float8<Code>(reinterpret_cast<const unsigned char*>(at) + n);
     }
@@ -65,7 +62,6 @@ struct BlockRow {
     static HWY_INLINE Scale scale(const char* at) {
         return Block::scale(reinterpret_cast<const unsigned char*>(at));
     }
-    template <bool>
     static HWY_INLINE V load(const char* at, size_t n, Scale scale) {
         return Block::load(reinterpret_cast<const unsigned char*>(at), n, scale);
     }
@@ -94,12 +90,14 @@ HWY_INLINE void with_row_type(FoveaDtype type, const Body& body) {
 #else
 template <class Body>
 HWY_INLINE void with_row_type(FoveaDtype type, const Body& body) {
-    with_type(type, body);
+    if constexpr (!kShape.widens_halves) return with_type(type, body);
+    if (type == FOVEA_BF16) return body(Bfloat16());
+    body(float());
 }
 #endif
 
 // C vectors from number c on, which of blocks are whole ones or lie within one.
-template <bool kFinite, class T, size_t C>
+template <class T, size_t C>
 HWY_INLINE void load_vectors(const char* row, size_t c, V (&to)[C]) {
     using Row = StoredRow<T>;
     constexpr size_t kTogether = Row::kBlocks ? HWY_MIN(C, 32 / kLanes) : C;
@@ -109,7 +107,7 @@ HWY_INLINE void load_vectors(const char* row, size_t c, V (&to)[C]) {
         const char* at = row + Row::bytes(e);
         const auto scale = Row::scale(at);
         FOVEA_UNROLL for (size_t n = 0; n < kTogether; ++n) to[v + n] =
-            Row::template load<kFinite>(at, within + n * kLanes, scale);
+            Row::load(at, within + n * kLanes, scale);
     }
 }
 

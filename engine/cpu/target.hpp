@@ -20,16 +20,18 @@ enum Target : uint32_t {
 };
 
 // A register tile holds `rows` x `vectors` accumulators of `lanes` floats; queries lie along the lanes. Where
-// many panels share a block, its keys are packed for tiles of `key_rows`; 0: they never are.
+// many panels share a block, its keys are packed for tiles of `key_rows`; 0: they never are. `widens_halves`:
+// no instruction makes float32 of float16.
 struct TargetShape {
     uint32_t lanes, vectors, rows, key_rows = 0;
+    bool widens_halves = false;
     constexpr uint32_t panel() const { return lanes * vectors; }  // queries of one panel
 };
 
 constexpr TargetShape target_shape(uint32_t target) {
     switch (target) {
         case kTargetSse4:
-            return {4, 2, 4};
+            return {4, 2, 4, 0, true};
         case kTargetAvx2:
             return {8, 3, 4};
         case kTargetAvx512:
@@ -37,9 +39,9 @@ constexpr TargetShape target_shape(uint32_t target) {
         case kTargetNeon:
             return {4, 4, 6};
         case kTargetWasm:
-            return {4, 2, 4};
+            return {4, 2, 4, 0, true};
         case kTargetWasmRelaxed:
-            return {4, 3, 3};
+            return {4, 3, 3, 0, true};
         default:
             return {1, 8, 2};
     }

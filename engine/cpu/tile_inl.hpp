@@ -197,17 +197,31 @@ template <DotMode kMode, Products kProducts, size_t... NV>
 HWY_INLINE void dot_block_dispatch(size_t vectors, const float* k, size_t k_stride, size_t rows,
                                    const float* q, size_t depth, float* s, float* max,
                                    std::index_sequence<NV...>) {
-    ((vectors == NV + 1 ? dot_block_of<NV + 1, kMode, kProducts>(k, k_stride, rows, q, depth, s, max)
-                        : void()),
-     ...);
+    if constexpr (kProducts == Products::f32) {
+        ((vectors == NV + 1 ? dot_block_of<NV + 1, kMode, kProducts>(k, k_stride, rows, q, depth, s, max)
+                            : void()),
+         ...);
+    } else {  // parts of a panel are few: one by one, for the code is small
+        if (vectors == kVectors)
+            return dot_block_of<kVectors, kMode, kProducts>(k, k_stride, rows, q, depth, s, max);
+        for (size_t at = 0; at < vectors * kLanes; at += kLanes)
+            dot_block_of<1, kMode, kProducts>(k, k_stride, rows, q + at, depth, s + at, max + at);
+    }
 }
 template <Products kProducts, size_t... NV>
 HWY_INLINE void sum_block_dispatch(size_t vectors, const Columns& w, size_t first_row, size_t rows,
                                    size_t columns, const float* p, float* o, const float* factor,
                                    std::index_sequence<NV...>) {
-    ((vectors == NV + 1 ? sum_block_of<NV + 1, kProducts>(w, first_row, rows, columns, p, o, factor)
-                        : void()),
-     ...);
+    if constexpr (kProducts == Products::f32) {
+        ((vectors == NV + 1 ? sum_block_of<NV + 1, kProducts>(w, first_row, rows, columns, p, o, factor)
+                            : void()),
+         ...);
+    } else {
+        if (vectors == kVectors)
+            return sum_block_of<kVectors, kProducts>(w, first_row, rows, columns, p, o, factor);
+        for (size_t at = 0; at < vectors * kLanes; at += kLanes)
+            sum_block_of<1, kProducts>(w, first_row, rows, columns, p + at, o + at, factor + at);
+    }
 }
 
 // The products for `vectors` vectors of lanes, 1 to kVectors; q, s, max, p, o and factor point at the first

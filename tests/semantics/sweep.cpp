@@ -100,7 +100,7 @@ std::string SweepResult::summary() const {
     text += "  kernels:";
     for (const auto& [kernel, count] : kernels)
         text += std::string(" ") + kernel_name(kernel) + " " + std::to_string(count);
-    text += "\n" + counted("keys", key_types) + counted("values", value_types);
+    text += "\n" + counted("k_type", key_types) + counted("v_type", value_types);
     for (const auto& [reason, count] : refusals)
         text += "  refused " + std::to_string(count) + ": " + reason + "\n";
     for (const std::string& failure : failures) text += "FAILED " + failure + "\n";

@@ -39,7 +39,8 @@ FoveaResult cut_cpu_decode(FoveaPlan_T& plan, FoveaDiag* diag) {
     cpu.split_keys = align_up(std::max(least, ceil_div(keys, kMostSplits)), cpu::kDecodeBlock);
     cpu.splits = ceil_div(keys, cpu.split_keys);
     cpu.partial_bytes = cpu::partial_layout(shape, rows, p.dim_v).size_bytes;
-    cpu.scratch_bytes = cpu::decode_layout(shape, rows, p.dim_qk, p.dim_v, has_compressed(p)).size_bytes;
+    const bool widens = cpu::widens_rows(shape, p.k_type) || cpu::widens_rows(shape, p.v_type);
+    cpu.scratch_bytes = cpu::decode_layout(shape, rows, p.dim_qk, p.dim_v, widens).size_bytes;
     const auto fetches_to_second = [&](FoveaDtype type, const FoveaStrides& s) {
         return cpu::fetches_to_second_cache(plan.facts.l1_bytes, uint64_t(stored_bytes(type, s.row)));
     };
