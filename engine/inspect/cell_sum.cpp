@@ -1,6 +1,7 @@
 #include "inspect/cell_sum.hpp"
 
 #include "inspect/cell_sum_parts.hpp"
+#include "model/block_run.hpp"
 
 #include <fovea/inspect/format.hpp>
 
@@ -25,17 +26,15 @@ std::string place_text(const char* what, uint64_t index, std::string_view of) {
 
 std::optional<CellSum> linear_sum(std::span<const float> row, const std::string& from, uint64_t row_index,
                                   const Linear& layer, const std::string& weight, uint64_t output) {
-    if (!is_present(layer) || layer.stored || row.size() != layer.d_in() || output >= layer.d_out())
-        return {};
+    if (!is_present(layer) || row.size() != layer.d_in() || output >= layer.d_out()) return {};
+    const Result<std::vector<float>> w = weights_of_output(layer, output);
+    if (!w) return {};
     const bool by_output = layer.layout == WeightLayout::out_in;
-    const std::vector<float>& w = layer.weight.values;
     CellSum sum;
     sum.a = from, sum.b = weight;
     sum.how = place_text("row", row_index, from) + " times " +
               place_text(by_output ? "row" : "column", output, weight);
-    for (uint64_t c = 0; c < row.size(); ++c)
-        sum.terms.push_back(
-            {std::to_string(c), row[c], w[by_output ? output * row.size() + c : c * layer.d_out() + output]});
+    for (uint64_t c = 0; c < row.size(); ++c) sum.terms.push_back({std::to_string(c), row[c], (*w)[c]});
     if (layer.has_bias()) sum.added_name = "bias", sum.added = layer.bias.values[output];
     add_up(sum);
     return sum;

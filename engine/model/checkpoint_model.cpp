@@ -594,11 +594,7 @@ Result<F32Tensor> CheckpointModel::logits(F32Tensor rows, EngineRunner* engine) 
         own = make_cpu_runner();
         engine = own.get();
     }
-    const LinearRun linear = [&](const F32Tensor& x, const Linear& layer) {
-        return run_linear(*engine, x, layer);
-    };
-    rows = normalised(ends.final_norm, std::move(rows));
-    Result<F32Tensor> read = predict(ends, std::move(rows), linear);
+    Result<F32Tensor> read = predict(ends, std::move(rows), BlockLoops(engine));
     if (!read) return read;
     F32Tensor out({read->rows(), count});
     if (Result<void> r = engine->stored_linear(*matrix, bias, *read, out); !r) return r.error();

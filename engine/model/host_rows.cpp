@@ -97,11 +97,13 @@ void HostRows::pointwise(PointwiseRule rule, const float* x, const float* other,
              [&](uint64_t begin, uint64_t end) { pointwise_(call, bindings.data(), begin, end); });
 }
 
-void HostRows::rotate(float* x, uint64_t rows, uint64_t heads, uint64_t width, const Rope& rope,
-                      const RopeTables& tables, uint64_t first) const {
+void HostRows::rotate(float* x, uint64_t rows, uint64_t heads, uint64_t width, HeadOrder order,
+                      const Rope& rope, const RopeTables& tables, uint64_t first) const {
     FoveaRopeDesc call = foveaRopeDesc();
     call.batch = 1, call.heads = uint32_t(heads), call.dim = uint32_t(width), call.len = rows;
-    call.x_strides = call.y_strides = {int64_t(rows * heads * width), int64_t(width), int64_t(heads * width)};
+    const bool apart = order == HeadOrder::apart;
+    call.x_strides = call.y_strides = {int64_t(rows * heads * width), int64_t(apart ? rows * width : width),
+                                       int64_t(apart ? width : heads * width)};
     call.rotary_dim = uint32_t(rope.rotated(width)), call.interleaved = rope.interleaved;
     Bindings bindings{};
     const uint64_t pairs = call.rotary_dim / 2;

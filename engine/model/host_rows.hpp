@@ -12,6 +12,9 @@ namespace fovea {
 NormDesc norm_call(const Norm& norm, uint64_t rows, uint64_t width);
 PointwiseRule rule_of(Activation activation);
 
+// How rows of heads lie: side by side, [rows, heads * width], or each head's behind the other's.
+enum class HeadOrder { beside, apart };
+
 class HostRows {
   public:
     // On the threads that a host lends; null: this one.
@@ -22,11 +25,10 @@ class HostRows {
               float* sum = nullptr) const;
     // As PointwiseDesc says; `other` is null where there is none.
     void pointwise(PointwiseRule rule, const float* x, const float* other, float* y, uint64_t count) const;
-    // Heads side by side, [rows, heads * width], in place: row i by the angles of row first + i of the
-    // tables.
-    void rotate(float* x, uint64_t rows, uint64_t heads, uint64_t width, const Rope& rope,
+    // In place: row i of each head by the angles of row first + i of the tables.
+    void rotate(float* x, uint64_t rows, uint64_t heads, uint64_t width, HeadOrder order, const Rope& rope,
                 const RopeTables& tables, uint64_t first) const;
-    // The same heads behind the first `held` rows of a cache [heads, capacity, width].
+    // Heads side by side go behind the first `held` rows of a cache [heads, capacity, width].
     void append(const float* x, uint64_t rows, uint64_t heads, uint64_t width, float* cache,
                 uint64_t capacity, uint64_t held) const;
 

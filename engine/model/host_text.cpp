@@ -53,7 +53,8 @@ Result<void> HostText::rotate(const AttentionPart& a, Role role, uint64_t heads,
     });
     if (found == angles_.end())
         found = angles_.insert(angles_.end(), Angles{*a.rope, width, rope_tables(*a.rope, capacity_, width)});
-    on_rows_.rotate(room_[role].values.data(), rows_, heads, width, *a.rope, found->tables, held_);
+    on_rows_.rotate(room_[role].values.data(), rows_, heads, width, HeadOrder::beside, *a.rope, found->tables,
+                    held_);
     return {};
 }
 

@@ -1,7 +1,5 @@
 #include <fovea/model/next_tokens.hpp>
 
-#include <fovea/model/strict.hpp>
-
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -36,10 +34,7 @@ Result<F32Tensor> logits_of(const Model& model, F32Tensor rows) {
         return Error{FOVEA_INVALID_ARGUMENT, "rows",
                      "rows are " + std::to_string(rows.columns()) + " wide; the unembedding takes " +
                          std::to_string(model.unembedding.d_in())};
-    return predict(model, normalised(model.final_norm, std::move(rows)),
-                   [](const F32Tensor& x, const Linear& layer) -> Result<F32Tensor> {
-                       return strict::linear(x, layer);
-                   });
+    return predict(model, std::move(rows), BlockLoops(nullptr));
 }
 
 }  // namespace fovea

@@ -77,7 +77,7 @@ Result<void> change_context(const ModelFacts& f, const RunChanges& changes, uint
 
 Result<Trace> trace_layer(const CheckpointModel& model, uint64_t layer, F32Tensor entering,
                           const RunChanges& changes, const TraceOptions& options) {
-    Result<Block> block = model.block(layer, entering.rows());
+    Result<Block> block = model.block(layer, entering.rows(), true);
     if (!block) return block.error();
     block->attention.rules.hidden_keys = changes.hidden_tokens;
     auto one = std::make_shared<Model>();

@@ -79,10 +79,6 @@ Result<const F32Tensor*> Trace::Impl::layer_input(uint32_t n) {
     return &layers_[n - 1].end.result;
 }
 
-Result<F32Tensor> Trace::Impl::linear(const F32Tensor& x, const Linear& layer) {
-    return strict_ ? strict::linear(x, layer) : run_linear(engine(), x, layer);
-}
-
 Result<void> Trace::Impl::project(uint32_t n) {
     Layer& l = layers_[n];
     if (l.projected) return {};
@@ -95,12 +91,12 @@ Result<void> Trace::Impl::project(uint32_t n) {
         if (!x) return x.error();
         const bool crosses = n == 0 && !input_.memory.values.empty();
         Result<ProjectedHeads> made =
-            project_heads(block(n), **x, crosses ? &input_.memory : nullptr, linear_run());
+            project_heads(block(n), **x, crosses ? &input_.memory : nullptr, loops());
         if (!made) return made.error();
         l.normed = std::move(made->normed);
         l.q = std::move(made->q), l.k = std::move(made->k), l.v = std::move(made->v);
     }
-    if (Result<void> r = place_heads(a, 0, l.q, l.k); !r) return r;
+    place_heads(a, l.q, l.k, loops());
     if (rules(n).precision != Precision::f32)
         for (const auto& [t, name] : {std::pair{&l.q, "queries"}, {&l.k, "keys"}, {&l.v, "values"}})
             if (Result<void> r = round_to_half(*t, name); !r) return r;
@@ -135,7 +131,7 @@ Result<void> Trace::Impl::finish(uint32_t n) {
         if (!given) return given.error();
         x = *given;
     }
-    Result<BlockEnd> end = finish_block(b, x, l.context, linear_run());
+    Result<BlockEnd> end = finish_block(b, x, l.context, loops());
     if (!end) return end.error();
     l.end = std::move(*end);
     l.finished = true;
@@ -145,9 +141,9 @@ Result<void> Trace::Impl::finish(uint32_t n) {
 Result<F32Tensor> Trace::Impl::behind(std::string_view id) {
     const auto last = uint32_t(layers_.size() - 1);
     if (Result<void> r = finish(last); !r) return r.error();
-    F32Tensor x = normalised(model_->final_norm, layers_[last].end.result);
-    if (id == "final") return x;
-    Result<F32Tensor> logits = predict(*model_, std::move(x), linear_run());
+    const F32Tensor& x = layers_[last].end.result;
+    if (id == "final") return loops().normalised(model_->final_norm, x);
+    Result<F32Tensor> logits = predict(*model_, x, loops());
     if (logits && id == "probabilities") softmax_rows(*logits);
     return logits;
 }
@@ -177,7 +173,10 @@ Result<F32Tensor> Trace::Impl::flow_stage(std::string_view id, uint32_t head, ui
     if (id == "inputs") return input_.x;
     for (const auto& [name, layer] :
          {std::pair{"w_query", &a.query}, {"w_key", &a.key}, {"w_value", &a.value}, {"w_output", &a.output}})
-        if (id == name) return layer->weight;
+        if (id == name) {
+            const Result<Linear> whole = widened(*layer);
+            return whole ? Result<F32Tensor>(whole->weight) : whole.error();
+        }
     if (Result<void> r = project(n); !r) return r.error();
     Layer& l = layers_[n];
     if (id == "normed") return l.normed;

@@ -103,10 +103,7 @@ class Trace::Impl {
     }
 
     Result<const F32Tensor*> layer_input(uint32_t n);
-    Result<F32Tensor> linear(const F32Tensor& x, const Linear& layer);
-    LinearRun linear_run() {
-        return [this](const F32Tensor& x, const Linear& layer) { return linear(x, layer); };
-    }
+    BlockLoops loops() { return BlockLoops(strict_ ? nullptr : &engine()); }
     Result<void> draw_keep(uint32_t n);
     std::vector<uint8_t> shown_cells(uint32_t n, uint32_t head, bool all_rules) const;
     std::vector<uint8_t> file_cells(uint32_t n, uint32_t head) const;

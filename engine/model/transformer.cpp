@@ -201,8 +201,9 @@ F32Tensor normalised(const Norm& norm, F32Tensor x) {
     return x;
 }
 
-void activate(Activation activation, std::span<float> values) {
+void activate(Activation activation, std::span<float> values, const F32Tensor* other) {
     for (float& value : values) value = activated(activation, value);
+    for (size_t i = 0; other && i < values.size(); ++i) values[i] *= other->values[i];
 }
 
 void softmax_rows(F32Tensor& rows) {

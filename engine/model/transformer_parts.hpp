@@ -10,7 +10,8 @@ F32Tensor normalised(const Norm& norm, F32Tensor rows);
 Result<F32Tensor> embedded(const Embedding& embedding, F32Tensor rows, uint64_t first);
 // Logits become c tanh(logit / c); with 0 they stay.
 void cap_logits(double softcap, std::span<float> logits);
-void activate(Activation activation, std::span<float> values);
+// In place, each then times the other's number where there is one.
+void activate(Activation activation, std::span<float> values, const F32Tensor* other = nullptr);
 // The rows' softmax, in place.
 void softmax_rows(F32Tensor& rows);
 // "LayerNorm", "RMSNorm"; "gelu", ...: as formulas say it.

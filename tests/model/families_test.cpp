@@ -337,6 +337,44 @@ TEST(Families, keep_a_text_on_host_memory) {
     }
 }
 
+// One arithmetic: what a run that shows layers computes by the engine is what generation computes, bit for
+// bit, with threads or without.
+TEST(Families, are_shown_as_they_generate) {
+    ThreadPool pool(2);
+    const FoveaParallel parallel = pool.parallel();
+    const auto shown_by = make_cpu_runner(&parallel, 2), generated_by = make_cpu_runner();
+    int families = 0;
+    for (const auto& folder : fs::directory_iterator(FOVEA_FAMILIES)) {
+        if (!fs::exists(folder.path() / "expected.safetensors")) continue;
+        SCOPED_TRACE(folder.path().filename().string());
+        const bool is_gguf = !fs::exists(folder.path() / "config.json");
+        const Result<CheckpointModel> model =
+            CheckpointModel::open(is_gguf ? folder.path() / "model.gguf" : folder.path());
+        ASSERT_TRUE(model) << model.error().text;
+        if (model->facts().patches != 0) continue;
+        const Result<TensorSet> reference = load_safetensors(folder.path() / "expected.safetensors");
+        ASSERT_TRUE(reference) << reference.error().text;
+        const std::vector<uint32_t> ids = tokens_of(*reference);
+        ModelRunOptions options;
+        options.trace = {Arithmetic::engine, shown_by.get()};
+        options.with_hidden = true;
+        const Result<ModelRun> run = run_model(*model, ids, options);
+        ASSERT_TRUE(run) << run.error().text;
+        HostText text(*generated_by, model->facts().layers, ids.size());
+        ASSERT_TRUE(text.enter(*model->embed(ids), 0));
+        for (uint64_t n = 0; n < model->facts().layers; ++n) {
+            ASSERT_TRUE(text.layer(n, *model->block(n, ids.size(), true)));
+            for (uint64_t i = 0; i < ids.size(); ++i) {
+                const auto shown = run->hidden[n + 1].row(i);
+                EXPECT_EQ(text.row(i)->values, std::vector<float>(shown.begin(), shown.end()))
+                    << "row " << i << " behind layer " << n;
+            }
+        }
+        ++families;
+    }
+    EXPECT_EQ(families, 19);
+}
+
 #ifdef FOVEA_WITH_RUNTIME
 // On the device that the test runs behind, whose validation layer has nothing to say.
 class FamiliesOnVulkan : public testing::Test {

@@ -3,6 +3,7 @@
 
 #include "cpu/block_rows.hpp"
 #include "cpu/target.hpp"
+#include "model/block_run.hpp"
 #include "model/stored_weights.hpp"
 
 #include <fovea/thread_pool.hpp>
@@ -175,6 +176,23 @@ TEST(StoredLinear, activations_are_split_where_that_keeps_them) {
     for (float& v : x.values) v = INFINITY;
     split(call, groups.data(), odd.data());
     EXPECT_EQ(call.digits, nullptr);
+}
+
+// For those who look at a matrix: one output's weights, or all of them.
+TEST(StoredLinear, weights_are_there_to_be_looked_at) {
+    std::mt19937 random(8);
+    const Weight w(WeightType::q8_0, 7, 96, random);
+    Linear layer;
+    layer.weight = {{7, 96}, {}};
+    layer.stored = std::make_shared<const StoredWeight>(w.stored);
+    for (const uint64_t row : {0u, 6u}) {
+        const auto from = w.plain.begin() + int64_t(row * 96);
+        EXPECT_EQ(*weights_of_output(layer, row), std::vector<float>(from, from + 96));
+    }
+    const Result<Linear> whole = widened(layer);
+    ASSERT_TRUE(whole);
+    EXPECT_EQ(whole->weight.values, std::vector<float>(w.plain.begin(), w.plain.end()));
+    EXPECT_EQ(*weights_of_output(*whole, 6), *weights_of_output(layer, 6));
 }
 
 // What the runner does with many rows, and with types that have no kernel of their own.

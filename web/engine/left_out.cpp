@@ -1,7 +1,12 @@
-// Kernels that the page's own calls never take: gradients are the trainer's, results are merged nowhere,
-// caches are neither appended to nor compacted. Defined here, they stay out of a module that travels; a plan
-// that wants one finds none and takes the plain loops, which are slow and right.
+// What the page's own module never runs: gradients are the trainer's, results are merged nowhere, caches are
+// neither appended to nor compacted, weights as files store them are the models' module's, and norms and
+// activations of its small models nobody waits for. Defined here, they stay out of a module that travels; a
+// plan that wants such a kernel finds none and takes the plain loops, which are slow and right.
+#include <fovea/model/strict.hpp>
+
 #include "cpu/kernels.hpp"
+#include "model/block_run.hpp"
+#include "model/stored_linear.hpp"
 
 namespace fovea::cpu {
 
@@ -11,3 +16,27 @@ decltype(Kernels::append) append_kernel_of(uint32_t) { return nullptr; }
 decltype(Kernels::gather) gather_kernel_of(uint32_t) { return nullptr; }
 
 }  // namespace fovea::cpu
+
+namespace fovea {
+
+F32Tensor BlockLoops::normalised(const Norm& norm, F32Tensor x) const {
+    return fovea::normalised(norm, std::move(x));
+}
+void BlockLoops::activate(Activation activation, F32Tensor& x, const F32Tensor* other) const {
+    fovea::activate(activation, x.values, other);
+}
+void BlockLoops::rotate(F32Tensor& q, F32Tensor& k, const Rope& rope) const {
+    q = strict::rotated(std::move(q), rope), k = strict::rotated(std::move(k), rope);
+}
+
+bool has_stored_rows(const StoredWeight&) { return false; }
+void stored_rows_on_cpu(uint32_t, std::span<const StoredProduct>, const F32Tensor&, const FoveaParallel*,
+                        bool) {}
+Result<void> EngineRunner::stored_linears(std::span<const StoredProduct>, const F32Tensor&) {
+    return read_rows({}, 0, {});
+}
+Result<void> read_rows(const StoredWeight&, uint64_t, std::span<float>) {
+    return Error{FOVEA_UNSUPPORTED, "weight", "stored"};
+}
+
+}  // namespace fovea

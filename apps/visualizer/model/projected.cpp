@@ -1,5 +1,6 @@
 #include "model/projected.hpp"
 
+#include "model/block_run.hpp"
 #include "model/opened_model.hpp"
 
 #include <algorithm>
@@ -114,13 +115,17 @@ void scale_head(Linear& output, uint64_t head, uint64_t heads, float scale) {
 
 Result<Projected> project_layer(const Settings& s, const EnteredLayer& entered) {
     const uint32_t layer = s.mapping.layer;
-    Result<Block> block = s.model->weights.block(layer, entered.ids.size());
+    Result<Block> block = s.model->weights.block(layer, entered.ids.size(), true);
     if (!block) return block.error();
     AttentionPart& part = block->attention;
     part.rules = rules_beside(part.rules, s);
-    for (const HeadChange& change : s.changed)
-        if (change.at.layer == layer && change.patch.empty())
-            scale_head(part.output, change.at.head, part.heads, change.scale);
+    for (const HeadChange& change : s.changed) {
+        if (change.at.layer != layer || !change.patch.empty()) continue;
+        Result<Linear> output = widened(std::move(part.output));
+        if (!output) return output.error();
+        part.output = std::move(*output);
+        scale_head(part.output, change.at.head, part.heads, change.scale);
+    }
     auto one = std::make_shared<Model>();
     one->name = s.model->name;
     one->blocks.push_back(std::move(*block));

@@ -1,7 +1,7 @@
 // Models as their files hold them: which family a checkpoint is of, and its blocks as data for a Trace.
 //
-// Weights stay mapped and in their stored types. One block at a time becomes float32 when it is asked for, so
-// that running a model layer by layer takes the memory of its largest block beside the file's own pages.
+// Weights stay mapped and in their stored types; what no kernel reads becomes float32 a stretch at a time, so
+// that running a model layer by layer takes at most its largest block in float32 beside the file's own pages.
 #pragma once
 
 #include <fovea/files/checkpoint.hpp>

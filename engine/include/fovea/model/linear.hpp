@@ -28,8 +28,8 @@ struct Linear {
     F32Tensor weight;
     WeightLayout layout = WeightLayout::out_in;
     F32Tensor bias{Shape{0}};  // [d_out], or empty
-    // In place of the weight's values, which are then empty: the matrix as its file stores it, out_in. Runs
-    // of a Decoder take such layers; traces do not.
+    // In place of the weight's values, which are then empty: the matrix as its file stores it, out_in. It is
+    // multiplied as it is.
     std::shared_ptr<const StoredWeight> stored;
 
     uint64_t d_in() const { return weight.shape[layout == WeightLayout::out_in ? 1 : 0]; }

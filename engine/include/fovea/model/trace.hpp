@@ -2,9 +2,9 @@
 // computed when it is asked for.
 //
 // Two arithmetics: strict is plain float32 on this thread in the tutorials' order, whose digits are theirs on
-// every machine and in WebAssembly (<fovea/model/strict.hpp>); engine is fovea's own kernels for attention
-// and linear layers. Which of them runs follows from the sizes alone, so that every program shows the same
-// numbers; see TraceOptions.
+// every machine and in WebAssembly (<fovea/model/strict.hpp>), norms and activations in float64; engine is
+// fovea's own kernels, as generation runs them. Which of them runs follows from the sizes alone, so that
+// every program shows the same numbers; see TraceOptions.
 #pragma once
 
 #include <fovea/model/transformer.hpp>

@@ -21,8 +21,8 @@ namespace fovea {
 inline bool is_present(const Linear& layer) { return layer.weight.rank() == 2; }
 
 // What each row goes through: layer is (x - mean) / sqrt(variance + epsilon) * weight + bias (Ba et al.,
-// 2016); rms is x / sqrt(mean of squares + epsilon) * weight (Zhang and Sennrich, 2019). Mean and squares are
-// summed in float64.
+// 2016); rms is x / sqrt(mean of squares + epsilon) * weight (Zhang and Sennrich, 2019). Sums of strict
+// arithmetic are float64.
 enum class NormKind { none, layer, rms };
 // A normalisation of rows.
 struct Norm {
