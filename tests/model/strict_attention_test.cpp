@@ -40,6 +40,7 @@ class StrictExecutor : public Executor {
                      const ExecuteOptions&) override {
         return {};
     }
+    Outcome run_merge(const FoveaMergeDesc&, const Tensors&, const ExecuteOptions&) override { return {}; }
 
     bool divides = false;
 
