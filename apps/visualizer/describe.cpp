@@ -103,6 +103,8 @@ std::string describe(Workbench& bench) {
                                 : "";
     std::string problems = tour + describe_story(bench) +
                            (bench.window.notice ? "notice: " + bench.window.notice->text + "\n" : "");
+    if (!bench.window.restorable.empty())
+        problems += "offered: Restore the last session, " + bench.window.restorable + "\n";
     for (const Problem& problem : bench.problems)
         problems += "problem: " + problem.where + ": " + problem.text + "\n";
     if (!bench.preparing().empty()) problems += bench.preparing() + "\n";

@@ -71,9 +71,9 @@ Result<void> read_size(Options& o, std::string_view name, std::string_view value
 }
 
 Result<void> read_export(Options& o, std::string_view name, std::string_view value) {
-    for (const char* extension : {".csv", ".npy", ".svg", ".fovea"})
+    for (const char* extension : {".csv", ".npy", ".npz", ".svg", ".fovea"})
         if (value.ends_with(extension)) return o.export_path = std::string(value), Result<void>{};
-    return bad(name, "'" + std::string(value) + "' does not end in .csv, .npy, .svg or .fovea");
+    return bad(name, "'" + std::string(value) + "' does not end in .csv, .npy, .npz, .svg or .fovea");
 }
 
 using Read = Result<void> (*)(Options&, std::string_view name, std::string_view value);
@@ -174,7 +174,9 @@ constexpr Option kOptions[] = {
          o.show.emplace_back(v);
          return {};
      }},
-    {{"--export", "FILE", "the shown matrix as .csv, .npy or .svg, or the session as .fovea"}, read_export},
+    {{"--export", "FILE",
+      "the shown matrix as .csv, .npy or .svg, all heads as .npz, or the session as .fovea"},
+     read_export},
     {{"--against", "WHAT", "keeps A of a comparison: a level, a file or session, or a sentence in quotes"},
      [](Options& o, std::string_view, std::string_view v) {
          o.against = std::string(v);

@@ -102,6 +102,7 @@ Result<Pixels> draw_over(Workbench& bench, const PictureSize& size, ImU32 ground
         if (goes_on && bench.map && bench.window.centre == CentreTab::map && i + 2 < frames)
             if (Result<void> r = bench.map.head()->finish(size.exact); !r) return r.error();
     }
+    if (size.seen) size.seen(*ImGui::GetDrawData());
     if (frame) {
         out.rgba = frame->pixels();
     } else {

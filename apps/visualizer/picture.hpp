@@ -3,7 +3,10 @@
 
 #include "model/workbench.hpp"
 
+#include <imgui.h>
 #include <fovea/files.hpp>
+
+#include <functional>
 
 namespace fovea::visualizer {
 
@@ -20,6 +23,8 @@ struct PictureSize {
     PictureLook look = {};                // but for its scale
     std::vector<PictureMouse> mouse =
         {};  // of the frames before the one that is kept; without it there is none
+    // Sees what the kept frame is drawn of, while its fonts and windows are there.
+    std::function<void(const ImDrawData&)> seen = {};
 };
 
 // u8 [height, width, 4], not premultiplied. The session must be complete, and no frame in flight. ImGui's

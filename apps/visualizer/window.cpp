@@ -420,8 +420,7 @@ Result<void> Window::draw_frame() {
     if (Result<void> r = follow_ui(); !r) return r;
     // With this one comes the device's time of the frame whose place it takes.
     std::vector<FrameTime>& frames = bench_->window.frames;
-    if (frames.size() == kMostFrameTimes) frames.erase(frames.begin());
-    frames.emplace_back();
+    bench_->window.begin_frame();
     if (const double device_s = frame_clock_->begin(*cmd); frames.size() > kFramesInFlight)
         frames[frames.size() - 1 - kFramesInFlight].device_s = float(device_s);
     if (bench_->needs_idle()) vkDeviceWaitIdle(device_->device());

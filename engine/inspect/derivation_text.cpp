@@ -203,37 +203,42 @@ std::string derivation_csv(const Derivation& derivation) {
 
 std::string derivation_python(const Derivation& derivation) {
     const Derivation& d = derivation;
-    std::string q, k;
-    for (const DerivationTerm& term : d.terms) {
-        q.append(q.empty() ? "" : ", ").append(python_number(term.q));
-        k.append(k.empty() ? "" : ", ").append(python_number(term.k));
-    }
-    std::string text = "import math\n";
-    text.append("# batch ")
-        .append(std::to_string(d.cell.batch))
-        .append(", head ")
-        .append(std::to_string(d.cell.head));
-    text.append(", query ")
-        .append(std::to_string(d.cell.query))
-        .append(", key ")
-        .append(std::to_string(d.cell.key));
-    text.append("\nq = [").append(q).append("]\nk = [").append(k).append("]\n");
-    text.append("score = sum(a * b for a, b in zip(q, k)) * ").append(python_number(d.scale)).append("\n");
+    std::string text = "import math\n# batch ";
+    const auto add = [&text](const char* words, uint64_t count) {
+        text.append(words) += std::to_string(count);
+    };
+    const auto put = [&text](const char* words, float value) { text.append(words) += python_number(value); };
+    add("", d.cell.batch);
+    add(", head ", d.cell.head);
+    add(", query ", d.cell.query);
+    add(", key ", d.cell.key);
+    text += "\nq = ";
+    for (size_t i = 0; i < d.terms.size(); ++i) put(i == 0 ? "[" : ", ", d.terms[i].q);
+    text += "]\nk = ";
+    for (size_t i = 0; i < d.terms.size(); ++i) put(i == 0 ? "[" : ", ", d.terms[i].k);
+    put("]\nscore = sum(a * b for a, b in zip(q, k)) * ", d.scale);
     if (d.softcap > 0.0f) {
-        const std::string limit = python_number(d.softcap);
-        text.append("score = ").append(limit).append(" * math.tanh(score / ").append(limit).append(")\n");
+        put("\nscore = ", d.softcap);
+        put(" * math.tanh(score / ", d.softcap);
+        text += ')';
     }
-    if (d.has_alibi) text.append("score += ").append(python_number(d.alibi)).append("  # ALiBi\n");
-    if (d.has_bias) text.append("score += ").append(python_number(d.bias)).append("  # bias\n");
-    if (!d.hidden_by.empty()) text.append("score = -math.inf  # ").append(d.hidden_by).append("\n");
-    text.append("exponential = math.exp(score - ")
-        .append(python_number(d.row_max))
-        .append(")  # the row's largest\n");
-    text.append("weight = exponential / ").append(python_number(d.denominator)).append("  # the row's sum\n");
-    if (d.has_dropout)
-        text.append("weight *= ").append(python_number(d.kept ? d.keep_scale : 0.0f)).append("  # dropout\n");
-    text.append("print(weight)  # ").append(exact(d.dropped_weight)).append("\n");
-    return text;
+    if (d.has_alibi) {
+        put("\nscore += ", d.alibi);
+        text += "  # ALiBi";
+    }
+    if (d.has_bias) {
+        put("\nscore += ", d.bias);
+        text += "  # bias";
+    }
+    if (!d.hidden_by.empty()) text.append("\nscore = -math.inf  # ") += d.hidden_by;
+    put("\nexponential = math.exp(score - ", d.row_max);
+    put(")  # the row's largest\nweight = exponential / ", d.denominator);
+    text += "  # the row's sum\n";
+    if (d.has_dropout) {
+        put("weight *= ", d.kept ? d.keep_scale : 0.0f);
+        text += "  # dropout\n";
+    }
+    return text.append("print(weight)  # ").append(exact(d.dropped_weight)) + '\n';
 }
 
 namespace {
@@ -258,38 +263,53 @@ std::string latex_factor(float value, int decimals) {
 
 std::string derivation_latex(const Derivation& derivation, const DerivationStyle& style) {
     const Derivation& d = derivation;
-    const auto number = [&](float value) { return latex_number(value, style.decimals); };
-    const auto factor = [&](float value) { return latex_factor(value, style.decimals); };
-    std::string at = "_{";
-    at.append(std::to_string(d.cell.query)).append(1, ',').append(std::to_string(d.cell.key)).append(1, '}');
-    std::string sum;
-    const size_t shown = std::min<size_t>(d.terms.size(), 4);
+    std::string text;
+    const auto put = [&](const char* words, float value) {
+        text.append(words) += latex_number(value, style.decimals);
+    };
+    const auto put_factor = [&](const char* words, float value) {
+        text.append(words) += latex_factor(value, style.decimals);
+    };
+    const auto begin_line = [&](const char* name) {
+        text.append(name).append("_{").append(std::to_string(d.cell.query)) += ',';
+        text.append(std::to_string(d.cell.key)) += "} &= ";
+    };
+    constexpr size_t kMostProducts = 64;
+    const size_t shown = std::min(d.terms.size(), kMostProducts);
+    if (shown < d.terms.size())
+        text.append("% the first 64 of ").append(std::to_string(d.terms.size())) +=
+            " products; the sum is of all\n";
+    text += "\\begin{aligned}\nq \\cdot k &= ";
     for (size_t i = 0; i < shown; ++i) {
-        sum.append(i == 0 ? "" : " + ")
-            .append(factor(d.terms[i].q))
-            .append(" \\cdot ")
-            .append(factor(d.terms[i].k));
+        put_factor(i == 0 ? "" : " + ", d.terms[i].q);
+        put_factor(" \\cdot ", d.terms[i].k);
     }
-    if (shown < d.terms.size()) sum += " + \\dots";
-    std::string text = "\\begin{aligned}\n";
-    text.append("q \\cdot k &= ").append(sum).append(" = ").append(number(d.dot)).append(" \\\\\n");
-    text.append("s")
-        .append(at)
-        .append(" &= ")
-        .append(factor(d.dot))
-        .append(" \\cdot ")
-        .append(number(d.scale));
-    text.append(" = ").append(number(d.score)).append(" \\\\\n");
-    if (d.masked != d.score)
-        text.append("s'").append(at).append(" &= ").append(number(d.masked)).append(" \\\\\n");
-    text.append("a").append(at).append(" &= \\frac{e^{").append(number(d.masked)).append(" - ");
-    text.append(factor(d.row_max))
-        .append("}}{")
-        .append(number(d.denominator))
-        .append("} = ")
-        .append(number(d.weight));
-    if (d.has_dropout) text.append(" \\rightarrow ").append(number(d.dropped_weight));
-    return text.append("\n\\end{aligned}\n");
+    if (shown < d.terms.size()) text += " + \\dots";
+    put(" = ", d.dot);
+    begin_line(" \\\\\ns");
+    put_factor("", d.dot);
+    put(" \\cdot ", d.scale);
+    put(" = ", d.score);
+    if (d.masked != d.score) {
+        begin_line(" \\\\\ns'");
+        if (!d.hidden_by.empty()) {
+            text.append("\\text{").append(d.hidden_by) += '}';
+        } else {
+            if (d.softcap > 0.0f) put("", d.softcap), text += " \\tanh(";
+            put("", d.score);
+            if (d.softcap > 0.0f) put(" / ", d.softcap), text += ')';
+            if (d.has_alibi) put_factor(" + ", d.alibi);
+            if (d.has_bias) put_factor(" + ", d.bias);
+        }
+        put(" = ", d.masked);
+    }
+    begin_line(" \\\\\na");
+    put("\\frac{e^{", d.masked);
+    put_factor(" - ", d.row_max);
+    put("}}{", d.denominator);
+    put("} = ", d.weight);
+    if (d.has_dropout) put(" \\rightarrow ", d.dropped_weight);
+    return text + "\n\\end{aligned}\n";
 }
 
 }  // namespace fovea

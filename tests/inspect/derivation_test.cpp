@@ -339,6 +339,36 @@ TEST(DerivationText, python_csv_and_latex_carry_the_numbers) {
               "\\end{aligned}\n");
 }
 
+// What the session adds to a score is said, not only what comes of it; every product of a head of 64 is
+// there, and of a wider one it says how many are.
+TEST(DerivationText, latex_has_every_product_and_what_changes_the_score) {
+    Derivation d = tutorial_cell();
+    d.softcap = 2.0f, d.capped = 1.1258f, d.has_alibi = true, d.alibi = -0.25f, d.has_bias = true,
+    d.bias = 0.5f;
+    d.masked = 1.3758f;
+    std::string text = derivation_latex(d);
+    EXPECT_NE(text.find("s'_{1,2} &= 2.0000 \\tanh(1.2806 / 2.0000) + (-0.2500) + 0.5000 = 1.3758 "),
+              std::string::npos)
+        << text;
+    d.hidden_by = "causal: key 2 comes after position 1", d.masked = -INFINITY;
+    text = derivation_latex(d);
+    EXPECT_NE(text.find("s'_{1,2} &= \\text{causal: key 2 comes after position 1} = -\\infty "),
+              std::string::npos)
+        << text;
+    const auto products = [&](size_t count) {
+        d.terms.assign(count, {0.5f, 2.0f, 1.0f, 1.0f});
+        text = derivation_latex(d);
+        size_t found = 0;
+        for (size_t at = 0; (at = text.find("0.5000 \\cdot 2.0000", at)) != std::string::npos; ++at) ++found;
+        return found;
+    };
+    EXPECT_EQ(products(64), 64u);
+    EXPECT_EQ(text.find('%'), std::string::npos) << text;
+    EXPECT_EQ(text.find("\\dots"), std::string::npos) << text;
+    EXPECT_EQ(products(128), 64u);
+    EXPECT_TRUE(text.starts_with("% the first 64 of 128 products; the sum is of all\n")) << text;
+}
+
 TEST(HeadStats, of_known_patterns) {
     // Everything on the first token; everything on the one before; spread over all.
     const std::vector<float> first = {1, 0, 0, 1, 0, 0, 1, 0, 0};

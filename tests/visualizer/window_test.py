@@ -301,6 +301,32 @@ def remembers(display, folder):
     assert "theme light" in kept.read_text() and "left 300\n" in kept.read_text(), kept.read_text()
 
 
+def offers_what_was_not_ended(display, folder):
+    """The session of a program that was killed is offered by the next start, once."""
+    options = ["--validation", "--preset", "3"]
+    kept = Path(folder) / "fovea" / "autosave.fovea"
+    program = Program(COMMAND, display, folder, options=options)
+    try:
+        program.wait("the first picture", lambda text: "level 3" in text and "\nweight" in text)
+        assert "offered: " not in program.text(), program.text()
+        program.input("key", "alt+5")
+        program.wait("another level", lambda text: "level 5" in text)
+        end_of_patience = time.monotonic() + PATIENCE_S
+        while not (kept.exists() and '"level": 5' in kept.read_text()):
+            assert time.monotonic() < end_of_patience, "the session was not kept aside"
+            time.sleep(0.1)
+    finally:
+        end(program)  # kill -9
+    for offered in [True, False]:
+        program = Program(COMMAND, display, folder, options=options)
+        try:
+            program.wait("the first picture", lambda text: "level 3" in text and "\nweight" in text)
+            assert ("offered: Restore the last session" in program.text()) == offered, program.text()
+            quit_in_order(program)
+        finally:
+            end(program)
+
+
 def with_display(use):
     """Calls use(":n", folder) with a virtual display, which ends with it."""
     if not shutil.which("Xvfb") or not shutil.which("xdotool"):
@@ -333,6 +359,7 @@ def walk(display, folder):
         learned_heads(display, folder)
         sheet_of_a_file(display, folder)
         types_into_a_model(display, folder)
+        offers_what_was_not_ended(display, folder)
         print(f"{types(display, folder)} frames for a sentence of 41 letters")
     program = Program(COMMAND, display, folder)
     try:

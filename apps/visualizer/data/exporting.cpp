@@ -50,6 +50,27 @@ Result<void> export_csv(const Workbench& bench, const std::string& path) {
     return {};
 }
 
+// Every head of the shown stage in one array, and of what is over keys their mean.
+Result<void> export_heads(const Workbench& bench, const std::string& path) {
+    const Stage& stage = *bench.shown().stage;
+    TensorSet set;
+    Result<Tensor> all = make_tensor(stage.name, {stage.heads, stage.rows, stage.columns},
+                                     std::vector<float>(stage.values.begin(), stage.values.end()));
+    if (!all) return all.error();
+    set.tensors.push_back(std::move(*all));
+    if (stage.over_keys) {
+        std::vector<float> mean(stage.rows * stage.columns);
+        for (uint32_t head = 0; head < stage.heads; ++head)
+            for (size_t cell = 0; cell < mean.size(); ++cell) mean[cell] += stage.head_values(head)[cell];
+        for (float& value : mean) value /= float(stage.heads);
+        Result<Tensor> made = make_tensor(stage.name + "_mean", {stage.rows, stage.columns}, std::move(mean));
+        if (!made) return made.error();
+        set.tensors.push_back(std::move(*made));
+    }
+    if (const Result<uint64_t> saved = save_npz(path, set); !saved) return saved.error();
+    return {};
+}
+
 void append(std::string& out, const char* format, ...) {
     char line[512];
     va_list arguments;
@@ -111,16 +132,20 @@ Result<void> export_svg(const Workbench& bench, const std::string& path) {
         "<defs><pattern id=\"hatch\" width=\"6\" height=\"6\" patternUnits=\"userSpaceOnUse\" "
         "patternTransform=\"rotate(45)\"><rect width=\"6\" height=\"6\" fill=\"#f2f3f5\"/><rect "
         "width=\"1.5\" "
-        "height=\"6\" fill=\"#c3c8d1\"/></pattern></defs>\n<text x=\"12\" y=\"22\" font-size=\"15\">" +
+        "height=\"6\" fill=\"#c3c8d1\"/></pattern><pattern id=\"dropped\" width=\"6\" height=\"6\" "
+        "patternUnits=\"userSpaceOnUse\" patternTransform=\"rotate(-45)\"><rect width=\"6\" height=\"6\" "
+        "fill=\"#f2f3f5\"/><rect width=\"1.5\" height=\"6\" fill=\"#8b93a1\"/></pattern></defs>\n<text "
+        "x=\"12\" y=\"22\" font-size=\"15\">" +
         escaped(stage.name + ", head " + std::to_string(head)) + "</text>\n";
     for (uint64_t i = 0; i < stage.rows; ++i) {
         for (uint64_t j = 0; j < stage.columns; ++j) {
             const double x = left + double(j) * cell, y = top + double(i) * cell;
             const float value = values[i * stage.columns + j];
-            if (stage.hidden(head, i, j)) {
+            const bool hidden = stage.hidden(head, i, j);
+            if (hidden || stage.dropped(head, i, j)) {
                 append(out,
-                       "<rect x=\"%.2f\" y=\"%.2f\" width=\"%.2f\" height=\"%.2f\" fill=\"url(#hatch)\"/>\n",
-                       x, y, cell, cell);
+                       "<rect x=\"%.2f\" y=\"%.2f\" width=\"%.2f\" height=\"%.2f\" fill=\"url(#%s)\"/>\n", x,
+                       y, cell, cell, hidden ? "hatch" : "dropped");
                 continue;
             }
             const Rgb c = colour_for(colouring, table, value), ink = text_colour_on(c);
@@ -156,8 +181,9 @@ Result<void> export_file(const Workbench& bench, const std::string& path) {
         if (const Result<uint64_t> saved = save_npy(path, *matrix); !saved) return saved.error();
         return {};
     }
+    if (path.ends_with(".npz")) return export_heads(bench, path);
     return Error{FOVEA_INVALID_ARGUMENT, "export",
-                 "'" + path + "' does not end in .csv, .npy, .svg, .png or .fovea"};
+                 "'" + path + "' does not end in .csv, .npy, .npz, .svg, .png or .fovea"};
 }
 
 void save_shown(Workbench& bench, const std::string& path) {

@@ -7,7 +7,8 @@
 
 namespace fovea::visualizer {
 
-// By the extension: .csv, .npy, .svg, or .fovea for the session. Pictures (.png) are drawn by picture.hpp.
+// By the extension: .csv, .npy, .svg; .npz: every head of the shown stage; or .fovea for the session.
+// Pictures (.png) are drawn by picture.hpp.
 Result<void> export_file(const Workbench& bench, const std::string& path);
 
 // From the window: .png is drawn after the frame, the rest written now; what is refused goes to the Problems

@@ -44,6 +44,7 @@ class Painter {
         const float read = (v.flags & MATRIX_FLAG_HIDING ? s.hiding : s.values)[index(c)];
         return std::isinf(read) && read < 0;
     }
+    bool dropped(Cell c) const { return (v.flags & MATRIX_FLAG_DROPPED) && s.other[index(c)] == 0; }
     float signed_log(float x) const { return std::copysign(std::log1p(std::fabs(x) / v.linear_within), x); }
     uint32_t colour_of(float value) const;
     Cell strongest(Cell from) const;
@@ -105,18 +106,24 @@ bool Painter::pixel(float x, float y, uint32_t& colour) const {
         return true;
     const bool in_row = cell.row == v.picked_row, in_column = cell.column == v.picked_column;
     if (side < 1) cell = strongest(cell);
-    if (!hidden(cell)) {
-        colour = colour_of(value(cell));
+    const bool masked = hidden(cell);
+    if (masked || dropped(cell)) {
+        const float stripe = (masked ? x + y : x - y) / v.hatch_period;
+        if (stripe - std::floor(stripe) < 0.18f) colour = masked ? v.hatch : v.dropped;
     } else {
-        const float stripe = (x + y) / v.hatch_period;
-        if (stripe - std::floor(stripe) < 0.18f) colour = v.hatch;
+        colour = colour_of(value(cell));
     }
     const float edge =
-        gap + (in_row && in_column ? std::min(3.0f * unit, float(MATRIX_FRAME_SHARE) * side) : unit);
+        gap + (in_row && in_column ? std::min(4.0f * unit, float(MATRIX_FRAME_SHARE) * side) : unit);
     const bool at_row_edge = in_row && (inside_y < edge || inside_y > v.cell_height - edge);
     const bool at_column_edge = in_column && (inside_x < edge || inside_x > v.cell_width - edge);
     const bool at_side = in_row && in_column && (inside_x < edge || inside_x > v.cell_width - edge);
-    if (side >= 8 * unit && (at_row_edge || at_column_edge || at_side)) colour = v.highlight;
+    // A line of the ground inside the picked cell's frame: it is seen on every colour.
+    const float inner = gap + 0.7f * (edge - gap);
+    const bool within = in_row && in_column && inside_x > inner && inside_y > inner &&
+                        inside_x < v.cell_width - inner && inside_y < v.cell_height - inner;
+    if (side >= 8 * unit && (at_row_edge || at_column_edge || at_side))
+        colour = within ? v.ground : v.highlight;
     return true;
 }
 

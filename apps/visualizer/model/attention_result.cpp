@@ -17,6 +17,7 @@ namespace {
 
 // The trace computes further matrices of all heads up to here; they are another copy each.
 constexpr uint64_t kMostTracedCells = 4u << 20;
+constexpr const char* kMeanStage = "mean_weights";
 constexpr double kRowSumAlarm = 1e-3;
 
 struct Summed {  // of one head's values
@@ -78,7 +79,7 @@ StageStats stats_of(const std::vector<Summed>& heads) {
     return stats;
 }
 
-void fill(GpuBuffer& buffer, const std::vector<float>& values) {
+void fill(const GpuBuffer& buffer, const std::vector<float>& values) {
     std::memcpy(buffer.data(), values.data(), values.size() * 4);
     buffer.flush();
 }
@@ -129,6 +130,44 @@ std::optional<FoveaBinding> written_by_call(const AttentionResult& result, const
     return {};
 }
 
+// Behind the weights of several heads: their mean. Both buffers are filled once the call has ended.
+Result<void> add_mean_stage(GpuDevice& device, AttentionResult& result) {
+    const Stage weights = result.stages.back();
+    Stage mean{kMeanStage, "mean of the heads' weights"};
+    mean.rows = weights.rows, mean.columns = weights.columns;
+    mean.over_keys = mean.is_sum = mean.row_tokens = mean.of_heads = true;
+    for (const bool hiding : {false, true}) {
+        Result<GpuBuffer> room = GpuBuffer::create(device, mean.rows * mean.columns * 4);
+        if (!room) return room.error();
+        result.host_buffers.push_back(std::make_unique<GpuBuffer>(std::move(*room)));
+        GpuBuffer* const buffer = result.host_buffers.back().get();
+        const std::span values(reinterpret_cast<const float*>(buffer->data()), mean.rows * mean.columns);
+        if (hiding)
+            mean.hiding = buffer, mean.hiding_values = values;
+        else
+            mean.buffer = mean.traced = buffer, mean.values = values;
+    }
+    result.stages.push_back(mean);
+    return {};
+}
+
+// A key that no head sees is hidden.
+void fill_mean(const Stage& weights, Stage& mean) {
+    const size_t cells = mean.rows * mean.columns;
+    std::vector<float> sums(cells, 0.0f), hides(cells, 0.0f);
+    for (size_t cell = 0; cell < cells; ++cell) {
+        bool seen = false;
+        for (uint32_t head = 0; head < weights.heads; ++head) {
+            sums[cell] += weights.head_values(head)[cell];
+            seen = seen || !weights.hidden(head, cell / mean.columns, cell % mean.columns);
+        }
+        sums[cell] /= float(weights.heads);
+        if (!seen) hides[cell] = -INFINITY;
+    }
+    fill(*mean.traced, sums);
+    fill(*mean.hiding, hides);
+}
+
 // The model's stages from the scores on.
 Result<void> add_call_stages(GpuDevice& device, AttentionResult& result) {
     bool begun = false;
@@ -167,7 +206,13 @@ Result<void> add_call_stages(GpuDevice& device, AttentionResult& result) {
             stage.formula += std::string(", products of float16 factors by ") +
                              kernel_name(result.run->products_info()->kernel);
         result.stages.push_back(stage);
+        if (made.id == "weights" && made.heads > 1 && cells * made.heads <= kMostTracedCells)
+            if (Result<void> r = add_mean_stage(device, result); !r) return r;
     }
+    const Stage* const keep = result.find_stage("keep");
+    for (Stage& stage : result.stages)
+        if (keep && stage.name == "dropped" && keep->heads == stage.heads)
+            stage.dropping = keep->buffer, stage.dropping_values = keep->values;
     return {};
 }
 
@@ -220,6 +265,11 @@ bool Stage::hidden(uint32_t head, uint64_t row, uint64_t column) const {
     const size_t index = (head * rows + row) * columns + column;
     const std::span<const float> from = hiding ? hiding_values : values;
     return index < from.size() && std::isinf(from[index]) && from[index] < 0;
+}
+
+bool Stage::dropped(uint32_t head, uint64_t row, uint64_t column) const {
+    const size_t index = (head * rows + row) * columns + column;
+    return index < dropping_values.size() && dropping_values[index] == 0 && !hidden(head, row, column);
 }
 
 const Stage* AttentionResult::find_stage(std::string_view name) const {
@@ -338,6 +388,7 @@ Result<void> fill_traced_stages(AttentionResult& result) {
     if (supplied && result.find_stage("output"))
         if (Result<void> r = trace.supply_context(layer, context); !r) return r;
     for (Stage& stage : result.stages) {
+        if (stage.of_heads) continue;
         const StageText* text = find_stage_text(stage.name);
         const std::optional<FoveaBinding> binding =
             text ? written_by_call(result, stage.name) : std::optional<FoveaBinding>();
@@ -352,6 +403,8 @@ Result<void> fill_traced_stages(AttentionResult& result) {
         else
             run.replace(*binding, values->values);
     }
+    for (Stage& stage : result.stages)
+        if (stage.of_heads) fill_mean(*result.find_stage("weights"), stage);
     return {};
 }
 
@@ -383,6 +436,21 @@ void measure_stages(AttentionResult& result) {
         }
         stage.stats = stats_of(heads);
     }
+}
+
+CellSum mean_sum(const AttentionResult& result, uint64_t row, uint64_t column) {
+    const Stage& weights = *result.find_stage("weights");
+    CellSum sum;
+    sum.how = "weight of each head";
+    sum.a = "weight";
+    for (uint32_t head = 0; head < weights.heads; ++head) {
+        const float weight = weights.head_values(head)[row * weights.columns + column];
+        sum.terms.push_back({"head " + std::to_string(head), weight, 0, weight});
+        sum.sum += weight;
+    }
+    sum.ending = "divided by the " + std::to_string(weights.heads) + " heads";
+    sum.result = sum.sum / float(weights.heads);
+    return sum;
 }
 
 std::string odd_row_of_weights(const AttentionResult& result) {

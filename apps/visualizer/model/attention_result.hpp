@@ -39,11 +39,16 @@ struct Stage {
     // Weights: cells whose masked score is -inf are hatched, so the masked scores; else null.
     const GpuBuffer* hiding = nullptr;
     std::span<const float> hiding_values;
+    // Weights after dropout: cells that the keep mask has 0 for are hatched the other way; else null.
+    const GpuBuffer* dropping = nullptr;
+    std::span<const float> dropping_values;
+    bool of_heads = false;  // a mean over the heads: a cell has no derivation of its own
 
     std::span<const float> head_values(uint32_t head) const {
         return values.subspan(head * rows * columns, rows * columns);
     }
     bool hidden(uint32_t head, uint64_t row, uint64_t column) const;
+    bool dropped(uint32_t head, uint64_t row, uint64_t column) const;
 };
 
 struct AttentionResult {
@@ -92,6 +97,8 @@ Result<std::shared_ptr<AttentionResult>> make_result(GpuDevice& device, Projecte
 Result<void> fill_traced_stages(AttentionResult& result);
 // Statistics and colour ranges of every stage, once its numbers are there.
 void measure_stages(AttentionResult& result);
+// A cell of the mean over heads, term by term.
+CellSum mean_sum(const AttentionResult& result, uint64_t row, uint64_t column);
 // The first row of weights whose sum is not 1, in words; empty: there is none, or none is meant to be.
 std::string odd_row_of_weights(const AttentionResult& result);
 
@@ -99,6 +106,7 @@ std::string odd_row_of_weights(const AttentionResult& result);
 struct HeadSummary {
     std::vector<float> row_sums, row_entropies, column_sums;  // hidden and non-finite cells left out
     std::vector<uint32_t> histogram;                          // of finite values over the shown range
+    bool has_hidden = false, has_dropped = false;
 };
 
 }  // namespace fovea::visualizer

@@ -101,6 +101,12 @@ std::vector<CellInput> cell_inputs(const AttentionResult& of, const Stage& stage
     Inputs in{of, {}};
     const std::string& id = stage.name;
     if (row >= stage.rows || column >= stage.columns) return {};
+    if (stage.of_heads) {
+        constexpr uint64_t kMostLit = 4;  // pictures of heads that stand beside the number
+        const Stage* const weights = of.find_stage("weights");
+        for (uint32_t n = 0; n < std::min(weights->heads, kMostLit); ++n) in.cell(weights, n, row, column);
+        return in.all;
+    }
     if (stage.over_keys) {
         of_pairs(in, stage, head, row, column);
     } else if (id == "row_sums") {

@@ -190,7 +190,7 @@ const std::optional<Derivation>& Computation::derivation(const AttentionRun& of,
                                                          const Cell& cell) {
     const bool same = derived_cell_ && derived_from_ == &of && derived_cell_->head == cell.head &&
                       derived_cell_->query == cell.query && derived_cell_->key == cell.key;
-    if (!stage.over_keys || !complete()) {
+    if (!stage.over_keys || stage.of_heads || !complete()) {
         derivation_.reset();
         derived_cell_.reset();
     } else if (!same) {

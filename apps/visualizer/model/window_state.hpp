@@ -103,6 +103,11 @@ struct WindowState {
     std::string restorable;         // a session that a run before could not end; empty: there is none
     std::string wanted_picture;     // a PNG file to draw after this frame
 
+    // The newest of them; beyond kMostFrameTimes the oldest goes.
+    FrameTime& begin_frame() {
+        if (frames.size() == kMostFrameTimes) frames.erase(frames.begin());
+        return frames.emplace_back();
+    }
     void tell(std::string text, bool offers_processor = false, bool offers_map = false) {
         notice = Notice{std::move(text), offers_processor, offers_map, false};
     }

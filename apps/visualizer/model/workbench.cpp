@@ -19,6 +19,8 @@ HeadSummary summary_of(const Stage& stage, uint32_t head, const Colouring& colou
         double sum = 0, entropy = 0;
         for (uint64_t column = 0; column < stage.columns; ++column) {
             const float value = values[row * stage.columns + column];
+            summary.has_hidden = summary.has_hidden || stage.hidden(head, row, column);
+            summary.has_dropped = summary.has_dropped || stage.dropped(head, row, column);
             if (!std::isfinite(value)) continue;
             sum += double(value);
             if (value > 0) entropy -= double(value) * std::log(double(value));
@@ -154,7 +156,10 @@ const AttentionResult& Workbench::shown_result() const {
 
 std::optional<CellSum> Workbench::picked_sum() const {
     const Shown now = shown();
-    if (now.stage->over_keys || view.picked_row < 0 || view.picked_column < 0) return {};
+    if (view.picked_row < 0 || view.picked_column < 0) return {};
+    if (now.stage->of_heads)
+        return mean_sum(shown_result(), uint64_t(view.picked_row), uint64_t(view.picked_column));
+    if (now.stage->over_keys) return {};
     return cell_sum(shown_result().numbers(), now.stage->name, now.head, uint64_t(view.picked_row),
                     uint64_t(view.picked_column));
 }

@@ -7,7 +7,7 @@
 namespace fovea::visualizer {
 namespace {
 
-constexpr float kMostCell = 104, kMostZoomedCell = 400, kDigitsFrom = 46, kDigitsCell = 56, kLabelsFrom = 12,
+constexpr float kMostCell = 104, kMostZoomedCell = 400, kDigitsFrom = 46, kDigitsCell = 56, kLabelsFrom = 10,
                 kGridFrom = 8, kMinimap = 104, kDragFrom = 4, kWordsFrom = 40, kSlantedRow = 74;
 
 // The n-th label is shown where labels have room; otherwise every 2nd, 5th, 10th ... index.
@@ -61,10 +61,10 @@ MatrixView view_of(const PanelContext& ui, const Canvas& c) {
               (c.colouring.spread == Spread::symmetric_log ? MATRIX_FLAG_SYMLOG : 0) |
               (c.cell_width >= kGridFrom * ui.scale ? MATRIX_FLAG_GRID : 0) |
               (s.hiding && c.hatch_hidden ? MATRIX_FLAG_HIDING : 0) | (c.minus ? MATRIX_FLAG_DIFFERENCE : 0) |
-              (c.upper_only ? MATRIX_FLAG_UPPER : 0);
+              (s.dropping && !c.minus ? MATRIX_FLAG_DROPPED : 0) | (c.upper_only ? MATRIX_FLAG_UPPER : 0);
     v.hatch_period = kHatchPeriod * ui.scale;
     v.ground = ui.transparent ? ui.ground : colours.matrix_ground, v.hatch = colours.hatch,
-    v.highlight = colours.text;
+    v.dropped = colours.mark, v.highlight = colours.text;
     v.picked_row = ui.bench.view.picked_row, v.picked_column = ui.bench.view.picked_column;
     return v;
 }
@@ -252,7 +252,7 @@ void canvas_mouse(PanelContext& ui, const Canvas& c, const char* id) {
 
 void canvas_cells(PanelContext& ui, const Canvas& c) {
     ui.matrices.add(*ImGui::GetWindowDrawList(), *c.stage->buffer, view_of(ui, c), c.stage->hiding,
-                    c.minus ? c.minus->buffer : nullptr);
+                    c.minus ? c.minus->buffer : c.stage->dropping);
 }
 
 void canvas_digits(PanelContext& ui, const Canvas& c) {
@@ -269,16 +269,22 @@ void canvas_digits(PanelContext& ui, const Canvas& c) {
                                 c.stage->hidden(c.head, uint64_t(row), uint64_t(column));
             // The score of a masked key is minus infinity; its weight, 0, needs no digits on the hatching.
             if (hidden && (c.stage->hiding || c.minus)) continue;
+            // What was dropped is 0 and no small weight.
+            const bool dropped = !c.minus && c.stage->dropped(c.head, uint64_t(row), uint64_t(column));
             const float value = c.value(uint64_t(row), uint64_t(column));
-            const std::string text = hidden ? "\xe2\x88\x92\xe2\x88\x9e" : format_fixed(value, 4);
+            const std::string text = hidden    ? "\xe2\x88\x92\xe2\x88\x9e"
+                                     : dropped ? "0"
+                                               : format_fixed(value, 4);
             const Rgb ink = text_colour_on(colour_for(c.colouring, table, value));
-            const ImU32 colour =
-                hidden ? palette(ui.bench.window.theme).text_soft : IM_COL32(ink.r, ink.g, ink.b, 255);
+            const ImU32 colour = hidden || dropped ? palette(ui.bench.window.theme).text_soft
+                                                   : IM_COL32(ink.r, ink.g, ink.b, 255);
             const ImVec2 size = font->CalcTextSizeA(font->FontSize, 1e6f, 0, text.c_str());
-            draw.AddText(font, font->FontSize,
-                         {std::floor(c.origin.x + (float(column) + 0.5f) * c.cell_width - size.x / 2),
-                          std::floor(c.origin.y + (float(row) + 0.5f) * c.cell_height - size.y / 2)},
-                         colour, text.c_str());
+            const ImVec2 at{std::floor(c.origin.x + (float(column) + 0.5f) * c.cell_width - size.x / 2),
+                            std::floor(c.origin.y + (float(row) + 0.5f) * c.cell_height - size.y / 2)};
+            if (dropped)  // no digit on a hatching
+                draw.AddRectFilled({at.x - 4 * ui.scale, at.y}, {at.x + size.x + 4 * ui.scale, at.y + size.y},
+                                   ui.transparent ? ui.ground : palette(ui.bench.window.theme).matrix_ground);
+            draw.AddText(font, font->FontSize, at, colour, text.c_str());
         }
     }
     draw.PopClipRect();
@@ -388,6 +394,28 @@ void label_columns(PanelContext& ui, const Canvas& c, ImFont* font) {
 
 }  // namespace
 
+float canvas_marks(const PanelContext& ui, const HeadSummary& of, ImVec2 at) {
+    const Palette& colours = palette(ui.bench.window.theme);
+    ImDrawList& draw = *ImGui::GetWindowDrawList();
+    ImFont* font = ui.fonts.small;
+    const float s = ui.scale, side = std::round(font->FontSize), line = font->FontSize + 5 * s;
+    float y = at.y;
+    const auto mark = [&](const char* name, ImU32 colour, bool rising) {
+        const ImVec2 low{at.x, y}, high{at.x + side, y + side};
+        draw.AddRectFilled(low, high, colours.matrix_ground);
+        draw.PushClipRect(low, high, true);
+        for (float x = -side; x < side; x += side / 3)
+            draw.AddLine({low.x + x, rising ? high.y : low.y}, {low.x + x + side, rising ? low.y : high.y},
+                         colour, 1.3f * s);
+        draw.PopClipRect();
+        draw.AddText(font, font->FontSize, {high.x + 6 * s, y}, colours.text_soft, name);
+        y += line;
+    };
+    if (of.has_hidden) mark("masked", colours.hatch, true);
+    if (of.has_dropped) mark("dropped", colours.mark, false);
+    return y - at.y;
+}
+
 void canvas_labels(PanelContext& ui, const Canvas& c) {
     ImFont* font = c.cell_width >= 40 * ui.scale ? ui.fonts.body : ui.fonts.small;
     label_rows(ui, c, font);
@@ -413,7 +441,7 @@ void canvas_minimap(PanelContext& ui, const Canvas& c) {
     whole.cell_width = size.x / float(s.columns), whole.cell_height = size.y / float(s.rows);
     MatrixView v = view_of(ui, whole);
     v.picked_row = v.picked_column = -1;
-    ui.matrices.add(draw, *s.buffer, v, s.hiding, c.minus ? c.minus->buffer : nullptr);
+    ui.matrices.add(draw, *s.buffer, v, s.hiding, c.minus ? c.minus->buffer : s.dropping);
     const auto place = [&](float x, float y) {
         return ImVec2(
             at.x + std::clamp((x - c.origin.x) / (c.cell_width * float(s.columns)), 0.0f, 1.0f) * size.x,

@@ -60,6 +60,8 @@ void canvas_labels(PanelContext& ui, const Canvas& canvas);
 inline constexpr float kArcRow = 64;  // units of the layout
 inline constexpr uint64_t kMostArcTokens = 40;
 void canvas_arcs(PanelContext& ui, const Canvas& canvas, float foot);
+// Names of the hatchings that the matrix has, from `at` down; how high they are together.
+float canvas_marks(const PanelContext& ui, const HeadSummary& of, ImVec2 at);
 // The colours' range with a histogram of the shown matrix, from `x` on; its ends are dragged.
 void canvas_range_bar(PanelContext& ui, const Canvas& canvas, float x);
 // The whole matrix in a corner with the visible part framed, while only a part is visible.

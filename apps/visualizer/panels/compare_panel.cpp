@@ -52,14 +52,17 @@ void choose_heads(PanelContext& ui, const Comparison& c) {
 void draw_keeping(PanelContext& ui) {
     Workbench& bench = ui.bench;
     const ImVec2 below = ImGui::GetCursorPos();
-    ImGui::SetCursorPos({ImGui::GetWindowWidth() - 96 * ui.scale, 12 * ui.scale});
+    // Beside the tabs where there is room for it.
+    const bool beside = ImGui::GetWindowWidth() >= 520 * ui.scale;
+    if (beside) ImGui::SetCursorPos({ImGui::GetWindowWidth() - 96 * ui.scale, 12 * ui.scale});
     if (ImGui::Button("Keep as A")) bench.keep_result();
     if (ImGui::IsItemHovered())
         ImGui::SetTooltip(
             "The present result stays as A; change level, text, parameters or layer and\n"
             "B follows. Undo and redo move B, A stays.");
-    ImGui::SetCursorPos(below);
+    if (beside) ImGui::SetCursorPos(below);
     if (!bench.computation.kept()) return;
+    if (!beside) ImGui::SameLine(0, 10 * ui.scale);
     const bool drop = ImGui::Button("Let A go");
     ImGui::SameLine(0, 10 * ui.scale);
     ImGui::TextDisabled("A kept: %s", bench.computation.kept()->result->title().c_str());
@@ -84,6 +87,7 @@ void draw_summary(PanelContext& ui, const Comparison& c) {
                                       "mean " + format_value(d.mean, 4)};
     if (c.b->name == "weights")
         parts.push_back("Jensen\xe2\x80\x93Shannon of this row " + format_value(d.jensen_shannon, 4));
+    if (ImGui::GetContentRegionAvail().y < 300 * ui.scale) parts.resize(1);  // the matrices come first
     // Each part stays whole: Dear ImGui would break a line behind a number's point.
     const float gap = 16 * ui.scale;
     for (size_t i = 0; i < parts.size(); ++i) {
@@ -119,9 +123,19 @@ void draw_one(PanelContext& ui, Canvas canvas, const char* id, const char* title
     canvas_digits(ui, canvas);
     if (labels) canvas_labels(ui, canvas);
     canvas_minimap(ui, canvas);
+    // Above the cells, further left where it would else not end within the panel; smaller where it is as wide
+    // as that.
     ImDrawList& draw = *ImGui::GetWindowDrawList();
-    draw.AddText(ui.fonts.strong, ui.fonts.strong->FontSize,
-                 {std::max(canvas.origin.x, canvas.at.x),
+    ImFont* font = ui.fonts.strong;
+    const float begin = canvas.at.x - kLabelColumn * ui.scale;
+    const float room =
+        (ui.bench.view.how == CompareHow::side ? canvas.at.x + canvas.size.x
+                                               : ImGui::GetWindowPos().x + ImGui::GetContentRegionMax().x) -
+        begin;
+    if (font->CalcTextSizeA(font->FontSize, 1e6f, 0, title).x > room) font = ui.fonts.small;
+    const float width = font->CalcTextSizeA(font->FontSize, 1e6f, 0, title).x;
+    draw.AddText(font, font->FontSize,
+                 {std::max(std::min(std::max(canvas.origin.x, canvas.at.x), begin + room - width), begin),
                   std::max(canvas.origin.y, canvas.at.y) - (canvas.slanted ? 96 : 56) * ui.scale},
                  palette(ui.bench.window.theme).text, title);
 }

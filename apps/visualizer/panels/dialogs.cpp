@@ -201,9 +201,13 @@ void draw_dialogs(PanelContext& ui) {
     ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {18 * ui.scale, 16 * ui.scale});
     ImGui::PushStyleVar(ImGuiStyleVar_WindowBorderSize, std::max(ui.scale, 1.0f));
     ImGui::PushStyleVar(ImGuiStyleVar_WindowRounding, 8 * ui.scale);
-    if (ImGui::BeginPopupModal(
-            title, &open,
-            ImGuiWindowFlags_AlwaysAutoResize | ImGuiWindowFlags_NoMove | ImGuiWindowFlags_NoSavedSettings)) {
+    // The title begins above what stands below it.
+    ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, {18 * ui.scale, 9 * ui.scale});
+    const bool shown = ImGui::BeginPopupModal(
+        title, &open,
+        ImGuiWindowFlags_AlwaysAutoResize | ImGuiWindowFlags_NoMove | ImGuiWindowFlags_NoSavedSettings);
+    ImGui::PopStyleVar();
+    if (shown) {
         const Dialog before = state.dialog;
         if (before == Dialog::help) draw_help(ui);
         if (before == Dialog::palette) draw_palette(ui);

@@ -153,10 +153,11 @@ void draw_file_browser(PanelContext& ui) {
         }
     }
     if (saving && state.file_name.ends_with(".png")) draw_picture_look(ui);
-    ImGui::TextDisabled(
-        "%s", saving ? ".png a picture, .svg the matrix, .csv and .npy its numbers, .fovea the session"
-                     : "safetensors, npz, npy, csv, png, sessions (.fovea), models (a folder with "
-                       "config.json, .gguf)");
+    ImGui::TextDisabled("%s",
+                        saving ? ".png a picture, .svg the matrix, .csv and .npy its numbers, .npz every "
+                                 "head, .fovea the session"
+                               : "safetensors, npz, npy, csv, png, sessions (.fovea), models (a folder with "
+                                 "config.json, .gguf)");
     const fs::path path = fs::path(state.folder) / state.file_name;
     if (replaces) {
         ImGui::PushStyleColor(ImGuiCol_Text, palette(ui.bench.window.theme).warning);

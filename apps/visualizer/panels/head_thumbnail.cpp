@@ -34,7 +34,8 @@ Thumbnail thumbnail_of(const Stage& stage, uint32_t head) {
             uint32_t(head * stage.rows * stage.columns),
             uint32_t(stage.rows),
             uint32_t(stage.columns),
-            stage.ranges[head]};
+            stage.ranges[head],
+            stage.dropping};
 }
 
 void draw_thumbnail(PanelContext& ui, const Thumbnail& of, ImVec2 at, ImVec2 size) {
@@ -52,12 +53,12 @@ void draw_thumbnail(PanelContext& ui, const Thumbnail& of, ImVec2 at, ImVec2 siz
     v.range_low = float(colouring.low), v.range_high = float(colouring.high);
     v.colour_map =
         uint32_t(std::find(kColourMaps.begin(), kColourMaps.end(), colouring.map) - kColourMaps.begin());
-    v.flags = of.hiding ? MATRIX_FLAG_HIDING : 0;
+    v.flags = (of.hiding ? MATRIX_FLAG_HIDING : 0) | (of.dropping ? MATRIX_FLAG_DROPPED : 0);
     v.hatch_period = kHatchPeriod * ui.scale;
     v.ground = ui.transparent ? ui.ground : colours.matrix_ground, v.hatch = colours.hatch,
-    v.highlight = colours.text;
+    v.dropped = colours.mark, v.highlight = colours.text;
     v.picked_row = v.picked_column = -1;
-    ui.matrices.add(*ImGui::GetWindowDrawList(), *of.values, v, of.hiding);
+    ui.matrices.add(*ImGui::GetWindowDrawList(), *of.values, v, of.hiding, of.dropping);
 }
 
 ScreenRect frame_cells(const PanelContext& ui, const Stage& stage, const CellRect& cells, ImVec2 at,

@@ -19,6 +19,7 @@ struct Thumbnail {
     const GpuBuffer* hiding;  // null: masked cells are -inf in the values
     uint32_t first_element, rows, columns;
     ColourRange range;
+    const GpuBuffer* dropping = nullptr;  // null: no dropout
 };
 Thumbnail thumbnail_of(const Stage& stage, uint32_t head);  // once it is measured
 void draw_thumbnail(PanelContext& ui, const Thumbnail& of, ImVec2 at, ImVec2 size);

@@ -16,7 +16,8 @@ void panel(const char* name, ImVec2 at, ImVec2 size, PanelContext& ui, void (*dr
            ImGuiWindowFlags flags = 0) {
     WindowState& window = ui.bench.window;
     window.focusable.emplace_back(name);
-    const bool focus = window.wants_focus && window.focused == name;
+    // In the first frame every panel appears, and the last one would have it.
+    const bool focus = window.wants_focus && window.focused == name && ImGui::GetFrameCount() > 1;
     ImGui::SetNextWindowPos(at);
     ImGui::SetNextWindowSize({std::max(size.x, 1.0f), std::max(size.y, 1.0f)});
     if (focus) ImGui::SetNextWindowFocus();

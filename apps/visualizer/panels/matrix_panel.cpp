@@ -32,9 +32,9 @@ void draw_map_combo(PanelContext& ui) {
 void draw_controls(PanelContext& ui) {
     ViewState& view = ui.bench.view;
     ImGui::SetNextItemWidth(128 * ui.scale);
-    const std::string spread =
-        std::string("scale: ") +
-        (view.colours.spread == Spread::automatic ? "auto" : spread_name(view.colours.spread));
+    // Short, so that it is whole; the list has the names.
+    constexpr const char* kShort[kSpreadCount] = {"auto", "linear", "log", "\xc2\xb1log"};
+    const std::string spread = std::string("scale: ") + kShort[size_t(view.colours.spread)];
     if (ImGui::BeginCombo("##spread", spread.c_str())) {
         for (int i = 0; i < kSpreadCount; ++i)
             if (ImGui::Selectable(spread_name(Spread(i)), view.colours.spread == Spread(i)))
@@ -130,11 +130,14 @@ void drag_range(PanelContext& ui, const Canvas& c, ImVec2 at, ImVec2 size) {
 void canvas_range_bar(PanelContext& ui, const Canvas& c, float x) {
     const Palette& colours = palette(ui.bench.window.theme);
     ImDrawList& draw = *ImGui::GetWindowDrawList();
-    const float s = ui.scale, most = std::min(c.size.y, 520 * s);
+    const HeadSummary& summary = ui.bench.head_summary();
+    // What has no colour stands below the bar.
+    const float s = ui.scale,
+                marks = float(summary.has_hidden + summary.has_dropped) * (ui.fonts.small->FontSize + 5 * s);
+    const float most = std::max(std::min(c.size.y - (marks > 0 ? marks + 10 * s : 0), 520 * s), 40 * s);
     const float height =
         std::max(std::min(c.cell_height * float(c.stage->rows), most), std::min(160 * s, most));
     const float y = c.at.y + std::max(std::min(c.origin.y - c.at.y, c.size.y - height), 0.0f), width = 12 * s;
-    const HeadSummary& summary = ui.bench.head_summary();
     const size_t bins = summary.histogram.size();
     const uint32_t fullest =
         std::max(*std::max_element(summary.histogram.begin(), summary.histogram.end()), 1u);
@@ -149,6 +152,7 @@ void canvas_range_bar(PanelContext& ui, const Canvas& c, float x) {
     }
     const float bar = x + kHistogram * s;
     draw_colour_bar(ui, c.colouring, {bar, y, width, height}, 3);
+    if (marks > 0) canvas_marks(ui, summary, {bar, y + height + 10 * s});
     const ViewState& view = ui.bench.view;
     const float place = view.picked_row < 0 ? NAN
                                             : float(c.colouring.place(double(c.value(

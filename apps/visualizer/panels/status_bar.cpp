@@ -61,6 +61,13 @@ void draw_status_bar(PanelContext& ui) {
             ImGui::SameLine(0, 16 * ui.scale);
             ImGui::Text("computing, %.0f%%", 100 * bench.computation.run().progress());
         }
+        if (const KeptResult* kept = bench.computation.kept()) {
+            ImGui::SameLine(0, 16 * ui.scale);
+            ImGui::TextDisabled("A kept: %s", subject_name(kept->result->settings).c_str());
+            if (ImGui::IsItemHovered())
+                ImGui::SetTooltip("%s\nV compares it with what is shown, Shift+A lets it go",
+                                  kept->result->title().c_str());
+        }
         const std::string device = bench.computation.device_name();
         const std::string where =
             (bench.computation.run().stands_in()

@@ -45,7 +45,9 @@ void draw_bar(PanelContext& ui, uint64_t key, float weight, float largest) {
     const float length = largest > 0 ? room * weight / largest : 0;
     const Stage* weights = bench.computation.find_stage("weights");
     const bool masked = weights->hidden(bench.view.head, uint64_t(bench.view.picked_row), key);
-    if (!masked)
+    const Stage* after = bench.computation.find_stage("dropped");
+    const bool dropped = after && after->dropped(bench.view.head, uint64_t(bench.view.picked_row), key);
+    if (!masked && !dropped)
         draw.AddRectFilled({at.x + label, at.y + 3 * ui.scale},
                            {at.x + label + std::max(length, 1.0f), at.y + height - 3 * ui.scale},
                            strong ? colours.accent : colours.mark, 3 * ui.scale);
@@ -53,10 +55,13 @@ void draw_bar(PanelContext& ui, uint64_t key, float weight, float largest) {
     draw.AddText(ui.fonts.body, ui.fonts.body->FontSize, {at.x, at.y + 3 * ui.scale},
                  strong ? colours.text : colours.text_soft, token_label(bench, key).c_str(), nullptr, 0,
                  &clip);
-    const std::string text = is_hidden ? "hidden" : masked ? "masked" : format_fixed(weight, 4);
+    const std::string text = is_hidden ? "hidden"
+                             : masked  ? "masked"
+                             : dropped ? "dropped"
+                                       : format_fixed(weight, 4);
     draw.AddText(ui.fonts.mono, ui.fonts.mono->FontSize,
                  {at.x + width - number + 8 * ui.scale, at.y + 4 * ui.scale},
-                 masked ? colours.text_soft : colours.text, text.c_str());
+                 masked || dropped ? colours.text_soft : colours.text, text.c_str());
     ImGui::PopID();
 }
 

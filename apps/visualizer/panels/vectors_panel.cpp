@@ -121,6 +121,11 @@ void draw_plot(PanelContext& ui, const Plot& plot, const std::vector<VectorPoint
     std::vector<Label> taken;
     std::vector<std::string> named;
     ImFont* const font = ui.fonts.small;
+    // No name lies on the ring of another query.
+    for (const VectorPoint& p : points)
+        if (p.kind == VectorKind::query && !is_picked(bench, p))
+            taken.push_back(
+                {plot.on_screen(p.at).x - 5 * s, plot.on_screen(p.at).y - font->FontSize / 2, 10 * s});
     for (const VectorPoint& p : points) {
         const ImVec2 at = plot.on_screen(p.at);
         const bool picked = is_picked(bench, p), query = p.kind == VectorKind::query;

@@ -61,6 +61,8 @@ bool hidden(ivec2 cell) {
     return isinf(value) && value < 0.0;
 }
 
+bool dropped(ivec2 cell) { return (view.flags & MATRIX_FLAG_DROPPED) != 0u && other[index_of(cell)] == 0.0; }
+
 // Of the cells from `cell` on that lie in this pixel, the one with the largest number by size; NaN before all.
 ivec2 strongest_cell(ivec2 cell, vec2 cell_size) {
     ivec2 count = clamp(ivec2(ceil(1.0 / cell_size)), ivec2(1), ivec2(MATRIX_MOST_CELLS_A_SIDE));
@@ -97,15 +99,19 @@ void main() {
     if (min(cell_size.x, cell_size.y) < 1.0) cell = strongest_cell(cell, cell_size);
     if (hidden(cell)) {
         if (fract((pixel.x + pixel.y) / view.hatch_period) < 0.18) colour = unpackUnorm4x8(view.hatch);
+    } else if (dropped(cell)) {
+        if (fract((pixel.x - pixel.y) / view.hatch_period) < 0.18) colour = unpackUnorm4x8(view.dropped);
     } else {
         colour = colour_of(value_of(cell));
     }
 
-    // The picked cell has a frame of its own; its row and column a thin line on each side.
-    float edge = in_row && in_column ? min(3.0 * unit, MATRIX_FRAME_SHARE * min(cell_size.x, cell_size.y)) : unit;
+    // The picked cell has a frame of its own, with a line of the ground inside it so that it is seen on every colour; its row
+    // and column have a thin line on each side.
+    float edge = in_row && in_column ? min(4.0 * unit, MATRIX_FRAME_SHARE * min(cell_size.x, cell_size.y)) : unit;
     bool at_row_edge = in_row && (inside.y < gap + edge || inside.y > cell_size.y - gap - edge);
     bool at_column_edge = in_column && (inside.x < gap + edge || inside.x > cell_size.x - gap - edge);
     if (min(cell_size.x, cell_size.y) >= 8.0 * unit && (at_row_edge || at_column_edge || (in_row && in_column &&
         (inside.x < gap + edge || inside.x > cell_size.x - gap - edge))))
-        colour = unpackUnorm4x8(view.highlight);
+        colour = unpackUnorm4x8(in_row && in_column && all(greaterThan(inside, vec2(gap + 0.7 * edge))) &&
+            all(lessThan(inside, cell_size - gap - 0.7 * edge)) ? view.ground : view.highlight);
 }

@@ -1,0 +1,31 @@
+// What a frame says and where: Dear ImGui draws text as one textured rectangle a letter, and each letter of
+// the atlas has a place of its own, so that words are read back from what is drawn, with their turn, colour
+// and what is cut off.
+#pragma once
+
+#include <imgui.h>
+
+#include <string>
+#include <vector>
+
+namespace fovea::visualizer {
+
+struct DrawnWords {
+    std::string text;
+    float left = 0, top = 0, right = 0, bottom = 0;  // of the letters' ink, pixels
+    float rise = 0;  // of a line that goes up, per pixel to the right: 0 level
+    ImU32 colour = 0;
+    bool cut = false;  // a letter of it is not whole within what may be drawn on
+    float font_size = 0;
+    std::string window;  // the ImGui window that it stands in
+};
+
+// In the order in which they are drawn. Letters out of sight are left out.
+std::vector<DrawnWords> drawn_words(const ImDrawData& data);
+// The first that is this text; null: none.
+const DrawnWords* find_words(const std::vector<DrawnWords>& all, const std::string& text);
+// The first that begins with it.
+const DrawnWords* find_beginning(const std::vector<DrawnWords>& all, const std::string& begin);
+std::string all_words(const std::vector<DrawnWords>& all);  // one a line, for messages
+
+}  // namespace fovea::visualizer

@@ -1,0 +1,721 @@
+// What the window says, where, and that it is whole: read back from what is drawn.
+#include "data/exporting.hpp"
+#include "data/text_file.hpp"
+#include "drawn_words.hpp"
+#include "panels/keys.hpp"
+#include "picture.hpp"
+#include "visualizer_fixture.hpp"
+
+#include <imgui_internal.h>
+#include <fovea/inspect.hpp>
+#include <fovea/inspect/colour_map.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+namespace fovea::visualizer {
+namespace {
+
+class WordsTest : public VisualizerTest {
+  protected:
+    std::vector<DrawnWords> words(std::vector<PictureMouse> mouse = {}) {
+        size.mouse = std::move(mouse);
+        std::vector<DrawnWords> found;
+        size.seen = [&](const ImDrawData& data) {
+            found = drawn_words(data);
+            const ImGuiWindow* of = ImGui::GetCurrentContext()->NavWindow;
+            keyboard = of ? of->RootWindow->Name : "";
+        };
+        Result<Tensor> image = draw_picture(*bench, size);
+        EXPECT_TRUE(image) << image.error().text;
+        if (image) picture = std::move(*image);
+        return found;
+    }
+    Rgb at(float x, float y) const {
+        const std::byte* p = &picture.bytes[(size_t(y) * picture.shape[1] + size_t(x)) * 4];
+        return {uint8_t(p[0]), uint8_t(p[1]), uint8_t(p[2])};
+    }
+    static Rgb rgb(ImU32 colour) { return {uint8_t(colour), uint8_t(colour >> 8), uint8_t(colour >> 16)}; }
+    std::vector<DrawnWords> words_of(const std::string& window, std::vector<PictureMouse> mouse = {}) {
+        std::vector<DrawnWords> all = words(std::move(mouse));
+        std::erase_if(all, [&](const DrawnWords& one) { return !one.window.starts_with(window); });
+        return all;
+    }
+    // Pressed and let go where these words stand, in the picture's units.
+    std::vector<PictureMouse> click(const DrawnWords& on, int times = 1) const {
+        const PictureMouse at{(on.left + on.right) / 2 / size.scale, (on.top + on.bottom) / 2 / size.scale};
+        std::vector<PictureMouse> way{at, at};
+        for (; times > 0; --times) way.insert(way.end(), {{at.x, at.y, true}, at});
+        way.push_back(at);
+        return way;
+    }
+    void level(int number) {
+        bench->document.change(level_settings(number));
+        compute();
+        show("weights");
+    }
+    void text(const std::string& words) {
+        Settings s = bench->document.settings();
+        s.text = words;
+        bench->document.change(s);
+        compute();
+        show("weights");
+    }
+    static void expect_whole(const std::vector<DrawnWords>& all, const std::string& what) {
+        const DrawnWords* found = find_words(all, what);
+        ASSERT_TRUE(found) << "\"" << what << "\" is not there:\n" << all_words(all);
+        EXPECT_FALSE(found->cut) << what;
+    }
+
+    PictureSize size;
+    Tensor picture;
+    std::string keyboard;  // the panel that has it
+};
+
+constexpr const char* kSentence =
+    "the cat sat on the mat and the dog ran after a small grey mouse under the table near an open door of "
+    "house";
+
+TEST_F(WordsTest, key_words_of_a_long_sentence_stand_slanted_in_matrix_and_compare) {
+    level(3);
+    text(kSentence);
+    bench->keep_result();
+    for (const CentreTab centre : {CentreTab::matrix, CentreTab::compare}) {
+        bench->window.centre = centre;
+        const std::vector<DrawnWords> all = words_of("matrix");
+        for (const std::string word : {"mouse", "table", "open", "house"}) {
+            const size_t slanted = size_t(std::count_if(all.begin(), all.end(), [&](const DrawnWords& one) {
+                return one.text == word && !one.cut && std::abs(one.rise - 1) < 0.05f;
+            }));
+            EXPECT_EQ(slanted, centre == CentreTab::compare ? 2u : 1u) << word << "\n" << all_words(all);
+        }
+    }
+    // Few words stand level above their columns.
+    bench->computation.drop_kept();
+    level(2);
+    bench->window.centre = CentreTab::matrix;
+    for (const DrawnWords& one : words_of("matrix")) EXPECT_EQ(one.rise, 0) << one.text;
+}
+
+TEST_F(WordsTest, the_scale_of_the_colours_and_both_axes_have_whole_names) {
+    level(2);
+    bench->view.colours.spread = Spread::logarithmic;
+    const std::vector<DrawnWords> all = words_of("matrix");
+    expect_whole(all, "scale: log");
+    expect_whole(all, "query \xe2\x86\x93  key \xe2\x86\x92");
+    // Of a matrix that is not over keys the sides have no such names.
+    show("queries");
+    EXPECT_FALSE(find_beginning(words_of("matrix"), "query "));
+}
+
+TEST_F(WordsTest, a_masked_cell_has_nothing_that_dropout_could_keep) {
+    Settings s = level_settings(4);
+    ASSERT_TRUE(s.causal && s.dropout_p > 0);
+    bench->document.change(s);
+    compute();
+    show("dropped");
+    bench->view.picked_row = 1, bench->view.picked_column = 4;
+    std::vector<DrawnWords> all = words_of("inspector");
+    expect_whole(all, "masked: nothing to keep");
+    bench->view.picked_column = 0;
+    std::set<std::string> said;
+    for (const int row : {1, 2, 3, 4, 5}) {
+        bench->view.picked_row = row;
+        all = words_of("inspector");
+        EXPECT_FALSE(find_words(all, "masked: nothing to keep"));
+        for (const char* words : {"not kept", "kept, \xc3\x97 2"})
+            if (find_words(all, words)) said.insert(words);
+    }
+    EXPECT_EQ(said.size(), 2u) << "of five cells none is kept, or none dropped";
+}
+
+// What was dropped is 0 and looks like no weight: a hatching of its own, in the text's list and in a drawing
+// for papers, too.
+TEST_F(WordsTest, what_dropout_dropped_is_told_from_small_weights_and_from_masked_ones) {
+    bench->document.change(level_settings(4));
+    compute();
+    show("dropped");
+    const Stage& stage = bench->stage();
+    size_t dropped = 0, masked = 0;
+    for (uint64_t row = 0; row < 6; ++row)
+        for (uint64_t key = 0; key < 6; ++key) {
+            dropped += stage.dropped(0, row, key), masked += stage.hidden(0, row, key);
+            EXPECT_EQ(stage.dropped(0, row, key), key <= row && value("keep", row, key) == 0)
+                << row << ", " << key;
+            show("dropped");
+        }
+    ASSERT_GT(dropped, 3u);
+    ASSERT_EQ(masked, 15u);
+    for (const bool on_processor : {false, true}) {
+        SCOPED_TRACE(on_processor);
+        bench->computation.compute_on_cpu(on_processor);
+        compute();
+        show("dropped");
+        bench->view.picked_row = 5, bench->view.picked_column = 5;
+        const std::vector<DrawnWords> all = words();
+        EXPECT_EQ(size_t(std::count_if(
+                      all.begin(), all.end(),
+                      [](const DrawnWords& one) { return one.window == "matrix" && one.text == "0"; })),
+                  dropped + 1)
+            << "zeros in the cells, and the colour bar's";
+        expect_whole(all, "masked");
+        const auto marks = [&](const char* name) {
+            return std::count_if(all.begin(), all.end(), [&](const DrawnWords& one) {
+                return one.window == "matrix" && one.text == name;
+            });
+        };
+        EXPECT_EQ(marks("masked"), 1);
+        EXPECT_EQ(marks("dropped"), 2) << "the stage's name, and the mark's";
+        // Cells: rows and columns of their names. A dropped one is hatched, and nowhere has the map's lowest
+        // colour.
+        const auto name = [&](const char* word, bool above) {
+            for (const DrawnWords& one : all)
+                if (one.window == "matrix" && one.text == word &&
+                    (above ? one.left > 450 && one.top < 200 : one.right < 450 && one.top > 180))
+                    return one;
+            ADD_FAILURE() << word << " has no name";
+            return DrawnWords{};
+        };
+        constexpr const char* kWords[] = {"Your", "journey", "starts", "with", "one", "step"};
+        const Rgb hatch = rgb(palette(Theme::dark).mark), lowest = colour_table(ColourMap::viridis)[0];
+        for (uint64_t row = 1; row < 5; ++row)
+            for (uint64_t key = 0; key <= row; ++key) {
+                const DrawnWords across = name(kWords[key], true), down = name(kWords[row], false);
+                size_t marked = 0, low = 0;
+                for (float y = -20; y < 20; ++y)
+                    for (float x = -20; x < 20; ++x) {
+                        const Rgb here =
+                            at((across.left + across.right) / 2 + x, (down.top + down.bottom) / 2 + y);
+                        marked += here == hatch, low += here == lowest;
+                    }
+                EXPECT_EQ(marked > 100, bench->stage().dropped(0, row, key))
+                    << row << ", " << key << ": " << marked;
+                EXPECT_EQ(low, 0u) << row << ", " << key;
+            }
+        const auto list = words_of("tokens");
+        size_t said = 0, own = 0;
+        for (const DrawnWords& one : list) said += one.text == "dropped";
+        for (uint64_t key = 0; key < 6; ++key) own += bench->stage().dropped(0, 5, key);
+        EXPECT_EQ(said, own) << all_words(list);
+    }
+    const std::filesystem::path drawing = folder / "dropped.svg";
+    ASSERT_TRUE(export_file(*bench, drawing.string()));
+    const Result<std::string> svg = read_text_file(drawing);
+    ASSERT_TRUE(svg);
+    size_t fills = 0;
+    for (size_t at = 0; (at = svg->find("fill=\"url(#dropped)\"", at)) != std::string::npos; ++at) ++fills;
+    EXPECT_EQ(fills, dropped);
+    // Weights before dropout have no such mark.
+    show("weights");
+    EXPECT_FALSE(find_words(words_of("matrix"), "dropped"));
+}
+
+// On nearly white cells, in both themes: a frame of the text's colour with a line of the ground within.
+TEST_F(WordsTest, the_picked_cells_frame_is_seen_on_a_difference) {
+    level(3);
+    bench->keep_result();
+    Settings s = bench->document.settings();
+    s.temperature = 1.001;
+    bench->document.change(s);
+    compute();
+    show("weights");
+    bench->window.centre = CentreTab::compare;
+    bench->view.how = CompareHow::difference;
+    bench->view.picked_row = 0, bench->view.picked_column = 0;  // no difference: the middle of the map
+    for (const Theme theme : {Theme::dark, Theme::light}) {
+        bench->window.theme = theme;
+        const std::vector<DrawnWords> all = words();
+        const auto digits = std::find_if(all.begin(), all.end(), [](const DrawnWords& one) {
+            return one.window == "matrix" && one.text == "0.0000";
+        });
+        ASSERT_TRUE(digits != all.end()) << all_words(all);
+        // From the digits to the left: the cell's colour, the ground, the frame.
+        const Rgb frame = rgb(palette(theme).text), ground = rgb(palette(theme).matrix_ground);
+        const float y = (digits->top + digits->bottom) / 2;
+        float x = digits->left - 4;
+        const Rgb cell = at(x, y);
+        EXPECT_GT(luminance(cell), 0.7);
+        while (x > 0 && at(x, y) == cell) --x;
+        EXPECT_EQ(at(x, y), ground) << int(theme);
+        EXPECT_EQ(at(x - 2, y), frame) << int(theme);
+        EXPECT_GT(contrast(cell, theme == Theme::dark ? ground : frame), 3.0);
+    }
+}
+
+TEST_F(WordsTest, that_an_a_is_kept_is_said_in_every_panel) {
+    level(2);
+    EXPECT_FALSE(find_beginning(words_of("status"), "A kept"));
+    bench->keep_result();
+    bench->document.change(level_settings(3));
+    compute();
+    show("weights");
+    for (const uint32_t width : {1600u, 1024u}) {
+        size.width = width;
+        expect_whole(words_of("status"), "A kept: level 2");
+    }
+    bench->computation.drop_kept();
+    EXPECT_FALSE(find_beginning(words_of("status"), "A kept"));
+}
+
+// Dear ImGui draws a slider's number behind its grab's rectangle; the two colours have the contrast of text.
+TEST_F(WordsTest, a_sliders_number_is_read_over_its_grab) {
+    Settings s = level_settings(4);
+    s.dropout_p = 0.45;  // the grab in the middle, under the number
+    bench->document.change(s);
+    compute();
+    size.height = 1100;
+    for (const Theme theme : {Theme::dark, Theme::light}) {
+        bench->window.theme = theme;
+        const Palette& colours = palette(theme);
+        EXPECT_GE(contrast(rgb(colours.text), rgb(colours.grab)), 4.5);
+        const std::vector<DrawnWords> all = words();
+        const DrawnWords* number = find_words(all, "0.45");
+        ASSERT_TRUE(number) << all_words(all);
+        size_t grab = 0, ink = 0;
+        for (float y = number->top - 4; y < number->bottom + 4; ++y)
+            for (float x = number->left; x < number->right; ++x)
+                grab += at(x, y) == rgb(colours.grab), ink += contrast(at(x, y), rgb(colours.grab)) > 2.5;
+        EXPECT_GT(grab, 40u) << "the grab is not under the number";
+        EXPECT_GT(ink, 12u) << "the number is not over the grab";
+    }
+}
+
+TEST_F(WordsTest, all_heads_are_written_as_one_npz_with_their_mean_which_is_a_stage_too) {
+    level(6);
+    const Stage weights = bench->stage();
+    ASSERT_EQ(weights.heads, 2u);
+    const std::filesystem::path path = folder / "heads.npz";
+    ASSERT_TRUE(export_file(*bench, path.string()));
+    const Result<TensorSet> read = load_npz(path);
+    ASSERT_TRUE(read) << read.error().text;
+    ASSERT_EQ(read->tensors.size(), 2u);
+    const auto tensor = [&](const std::string& name) {
+        const auto found = std::find_if(read->tensors.begin(), read->tensors.end(),
+                                        [&](const Tensor& t) { return t.name == name; });
+        EXPECT_TRUE(found != read->tensors.end()) << name;
+        return *found;
+    };
+    EXPECT_EQ(tensor("weights").shape, (std::vector<uint64_t>{2, 6, 6}));
+    const std::vector<float> all = *to_f32(tensor("weights")), mean = *to_f32(tensor("weights_mean"));
+    EXPECT_TRUE(std::equal(all.begin(), all.end(), weights.values.begin(), weights.values.end()));
+    ASSERT_EQ(mean.size(), 36u);
+    for (const bool on_processor : {false, true}) {
+        bench->computation.compute_on_cpu(on_processor);
+        compute();
+        show("mean_weights");
+        for (size_t cell = 0; cell < 36; ++cell) {
+            EXPECT_NEAR(mean[cell], (all[cell] + all[36 + cell]) / 2, 1e-7);
+            EXPECT_NEAR(bench->stage().values[cell], mean[cell], 1e-6);
+            EXPECT_EQ(bench->stage().hidden(0, cell / 6, cell % 6), cell % 6 > cell / 6);
+        }
+    }
+    bench->view.picked_row = 3, bench->view.picked_column = 1;
+    EXPECT_FALSE(bench->derivation()) << "no one head's";
+    const std::optional<CellSum> sum = bench->picked_sum();
+    ASSERT_TRUE(sum);
+    EXPECT_EQ(sum->terms.size(), 2u);
+    EXPECT_EQ(sum->result, bench->stage().values[19]);
+    const std::vector<DrawnWords> panel = words_of("inspector");
+    expect_whole(panel, "head 0");
+    expect_whole(panel, "divided by the 2 heads");
+}
+
+TEST_F(WordsTest, a_dialogs_title_begins_above_what_stands_below_it) {
+    level(2);
+    bench->window.folder = std::filesystem::path(folder).string();
+    ASSERT_TRUE(run_key(*bench, {ImGuiKey_E, control}));
+    const std::vector<DrawnWords> all = words_of("Export");
+    const DrawnWords *title = find_words(all, "Export"), *hint = find_beginning(all, ".png a picture");
+    ASSERT_TRUE(title && hint) << all_words(all);
+    EXPECT_NEAR(title->left, hint->left, 3);
+}
+
+TEST_F(WordsTest, rows_that_see_nothing_are_counted_in_the_mask_editor) {
+    level(2);
+    bench->window.centre = CentreTab::mask;
+    Settings s = bench->document.settings();
+    s.pattern = MaskPattern::painted;
+    s.painted = {std::vector<uint8_t>(36, 1), 6, 6};
+    const auto hide_row = [&](size_t row) {
+        std::fill_n(s.painted.cells.begin() + ptrdiff_t(6 * row), 6, uint8_t(0));
+    };
+    hide_row(2);
+    bench->document.change(s);
+    compute();
+    expect_whole(words_of("matrix"), "83.3% visible, 1 row sees nothing: its context is 0");
+    hide_row(4);
+    bench->document.change(s);
+    compute();
+    expect_whole(words_of("matrix"), "66.7% visible, 2 rows see nothing: their context is 0");
+}
+
+TEST_F(WordsTest, the_keyboard_goes_from_panel_to_panel) {
+    level(2);
+    words();
+    const std::vector<std::string> panels = bench->window.focusable;
+    ASSERT_EQ(panels, (std::vector<std::string>{"top", "tokens", "pipeline", "matrix", "bottom", "inspector",
+                                                "parameters", "status"}));
+    std::vector<std::string> there, back;
+    for (size_t i = 0; i < panels.size(); ++i) {
+        ASSERT_TRUE(run_key(*bench, {ImGuiKey_Tab, control}));
+        words();
+        there.push_back(keyboard);
+    }
+    EXPECT_EQ(there, panels);
+    for (size_t i = 0; i < panels.size(); ++i) {
+        ASSERT_TRUE(run_key(*bench, {ImGuiKey_Tab, control | shift}));
+        words();
+        back.insert(back.begin(), keyboard);
+    }
+    back.push_back(back.front());
+    back.erase(back.begin());
+    EXPECT_EQ(back, panels);
+}
+
+TEST_F(WordsTest, titles_of_a_comparison_end_within_the_panel) {
+    level(2);
+    bench->keep_result();
+    bench->document.change(level_settings(3));
+    compute();
+    show("weights");
+    bench->window.centre = CentreTab::compare;
+    size.width = 1024, size.height = 768;
+    for (const auto& [how, begins] :
+         {std::pair{CompareHow::difference,
+                    "A: level 2, no mask, seed 123 minus B: level 3, causal mask, seed 789"},
+          {CompareHow::triangle,
+           "A: level 2, no mask, seed 123 on and below the diagonal, B: level 3, causal mask, seed 789 "
+           "above"},
+          {CompareHow::side, "B: level 3, causal mask, seed 789"}}) {
+        bench->view.how = how;
+        expect_whole(words_of("matrix"), begins);
+    }
+}
+
+TEST_F(WordsTest, toolbars_are_whole_in_a_small_window) {
+    level(6);
+    size.width = 1024, size.height = 640;
+    bench->window.centre = CentreTab::compare;
+    std::vector<DrawnWords> all = words_of("matrix");
+    for (const char* name :
+         {"Swap", "side by side", "halves", "difference A \xe2\x88\x92 B", "same range", "Keep as A"})
+        expect_whole(all, name);
+    bench->window.centre = CentreTab::mask;
+    all = words_of("matrix");
+    for (const char* name : {"none", "causal", "window", "padding", "prefix", "strided", "block", "Invert",
+                             "Symmetric", "rectangle", "column"})
+        expect_whole(all, name);
+}
+
+TEST_F(WordsTest, compare_and_the_export_sheet_hold_type_at_200_percent) {
+    level(2);
+    bench->keep_result();
+    bench->document.change(level_settings(3));
+    compute();
+    show("weights");
+    size.width = 800, size.height = 480, size.scale = 2;
+    bench->window.centre = CentreTab::compare;
+    const std::vector<DrawnWords> all = words_of("matrix");
+    for (const char* name : {"side by side", "halves", "Keep as A", "Let A go", "Map"})
+        expect_whole(all, name);
+    const DrawnWords keep = *find_words(all, "Keep as A");
+    for (const DrawnWords& one : all) {
+        if (one.text == keep.text) continue;
+        EXPECT_FALSE(one.left < keep.right && one.right > keep.left && one.top < keep.bottom &&
+                     one.bottom > keep.top)
+            << one.text << " stands under Keep as A";
+    }
+    // Both matrices are there, and the one of halves.
+    const auto sides = [](const std::vector<DrawnWords>& of) {
+        return std::count_if(of.begin(), of.end(), [](const DrawnWords& one) {
+            return one.text.starts_with("query ") && !one.cut;
+        });
+    };
+    EXPECT_EQ(sides(all), 2) << all_words(all);
+    bench->view.how = CompareHow::triangle;
+    EXPECT_EQ(sides(words_of("matrix")), 1);
+
+    bench->window.folder = std::filesystem::path(folder).string();
+    ASSERT_TRUE(run_key(*bench, {ImGuiKey_E, control}));
+    const std::vector<DrawnWords> sheet = words_of("Export");
+    for (const char* name : {"Save", "Cancel", "legend", "transparent", "window"}) expect_whole(sheet, name);
+    const DrawnWords* typed = find_words(sheet, "weights.png");
+    ASSERT_TRUE(typed) << all_words(sheet);
+    for (const DrawnWords& one : sheet)
+        EXPECT_TRUE(one.top >= 0 && one.bottom <= 960 && one.left >= 0 && one.right <= 1600) << one.text;
+}
+
+TEST_F(WordsTest, cells_of_a_map_have_digits_and_the_line_reads_the_pixel_under_the_mouse) {
+    bench->map.want_preset("4k");
+    bench->window.centre = CentreTab::map;
+    compute();
+    ASSERT_TRUE(bench->map);
+    bench->map.place.picked_row = 900, bench->map.place.picked_key = 870;
+    ASSERT_TRUE(run_key(*bench, {ImGuiKey_I, shift}));
+    size.exact = true;
+    words();
+    const std::vector<DrawnWords> all = words_of("matrix");
+    const DrawnWords* reading = find_beginning(all, "pixel of query 900, key 870: weight ");
+    ASSERT_TRUE(reading) << all_words(all);
+    const Derivation* d = bench->map.derivation();
+    ASSERT_TRUE(d);
+    EXPECT_EQ(reading->text, "pixel of query 900, key 870: weight " + format_value(d->weight, 4));
+    // The pick is in the middle: there its own digits stand.
+    const std::string digits = format_value(d->weight, 3);
+    const bool stands = std::any_of(all.begin(), all.end(), [&](const DrawnWords& one) {
+        return one.text == digits && std::abs((one.left + one.right) / 2 - 790) < 160 &&
+               std::abs((one.top + one.bottom) / 2 - 420) < 160;
+    });
+    EXPECT_TRUE(stands) << digits << " is not in the middle:\n" << all_words(all);
+    const DrawnWords one = *find_words(all, digits);
+    const std::vector<DrawnWords> hovered =
+        words_of("matrix", std::vector<PictureMouse>(4, {one.left - 60, one.top + 70}));
+    const DrawnWords* under = find_beginning(hovered, "pixel of query ");
+    ASSERT_TRUE(under);
+    EXPECT_EQ(under->text.find("pixel of query 900, key 870"), std::string::npos) << under->text;
+}
+
+TEST_F(WordsTest, a_dimension_lights_no_word) {
+    level(2);
+    bench->view.picked_column = 1;
+    const ImU32 lit = palette(Theme::dark).text, soft = palette(Theme::dark).text_soft;
+    const auto colour_of = [&](const char* word) {
+        const std::vector<DrawnWords> all = words_of("tokens");
+        const DrawnWords* one = find_words(all, word);
+        EXPECT_TRUE(one) << all_words(all);
+        return one ? one->colour : 0;
+    };
+    EXPECT_EQ(colour_of("journey"), lit);
+    EXPECT_EQ(colour_of("starts"), soft);
+    show("context");
+    bench->view.picked_column = 1;
+    EXPECT_EQ(colour_of("journey"), soft) << "the column is a dimension of the context, not this key";
+}
+
+TEST_F(WordsTest, one_click_names_a_folder_and_two_enter_it) {
+    level(2);
+    std::filesystem::create_directories(folder / "below");
+    bench->window.folder = std::filesystem::path(folder).string();
+    bench->window.open_dialog(Dialog::open);
+    const std::string at = bench->window.folder;
+    std::vector<DrawnWords> all = words_of("Open a file");
+    const DrawnWords* entry = find_words(all, "below/");
+    ASSERT_TRUE(entry) << all_words(all);
+    words(click(*entry));
+    EXPECT_EQ(bench->window.folder, at);
+    EXPECT_EQ(bench->window.file_name, "below/");
+    words(click(*entry, 2));
+    EXPECT_EQ(bench->window.folder, at + "/below");
+    EXPECT_EQ(bench->window.dialog, Dialog::open);
+}
+
+TEST_F(WordsTest, a_file_that_is_there_is_replaced_by_a_button_of_that_name) {
+    level(2);
+    const std::filesystem::path path = folder / "weights.csv";
+    bench->window.folder = std::filesystem::path(folder).string();
+    bench->window.open_dialog(Dialog::save);
+    bench->window.file_name = "weights.csv";
+    std::vector<DrawnWords> all = words_of("Export");
+    ASSERT_TRUE(find_words(all, "Save"));
+    EXPECT_FALSE(find_beginning(all, "Replace"));
+    words(click(*find_words(all, "Save")));
+    ASSERT_TRUE(std::filesystem::exists(path));
+    bench->window.open_dialog(Dialog::save);
+    bench->window.file_name = "weights.csv";
+    all = words_of("Export");
+    EXPECT_FALSE(find_words(all, "Save"));
+    expect_whole(all, "Replace");
+    expect_whole(all, "A file of this name is there: it will be replaced.");
+}
+
+TEST_F(WordsTest, the_palette_is_called_commands) {
+    level(2);
+    ASSERT_TRUE(run_key(*bench, {ImGuiKey_P, control}));
+    expect_whole(words_of("Commands"), "Commands");
+}
+
+TEST_F(WordsTest, a_problem_stands_beside_what_it_is_about) {
+    level(2);
+    bench->problems.report("k", "has 32 numbers in a row, q has 64", true);
+    bench->window.show(BottomTab::problems);
+    const std::vector<DrawnWords> all = words_of("bottom");
+    const DrawnWords *where = find_words(all, "k"),
+                     *what = find_words(all, "has 32 numbers in a row, q has 64");
+    ASSERT_TRUE(where && what) << all_words(all);
+    EXPECT_LT(what->left - where->right, 30);
+    EXPECT_NEAR(what->bottom, where->bottom, 6);
+}
+
+TEST_F(WordsTest, a_cut_file_is_said_to_end_early) {
+    level(2);
+    TensorSet set;
+    set.tensors.push_back(*make_tensor("q", {1, 4, 6}, std::vector<float>(24, 0.5f)));
+    const std::filesystem::path path = folder / "cut.safetensors";
+    ASSERT_TRUE(save_safetensors(path, set));
+    std::filesystem::resize_file(path, std::filesystem::file_size(path) - 40);
+    EXPECT_FALSE(bench->open_file(path.string()));
+    bench->window.show(BottomTab::problems);
+    const std::vector<DrawnWords> all = words_of("bottom");
+    const bool said = std::any_of(all.begin(), all.end(), [](const DrawnWords& one) {
+        return one.text.find("the file ends early or was cut") != std::string::npos;
+    });
+    EXPECT_TRUE(said) << all_words(all);
+}
+
+TEST_F(WordsTest, heads_of_columns_end_where_their_numbers_do) {
+    level(2);
+    const std::vector<DrawnWords> all = words_of("inspector");
+    const Derivation d = *bench->derivation();
+    for (const auto& [title, number] : {std::pair<std::string, float>{"q", d.terms[0].q},
+                                        {"k", d.terms[0].k},
+                                        {"sum", d.terms[1].running_sum},
+                                        {"weight \xc2\xb7 v", d.values[0].contribution},
+                                        {"context", d.values[1].context}}) {
+        // The last of the name: the steps above have a "sum", too.
+        const auto head =
+            std::find_if(all.rbegin(), all.rend(), [&](const DrawnWords& one) { return one.text == title; });
+        const auto below = std::find_if(all.rbegin(), all.rend(), [&](const DrawnWords& one) {
+            return one.text == format_value(number) && head != all.rend() && one.top > head->top &&
+                   std::abs(one.right - head->right) < 40;
+        });
+        ASSERT_TRUE(head != all.rend() && below != all.rend()) << title << "\n" << all_words(all);
+        EXPECT_NEAR(head->right, below->right, 3) << title;
+    }
+}
+
+TEST_F(WordsTest, a_file_without_names_of_tokens_is_not_said_to_have_them) {
+    TensorSet set;
+    for (const char* name : {"q", "k", "v"})
+        set.tensors.push_back(*make_tensor(name, {1, 4, 6}, std::vector<float>(24, 0.5f)));
+    const std::string path = (folder / "qkv.safetensors").string();
+    ASSERT_TRUE(save_safetensors(path, set));
+    ASSERT_TRUE(bench->open_file(path));
+    compute();
+    expect_whole(words_of("tokens"), "the file names no tokens");
+    set.metadata = {{"tokens", "[\"a\", \"b\", \"c\", \"d\"]"}};
+    ASSERT_TRUE(save_safetensors(path, set));
+    ASSERT_TRUE(bench->open_file(path));
+    compute();
+    expect_whole(words_of("tokens"), "the file's own tokens");
+}
+
+TEST_F(WordsTest, the_roof_has_numbers_on_both_axes) {
+    if (!device->has_timestamps()) GTEST_SKIP() << "this device has no timestamps: there is no roof";
+    level(2);
+    bench->computation.roof = Roof{2e12, 4e10};
+    bench->window.show(BottomTab::gpu);
+    const std::vector<DrawnWords> all = words_of("bottom");
+    const DrawnWords *up = find_words(all, "FLOP/s"), *across = find_words(all, "FLOP a byte");
+    ASSERT_TRUE(up && across) << all_words(all);
+    EXPECT_FALSE(up->cut || across->cut);
+    // Powers of ten: left of the upper name, and below the other.
+    std::set<std::string> left, below;
+    for (const DrawnWords& one : all) {
+        if (one.cut || one.left < up->left - 60) continue;
+        if (one.right < up->left && one.top > up->top - 12) left.insert(one.text);
+        if (one.top > across->top + 4 && one.left > up->left - 40) below.insert(one.text);
+    }
+    EXPECT_GE(left.size(), 2u) << all_words(all);
+    EXPECT_GE(below.size(), 2u) << all_words(all);
+    EXPECT_TRUE(below.count("1") || below.count("10")) << all_words(all);
+}
+
+TEST_F(WordsTest, the_gpu_panel_has_the_last_300_frames) {
+    level(2);
+    if (bench->computation.run().times().busy_s <= 0)
+        GTEST_SKIP() << "this device has no timestamps: there is no history";
+    for (int i = 1; i <= 350; ++i) bench->window.begin_frame() = {float(i) * 1e-3f, 0};
+    ASSERT_EQ(bench->window.frames.size(), 300u);
+    EXPECT_EQ(bench->window.frames.front().wall_s, 51 * 1e-3f);
+    EXPECT_EQ(bench->window.frames.back().wall_s, 350 * 1e-3f);
+    bench->window.show(BottomTab::gpu);
+    bench->window.layout.bottom = 400;
+    // The newest is being drawn: 299 of 51 to 349 ms.
+    expect_whole(words_of("bottom"), "last 299 frames: median 200 ms, 95% below 334 ms");
+}
+
+TEST_F(WordsTest, scores_of_a_head_on_the_text_are_in_its_tooltip) {
+    bench->show_task("induction");
+    compute();
+    bench->window.centre = CentreTab::layers;
+    ASSERT_TRUE(bench->head_grid());
+    words();
+    std::vector<DrawnWords> all = words_of("matrix");
+    const DrawnWords* column = find_words(all, "H0");
+    ASSERT_TRUE(column) << all_words(all);
+    const PictureMouse over{(column->left + column->right) / 2, column->bottom + 40};
+    all = words(std::vector<PictureMouse>(40, over));
+    const DrawnWords* scores = find_beginning(all, "on this text: ");
+    ASSERT_TRUE(scores) << all_words(all);
+    for (const char* name : {"previous token ", "first token ", "same token ", "induction "})
+        EXPECT_NE(scores->text.find(name), std::string::npos) << scores->text;
+}
+
+TEST_F(WordsTest, a_click_on_a_numbers_source_goes_there) {
+    level(2);
+    std::vector<DrawnWords> all = words_of("inspector");
+    const DrawnWords* source = find_words(all, "row 1 of scaled");
+    ASSERT_TRUE(source) << all_words(all);
+    const PictureMouse at{source->left + 30, source->top - 30};
+    words({at, at, {at.x, at.y, true}, at, at});
+    EXPECT_EQ(bench->stage().name, "scaled");
+    EXPECT_EQ(bench->view.picked_row, 1);
+}
+
+TEST_F(WordsTest, a_session_that_was_not_ended_is_offered_and_opened) {
+    bench->document.change(level_settings(5));
+    compute();
+    const std::filesystem::path kept = folder / "before.fovea";
+    ASSERT_TRUE(export_file(*bench, kept.string()));
+    bench->document.change(level_settings(2));
+    compute();
+    EXPECT_FALSE(find_words(words(), "Restore the last session"));
+    bench->window.restorable = kept.string();
+    for (const uint32_t width : {1600u, 1280u, 1024u}) {
+        size.width = width;
+        expect_whole(words_of("top"), "Restore the last session");
+    }
+    const std::vector<DrawnWords> all = words_of("top");
+    words(click(*find_words(all, "Restore the last session")));
+    compute();
+    EXPECT_EQ(bench->document.settings().level, 5);
+    EXPECT_TRUE(bench->window.restorable.empty());
+}
+
+// Words on words are read by nobody: in no view and at no size.
+TEST_F(WordsTest, no_words_stand_on_others) {
+    struct Kind {
+        uint32_t width, height;
+        float scale;
+    };
+    level(6);
+    bench->view.compared_head = 1;
+    for (const Kind kind :
+         {Kind{1600, 960, 1}, {1280, 800, 1}, {1024, 768, 1}, {1024, 640, 1}, {800, 480, 2}})
+        for (const CentreTab centre :
+             {CentreTab::matrix, CentreTab::flow, CentreTab::vectors, CentreTab::compare, CentreTab::mask,
+              CentreTab::map, CentreTab::layers})
+            for (const BottomTab bottom : {BottomTab::heads, BottomTab::gpu, BottomTab::memory}) {
+                if (bottom != BottomTab::heads && centre != CentreTab::matrix) continue;
+                size.width = kind.width, size.height = kind.height, size.scale = kind.scale;
+                bench->window.centre = centre;
+                bench->window.show(bottom);
+                const std::vector<DrawnWords> all = words();
+                for (size_t i = 0; i < all.size(); ++i)
+                    for (size_t j = 0; j < i; ++j) {
+                        const DrawnWords &a = all[i], &b = all[j];
+                        const float x = std::min(a.right, b.right) - std::max(a.left, b.left),
+                                    y = std::min(a.bottom, b.bottom) - std::max(a.top, b.top);
+                        if (a.rise != 0 || b.rise != 0 || x <= 1.5f * kind.scale || y <= 1.5f * kind.scale)
+                            continue;
+                        ADD_FAILURE()
+                            << kind.width << " x " << kind.height << " at " << kind.scale << ", view "
+                            << int(centre) << ", strip " << int(bottom) << ": \"" << a.text << "\" ("
+                            << a.window << ") on \"" << b.text << "\" (" << b.window << ")";
+                    }
+            }
+}
+
+}  // namespace
+}  // namespace fovea::visualizer
