@@ -353,7 +353,12 @@ void draw_inspector_panel(PanelContext& ui) {
         stage.row_tokens ? token_label(bench, uint64_t(view.picked_row)) : std::to_string(view.picked_row);
     const std::string column = stage.over_keys ? token_label(bench, uint64_t(view.picked_column))
                                                : std::to_string(view.picked_column);
-    heading(ui, view.pinned ? "Cell, pinned" : "Cell", (row + " \xe2\x86\x92 " + column).c_str());
+    // Which cell it is stands beside the heading as far as Copy leaves room for it, and in the status bar.
+    const char* const title = view.pinned ? "Cell, pinned" : "Cell";
+    const std::string cell = row + " \xe2\x86\x92 " + column;
+    const float room = ImGui::GetContentRegionAvail().x - button_width("Copy") - 24 * ui.scale;
+    const bool fits = ImGui::CalcTextSize(title).x + ImGui::CalcTextSize(cell.c_str()).x < room;
+    heading(ui, title, fits ? cell.c_str() : "");
     const std::optional<Derivation>& d = bench.derivation();
     if (!d) return draw_other_cell(ui, stage);
     draw_copy(ui, *d);

@@ -150,7 +150,8 @@ void draw_plot(PanelContext& ui, const Plot& plot, const std::vector<VectorPoint
                 return std::abs(other.y - top) >= line || other.x > x + width || x > other.x + other.width;
             });
         };
-        for (const float by : {0.0f, -line, line, -2 * line, 2 * line})
+        for (const float by : {0.0f, -line, line, -2 * line, 2 * line, -3 * line, 3 * line, -4 * line,
+                               4 * line, -5 * line, 5 * line})
             if (is_free(y + by)) {
                 y += by;
                 break;
