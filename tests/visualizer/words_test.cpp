@@ -406,6 +406,9 @@ TEST_F(WordsTest, toolbars_are_whole_in_a_small_window) {
     for (const char* name : {"none", "causal", "window", "padding", "prefix", "strided", "block", "Invert",
                              "Symmetric", "rectangle", "column"})
         expect_whole(all, name);
+    bench->window.token_lines = true;
+    size.height = 768;
+    expect_whole(words_of(""), "of every query");
 }
 
 TEST_F(WordsTest, compare_and_the_export_sheet_hold_type_at_200_percent) {

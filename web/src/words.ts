@@ -38,8 +38,8 @@ export function connectWords(app: App, workbench: Workbench): void {
         const { points, share } = plane,
             most = (axis: 0 | 1) => Math.max(1e-6, ...points.map((point) => Math.abs(point[axis]))),
             unit = Math.max(most(0) / (wide / 2 - 90), most(1) / (side / 2 - margin)),
-            taken: { x: number; y: number; long: number; token: string }[] = [],
-            seen = new Set<string>();
+            taken: { x: number; y: number; long: number }[] = [],
+            seen = new Set<string>(); // tokens, and with their places
         const dots = points.map(([right, up], n) => {
             const x = wide / 2 + right / unit,
                 y = side / 2 - up / unit,
@@ -48,9 +48,8 @@ export function connectWords(app: App, workbench: Workbench): void {
                 circle = `<circle class="${n === picked ? "query" : "key"}" cx="${x.toFixed(1)}" cy="${y.toFixed(1)}" r="${n === picked ? 6 : 4}"/>`;
             if (seen.has(name)) return n === picked ? circle : "";
             seen.add(name);
-            // The first place beside its point where a label lies on no other; beside its like it has none.
-            const label = { x: x + 9, y, long: token.length * letter, token },
-                named = taken.some((o) => o.token === token && Math.hypot(o.x - label.x, o.y - y) < 60),
+            // The first place beside its point where a label lies on no other; one that stands already is not moved.
+            const label = { x: x + 9, y: 0, long: token.length * letter },
                 free = (at: number) =>
                     taken.every(
                         (other) =>
@@ -58,9 +57,11 @@ export function connectWords(app: App, workbench: Workbench): void {
                             other.x > label.x + label.long ||
                             label.x > other.x + other.long,
                     );
+            const again = seen.has(token) && !free(y + 4);
+            seen.add(token);
             label.y = [4, -9, 17, -22, 30].map((by) => y + by).find(free) ?? y + 4;
-            if (!named) taken.push(label);
-            return `<g data-word="${n}">${circle}${named ? "" : `<text x="${label.x.toFixed(1)}" y="${label.y.toFixed(1)}">${escape(token)}</text>`}</g>`;
+            if (!again) taken.push(label);
+            return `<g data-word="${n}">${circle}${again ? "" : `<text x="${label.x.toFixed(1)}" y="${label.y.toFixed(1)}">${escape(token)}</text>`}</g>`;
         });
         byId("words-plot").setAttribute("viewBox", `0 0 ${wide} ${side}`);
         setHtml(byId("words-plot"), dots.join(""));

@@ -36,8 +36,11 @@ void draw_controls(PanelContext& ui) {
     WindowState& state = ui.bench.window;
     ImGui::SetNextItemWidth(104 * ui.scale);
     ImGui::SliderInt("##top", &state.lines_top, 1, 32, "top %d", ImGuiSliderFlags_AlwaysClamp);
-    ImGui::SameLine(0, 8 * ui.scale);
-    check_box(ui, "of every query", &state.lines_of_all);
+    static constexpr const char* kOfAll = "of every query";
+    same_line_if_room(ImGui::GetFrameHeight() + ImGui::GetStyle().ItemInnerSpacing.x +
+                          ImGui::CalcTextSize(kOfAll).x,
+                      8 * ui.scale);
+    check_box(ui, kOfAll, &state.lines_of_all);
 }
 
 void draw_label(PanelContext& ui, ImVec2 at, float width, uint64_t token, bool is_query) {
