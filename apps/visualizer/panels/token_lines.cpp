@@ -37,9 +37,9 @@ void draw_controls(PanelContext& ui) {
     ImGui::SetNextItemWidth(104 * ui.scale);
     ImGui::SliderInt("##top", &state.lines_top, 1, 32, "top %d", ImGuiSliderFlags_AlwaysClamp);
     static constexpr const char* kOfAll = "of every query";
-    same_line_if_room(ImGui::GetFrameHeight() + ImGui::GetStyle().ItemInnerSpacing.x +
-                          ImGui::CalcTextSize(kOfAll).x,
-                      8 * ui.scale);
+    same_line_if_room(
+        ImGui::GetFrameHeight() + ImGui::GetStyle().ItemInnerSpacing.x + ImGui::CalcTextSize(kOfAll).x,
+        8 * ui.scale);
     check_box(ui, kOfAll, &state.lines_of_all);
 }
 
