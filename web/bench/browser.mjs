@@ -239,7 +239,7 @@ async function deepZoom(lab) {
         const begin = Date.now();
         await page.click("#zoom-start");
         await page.waitForFunction(
-            () => /^Forward pass of/.test(document.getElementById("zoom-pick").textContent),
+            () => /^Forward pass of/.test(document.getElementById("zoom-pick")?.textContent),
             undefined,
             { timeout: 120_000 },
         );

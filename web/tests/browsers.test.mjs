@@ -201,7 +201,7 @@ for (const browser of browsers)
             });
             await page.wait(
                 "the exact map",
-                () => document.getElementById("zoom-tag").textContent === "exact",
+                () => document.getElementById("zoom-tag")?.textContent === "exact",
             );
             await page.type("#zoom-canvas", "\uE007"); // Enter: the weight in the middle
             await page.wait("the weight", () =>

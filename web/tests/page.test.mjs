@@ -383,7 +383,7 @@ describe("the page", { skip }, () => {
             await page.reload();
             await settled(page);
             await page.waitForFunction(
-                () => document.getElementById("zoom-tag").textContent === "exact",
+                () => document.getElementById("zoom-tag")?.textContent === "exact",
                 undefined,
                 { timeout: 60000 },
             );

@@ -155,7 +155,7 @@ describe("deep zoom", { skip: missing ?? false }, () => {
         const box = await canvas.boundingBox();
         await canvas.click({ position: { x: box.width / 2 - 40, y: box.height / 2 + 40 } });
         await page.waitForFunction(() =>
-            /^query [\d,]+, key [\d,]+: weight/.test(document.getElementById("zoom-pick").textContent),
+            /^query [\d,]+, key [\d,]+: weight/.test(document.getElementById("zoom-pick")?.textContent),
         );
         await page.keyboard.press("Escape");
         for (let i = 0; i < 3; ++i) await page.keyboard.press("+");

@@ -3,7 +3,7 @@ export const percentile = (list, share) =>
     [...list].sort((a, b) => a - b)[Math.min(list.length - 1, Math.floor(list.length * share))];
 
 export const waitForExact = (page) =>
-    page.waitForFunction(() => document.getElementById("zoom-tag").textContent === "exact", undefined, {
+    page.waitForFunction(() => document.getElementById("zoom-tag")?.textContent === "exact", undefined, {
         timeout: 120_000,
     });
 
