@@ -232,13 +232,16 @@ export class App {
     // The first numbers wake every part of the page. On a phone, one task for all would keep a touch waiting.
     private async tellAll(first: boolean): Promise<void> {
         if (first) this.waking = true;
-        for (const tell of [...this.onShow, ...this.onShown]) {
-            tell();
-            if (first) await taskEnds();
-        }
-        if (first) {
-            this.waking = false;
-            this.showSoon(); // what was asked meanwhile
+        try {
+            for (const tell of [...this.onShow, ...this.onShown]) {
+                tell();
+                if (first) await taskEnds();
+            }
+        } finally {
+            if (first) {
+                this.waking = false; // whatever a part threw
+                this.showSoon(); // what was asked meanwhile
+            }
         }
         this.following = false;
         // What the address asks for stands there, in the place of the page's first state.

@@ -48,7 +48,8 @@ export function connectWords(app: App, workbench: Workbench): void {
                 circle = `<circle class="${n === picked ? "query" : "key"}" cx="${x.toFixed(1)}" cy="${y.toFixed(1)}" r="${n === picked ? 6 : 4}"/>`;
             if (seen.has(name)) return n === picked ? circle : "";
             seen.add(name);
-            // The first place beside its point where a label lies on no other; one that stands already is not moved.
+            // The first place beside its point where a label lies on no other. A word that has one gets another only where
+            // the first place is free: equal words stand in heaps.
             const label = { x: x + 9, y: 0, long: token.length * letter },
                 free = (at: number) =>
                     taken.every(
