@@ -20,6 +20,11 @@ def is_bfloat16(array: np.ndarray) -> bool:
     return array.dtype.kind == 'V' and (array.dtype == BFLOAT16 or array.dtype.name == 'bfloat16')
 
 
+def native(dtype: np.dtype) -> np.dtype:
+    """The type in the machine's byte order, in which the engine writes."""
+    return dtype if dtype.isnative else dtype.newbyteorder('=')
+
+
 def type_name(array: np.ndarray) -> str:
     return 'bfloat16' if is_bfloat16(array) else str(array.dtype)
 
@@ -91,8 +96,10 @@ def _from_dlpack(name: str, value: Any) -> np.ndarray:
 
 
 def as_array(name: str, value: Any, words: bool = False) -> np.ndarray:
-    """`value` as a numpy array over the same memory. words: an array of uint16 is one of bfloat16."""
+    """`value` as a numpy array over the same memory, or a copy in the machine's byte order. words: an array of uint16 is one
+    of bfloat16."""
     if isinstance(value, np.ndarray):
+        value = value.astype(native(value.dtype), copy=False)
         return value.view(BFLOAT16) if words and value.dtype == np.uint16 else value
     if hasattr(value, '__dlpack__'):
         if getattr(value, 'requires_grad', False):
@@ -108,7 +115,7 @@ def like(given: Any, array: np.ndarray) -> Any:
     """`array` as the kind of array that `given` is, over the same memory where its type allows it."""
     words = is_bfloat16(array)
     if isinstance(given, np.ndarray):
-        return array.view(given.dtype) if words and given.itemsize == 2 else array
+        return array.view(native(given.dtype)) if words and given.itemsize == 2 else array
     torch = sys.modules.get('torch')
     if torch is not None and isinstance(given, torch.Tensor):
         return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16) if words else torch.from_numpy(array)
@@ -126,10 +133,8 @@ def like(given: Any, array: np.ndarray) -> Any:
 
 
 def readable(array: np.ndarray, name: str) -> np.ndarray:
-    """The array itself where the engine can read it as it lies (rows contiguous, whole and not negative steps, aligned, the
-    machine's byte order), else a packed copy."""
-    if not array.dtype.isnative:
-        array = array.astype(array.dtype.newbyteorder('='))
+    """The array itself where the engine can read it as it lies (rows contiguous, whole and not negative steps, aligned), else a
+    packed copy."""
     size = array.itemsize
     strides = array.strides
     if array.size == 0 or array.flags.c_contiguous and array.flags.aligned:

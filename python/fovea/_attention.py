@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Sequence
 import numpy as np
 
 from . import _declarations as c
-from ._arrays import address, as_array, like, readable, type_name
+from ._arrays import address, as_array, like, native, readable, type_name
 from ._call import FLOATS, Bindings, Call, as_four, empty_like_call, strides_of, type_number
 from ._library import Engine, Refused, engine_for, lib
 from ._run import EnginePlan, plan_attention
@@ -27,7 +27,7 @@ class Plan:
         if return_lse:
             call.desc.outputs = c.FOVEA_OUTPUT_O | c.FOVEA_OUTPUT_LSE
         self._shape = (*call.q.shape[:3], call.v.shape[3])
-        self._dtype = q.dtype if isinstance(q, np.ndarray) and q.itemsize == call.q.itemsize else call.q.dtype
+        self._dtype = native(q.dtype) if isinstance(q, np.ndarray) else call.q.dtype
         sample, view = empty_like_call(self._shape, self._dtype, call.layout, call.ndim)
         self._o_shape = sample.shape
         call.desc.o_strides = strides_of(view)
@@ -155,6 +155,8 @@ def gradients(q: Any, k: Any, v: Any, do: Any, *, o: Any = None, lse: Any = None
     unknown = [name for name in wrt if name not in _WRT]
     if unknown:
         raise Refused(f"wrt has {unknown[0]!r}; it takes {', '.join(_WRT)}", 'wrt')
+    if not wrt:
+        raise Refused('wrt is empty; there is nothing to compute', 'wrt')
     backward = c.FoveaAttentionBackwardDesc(struct_size=ctypes.sizeof(c.FoveaAttentionBackwardDesc))
     for name in wrt:
         backward.gradients |= _WRT[name]
@@ -205,6 +207,9 @@ def merge(parts: Sequence[tuple[Any, Any]], *, dtype: str | None = None, device:
         raise Refused('parts is empty; there is nothing to merge', 'parts')
     if dtype not in (None, 'bfloat16'):
         raise Refused(f"dtype is {dtype!r}; it must be 'bfloat16' or None", 'dtype')
+    for number, part in enumerate(parts):
+        if not isinstance(part, (tuple, list)) or len(part) != 2:
+            raise Refused(f'parts: part {number} is a {type(part).__name__}; each must be (o, lse)', 'parts')
     arrays = [(as_array('parts', o, dtype is not None), as_array('parts', lse)) for o, lse in parts]
     o, lse = arrays[0]
     desc = c.FoveaMergeDesc(struct_size=ctypes.sizeof(c.FoveaMergeDesc), parts=len(parts))

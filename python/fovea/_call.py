@@ -45,6 +45,13 @@ def _unsigned(name: str, value: Any) -> int:
     return value
 
 
+def truth(name: str, value: Any, otherwise: str = '') -> bool:
+    """A text is none: 'none' and 'bottom-right' would both be true."""
+    if not isinstance(value, (bool, np.bool_)) and (isinstance(value, float) or value not in (0, 1)):
+        raise Refused(f'{name} is {value!r}; it must be True or False{otherwise}', name)
+    return bool(value)
+
+
 def _number(name: str, value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float, np.floating, np.integer)):
         raise Refused(f'{name} is {value!r}; it must be a number', name)
@@ -107,7 +114,7 @@ class Call:
         self.bindings = Bindings()
         self.keep: dict[int, np.ndarray] = {}
         self._take_tensors(q, k, v)
-        if causal:
+        if truth('causal', causal, ', and align says where query 0 stands'):
             desc.flags |= c.FOVEA_FLAG_CAUSAL
         if isinstance(align, str):
             if align not in _ALIGNS:
@@ -147,7 +154,7 @@ class Call:
             view = as_four(name, as_array(name, value, self.words), self.layout)
             setattr(desc, f'{name}_type', type_number(name, view, FLOATS))
             usable = readable(view, name)
-            self.borrowed[binding] = usable is view and isinstance(value, np.ndarray)
+            self.borrowed[binding] = usable is view and isinstance(value, np.ndarray) and value.dtype.isnative
             setattr(desc, f'{name}_strides', strides_of(usable))
             self.bind(binding, usable)
             views.append(usable)
@@ -179,8 +186,8 @@ class Call:
         once = tuple(slice(0, 1) if s == 0 and n > 1 else slice(None) for n, s in zip(view.shape[:3], view.strides[:3]))
         view = readable(view[once], name)
         keys = view.shape[3]
-        if keys == 0 and self.desc.len_kv > 0:
-            raise Refused(f'{name} has no columns; it must have one for each key', name)
+        if keys < self.desc.len_kv:  # the library would hide the rest, where others broadcast a single one
+            raise Refused(f'{name} has {keys} columns; it must have one for each key, {self.desc.len_kv}', name)
         if 0 in view.shape[:3] and self.desc.len_q > 0:
             raise Refused(f'{name} has shape {array.shape}; no extent may be 0', name)
         desc.present, desc.type = 1, kind

@@ -14,7 +14,7 @@ import numpy as np
 
 from . import _declarations as c
 from ._arrays import as_array, is_bfloat16, widened
-from ._call import as_four
+from ._call import as_four, truth
 from ._library import FoveaError, Refused, lib
 from ._text import JSON, PLAIN, made_text
 
@@ -185,6 +185,7 @@ def view(q: Any = None, k: Any = None, v: Any = None, *, text: str | None = None
         raise Refused('text and q are both given; a session shows one of them', 'text')
     if tokens is not None and q is None:
         raise Refused('tokens are names of the rows of q and k, which are missing', 'tokens')
+    causal = truth('causal', causal)
     if level is None and causal:
         level = 3  # the one whose own mask is causal, so that the page has nothing to remark on it
     if level is not None:

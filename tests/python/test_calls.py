@@ -137,6 +137,26 @@ class Arrays(unittest.TestCase):
         self.assertEqual((o3.shape, lse3.shape, o2.shape, lse2.shape), ((3, 5, 4), (3, 5), (5, 4), (5,)))
         self.assertTrue((o[0] == o3).all() and (o[0, 1] == o2).all() and (lse[0, 1] == lse2).all())
 
+    def test_foreign_byte_orders_give_the_machines_own_numbers(self):
+        q, k, v = tensors(2, 3, 9, 8)
+        sinks, do = q[0, :, 0, 0].copy(), tensors(2, 3, 9, 8, seed=5)[0]
+        o, lse = fovea.attention(q, k, v, sinks=sinks, return_lse=True)
+        swapped = [array.astype(array.dtype.newbyteorder('S')) for array in (q, k, v)]
+        turned = [array.astype(array.dtype.newbyteorder('S')) for array in (o, lse, do, sinks)]
+        kept = fovea.plan(*swapped, sinks=turned[3], return_lse=True)
+        for got in (fovea.attention(*swapped, sinks=turned[3], return_lse=True), kept(*swapped), kept(q, k, v),
+                    fovea.merge([tuple(turned[:2])])):
+            self.assertTrue(np.array_equal(got[0], o) and np.array_equal(got[1], lse))
+        expected = fovea.gradients(q, k, v, do, sinks=sinks, dlse=lse, wrt=('q', 'k', 'v', 'sinks'))
+        made = fovea.gradients(*swapped, turned[2], o=turned[0], lse=turned[1], dlse=turned[1], sinks=turned[3], wrt=('q', 'k', 'v', 'sinks'))
+        for name in ('dq', 'dk', 'dv', 'dsinks'):
+            self.assertTrue(np.array_equal(getattr(made, name), getattr(expected, name)), name)
+        looks = (fovea.inspect(q, k, lse=lse), fovea.inspect(*swapped[:2], lse=turned[1]))
+        self.assertTrue(np.array_equal(*(look.weights(head=1) for look in looks)))
+        words = [(t.view(np.uint32) >> 16).astype(np.uint16) for t in (q, k, v)]
+        their = fovea.attention(*(w.astype(w.dtype.newbyteorder('S')) for w in words), dtype='bfloat16')
+        self.assertTrue(np.array_equal(their, fovea.attention(*words, dtype='bfloat16')))
+
     def test_memory_of_others_goes_in_without_a_copy_and_lives_as_long_as_it_is_read(self):
         for kind in (np.float32, np.float16, np.int32):
             given = (tensors(2, 3, 4)[0] * 9).astype(kind)
@@ -250,6 +270,7 @@ def refused_calls():
                 ('heads_q', {'q': q[:, :3], 'k': k[:, :2], 'v': v[:, :2]}), ('dim_qk', {'q': q[..., :0], 'k': k[..., :0]}),
                 ('dim_v', {'v': v[..., :0]}), ('batch', {'q': q[:0], 'k': k[:0], 'v': v[:0]}), ('heads_q', {'q': q[:, :0]}))
     yield from (('layout', {'layout': 'sbhd'}), ('layout', {'layout': None}), ('align', {'align': 'left'}), ('align', {'align': 1.5}),
+                ('causal', {'causal': 'none'}), ('causal', {'causal': 'bottom-right'}), ('causal', {'causal': 0.5}),
                 ('align', {'align': True}), ('q_offset', {'align': 2**31}), ('scale', {'scale': 0}), ('scale', {'scale': 'x'}),
                 ('scale', {'scale': np.nan}), ('scale', {'scale': np.inf}), ('softcap', {'softcap': -1}), ('softcap', {'softcap': np.nan}),
                 ('softcap', {'softcap': None}), ('window', {'window': 3}), ('window', {'window': (1, 2, 3)}),
@@ -257,6 +278,7 @@ def refused_calls():
                 ('dropout_p', {'dropout_p': 1}), ('dropout_p', {'dropout_p': -0.1}), ('dropout_p', {'dropout_p': np.nan}),
                 ('dropout_p', {'dropout_p': '0'}), ('seed', {'seed': -1}), ('seed', {'seed': 2**64}), ('seed', {'seed': 0.5}))
     yield from (('mask', {'mask': bits.astype(np.float32)}), ('mask', {'mask': bits[0]}), ('mask', {'mask': bits[:, :0]}),
+                ('mask', {'mask': bits[:, :1]}), ('bias', {'bias': q[0, 0, :, :5]}),
                 ('mask.keys', {'mask': np.ones((6, 9), bool)}), ('mask.rows', {'mask': bits[:4]}),
                 ('mask.batch', {'mask': np.ones((3, 1, 6, 6), bool)}), ('mask.heads', {'mask': np.ones((3, 6, 6), bool)}),
                 ('bias', {'bias': bits}), ('bias', {'bias': np.zeros((6, 6))}), ('bias.rows', {'bias': np.zeros((5, 6), np.float32)}),
@@ -285,7 +307,9 @@ class Refusals(unittest.TestCase):
         q, k, v = tensors(1, 2, 3, 4)
         for field, call in (('wrt', lambda: fovea.gradients(q, k, v, q, wrt=('x',))), ('do', lambda: fovea.gradients(q, k, v, q[:, :1])),
                             ('gradients', lambda: fovea.gradients(q, k, v, q, wrt=('bias',))), ('parts', lambda: fovea.merge([])),
-                            ('parts', lambda: fovea.merge([(q, q)]))):
+                            ('parts', lambda: fovea.merge([(q, q)])),
+                            ('parts', lambda: fovea.merge([q, q])), ('wrt', lambda: fovea.gradients(q, k, v, q, wrt=())),
+                            ('causal', lambda: fovea.view(q, k, v, causal='none'))):
             with self.assertRaisesRegex(ValueError, field):
                 call()
 
