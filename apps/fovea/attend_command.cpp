@@ -23,7 +23,8 @@ constexpr Refusal kRefusals[] = {
     {"len_q, len_kv", "from the shapes: 0 to 2^30"},
     {"q_type, k_type, v_type, o_type", "f32, f16 or bf16; f64 is converted to f32; k and v: --cache-type"},
     {"q_strides, k_strides, v_strides, o_strides", "from shapes and --layout: at most 2^62 bytes each"},
-    {"mask, bias, keep", "mask and keep of booleans; axes of 1 or of full extent; at most len_kv keys"},
+    {"mask, bias, keep",
+     "keep of booleans, bias of floats; axes of 1 or of full extent; keys: at most len_kv, not 1 of several"},
     {"align, q_offset", "--causal, --q-offset: within +-2^30"},
     {"window_left, window_right", "--window: -1 (unbounded) or more"},
     {"scale, softcap", "finite; softcap not negative"},
@@ -49,8 +50,8 @@ void print_help(std::span<const OptionSpec> specs) {
         "bf16; rank 3 has no batch\n"
         "axis, rank 2 neither batch nor heads) and, where present:\n"
         "  mask        bool or u8: visible where not zero; a float type: added to the scores. Rank 2 to 4, "
-        "axes of 1 broadcast,\n"
-        "              the last axis may be shorter than Lkv (the tail is hidden)\n"
+        "axes of 1 broadcast\n"
+        "              but for the last, which may be shorter than Lkv (the tail is hidden)\n"
         "  bias        f32, f16 or bf16, added to the scores, beside a boolean mask\n"
         "  keep        bool or u8: the dropout mask, instead of the one by counters\n"
         "  sinks       [Hq]: one more logit for each row, that carries no value\n"
@@ -95,7 +96,7 @@ Result<void> prepare(const Arguments& a, bool writes, Attend& to) {
     note_unused_tensors(*file, to.call);
     if (Result<void> r = apply_attention_options(a, to.call.desc); !r) return r.error();
     if (Result<void> r = allocate_outputs(to.call); !r) return r.error();
-    return writes ? check_writable(to.out) : Result<void>();
+    return writes ? check_writable(to.out, ".safetensors") : Result<void>();
 }
 
 Result<int> write(Attend& attend, Engine& engine, const RunReport& report, bool as_json) {

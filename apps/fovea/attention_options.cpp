@@ -98,6 +98,8 @@ Result<void> apply_positions(const Arguments& a, FoveaAttentionDesc& desc) {
     if (a.has("--q-offset")) {
         const Result<int64_t> offset = a.integer("--q-offset", 0);
         if (!offset) return offset.error();
+        if (desc.align == FOVEA_ALIGN_BOTTOM_RIGHT)
+            return bad("--q-offset", "says where query 0 stands, as bottom-right does; give one of them");
         desc.align = FOVEA_ALIGN_OFFSET;
         desc.q_offset = *offset;
     }
@@ -182,6 +184,10 @@ Result<void> apply_attention_options(const Arguments& a, FoveaAttentionDesc& des
     if (a.has("--kernel")) {
         const Result<FoveaKernel> kernel = kernel_from_name(a.text("--kernel"));
         if (!kernel) return kernel.error();
+        if (a.text("--backend") == "reference" && *kernel != FOVEA_KERNEL_AUTO &&
+            *kernel != FOVEA_KERNEL_REFERENCE)
+            return bad("--kernel", "is " + std::string(a.text("--kernel")) +
+                                       "; --backend reference has the kernel reference alone");
         desc.kernel = *kernel;
     }
     const std::string_view precision = a.text("--precision");

@@ -87,7 +87,7 @@ Result<void> cache_keys_and_values(AttentionCall& call, FoveaDtype type, Engine&
         append.x_type = t.type, append.y_type = type;
         append.batch = d.batch, append.heads = d.heads_kv, append.dim = t.dim;
         append.len = d.len_kv, append.capacity = std::max<uint64_t>(d.len_kv, 1);
-        append.x_strides = append.y_strides = t.strides;
+        if (d.len_kv > 0) append.x_strides = append.y_strides = t.strides;  // else its one row stays empty
         const Result<Plan> plan = engine.plan_append(append);
         if (!plan) return plan.error();
         std::vector<std::byte>& cache = call.storage.emplace_back(plan->info().binding_bytes[FOVEA_BIND_Y]);
@@ -177,36 +177,61 @@ Result<void> read_qkv(const TensorSet& file, bool rows_first, AttentionCall& cal
     return {};
 }
 
-Result<void> describe_matrix(const Tensor& t, FoveaMatrixDesc& m) {
+Result<void> describe_matrix(const FoveaAttentionDesc& call, const Tensor& t, FoveaMatrixDesc& m) {
     const Result<std::vector<uint64_t>> shape = four_axes(t);
     if (!shape) return shape.error();
     const std::vector<uint64_t>& s = *shape;
     for (int axis = 0; axis < 2; ++axis)
         if (s[size_t(axis)] > UINT32_MAX) return bad(t.name, "shape " + shape_text(t) + " is too large");
+    // The library takes 0 for "all of them", and hides what lies past a single column, which others
+    // broadcast.
+    if (s[0] == 0 || s[1] == 0 || (s[2] == 0 && call.len_q > 0) || (s[3] == 0 && call.len_kv > 0))
+        return bad(t.name, "shape " + shape_text(t) + " has an axis of 0");
+    if (s[3] == 1 && call.len_kv > 1)
+        return bad(t.name, "shape " + shape_text(t) + " has one column for " + std::to_string(call.len_kv) +
+                               " keys; the last axis is not broadcast");
     m.present = 1;
     m.batch = uint32_t(s[0]), m.heads = uint32_t(s[1]), m.rows = s[2], m.keys = s[3];
     m.strides = {int64_t(s[1] * s[2] * s[3]), int64_t(s[2] * s[3]), int64_t(s[3])};
     return {};
 }
 
-Result<void> read_matrix(AttentionCall& call, const Tensor& t, bool boolean_only, FoveaMatrixDesc& boolean,
-                         FoveaBinding boolean_binding) {
-    const bool is_boolean = t.type == ElementType::boolean || t.type == ElementType::u8;
-    if (boolean_only && !is_boolean)
-        return bad(t.name, "is " + std::string(element_type_name(t.type)) + "; bool or u8 is needed");
-    FoveaMatrixDesc& m = is_boolean ? boolean : call.desc.bias;
-    if (m.present) return bad(t.name, "there are two matrices of this kind");
-    if (Result<void> r = describe_matrix(t, m); !r) return r;
-    if (is_boolean) {
-        m.type = FOVEA_U8;
-        keep(call, boolean_binding, t);
-        return {};
-    }
+bool is_boolean(const Tensor& t) { return t.type == ElementType::boolean || t.type == ElementType::u8; }
+
+Result<void> read_booleans(AttentionCall& call, const Tensor& t, FoveaMatrixDesc& m, FoveaBinding binding) {
+    if (Result<void> r = describe_matrix(call.desc, t, m); !r) return r;
+    m.type = FOVEA_U8;
+    keep(call, binding, t);
+    return {};
+}
+
+// `needed`: what the tensor may be.
+Result<void> read_bias(AttentionCall& call, const Tensor& t, const char* needed) {
+    FoveaMatrixDesc& m = call.desc.bias;
+    if (m.present)
+        return bad(t.name, "stands beside a mask of a float type, which is added, too; give one of them");
     const Result<FoveaDtype> type = keep_float(call, FOVEA_BIND_BIAS, t);
     if (!type)
-        return bad(t.name,
-                   "is " + std::string(element_type_name(t.type)) + "; bool, u8 or a float type is needed");
+        return bad(t.name, "is " + std::string(element_type_name(t.type)) + "; " + needed + " is needed");
+    if (Result<void> r = describe_matrix(call.desc, t, m); !r) return r;
     m.type = *type;
+    return {};
+}
+
+Result<void> read_matrices(const TensorSet& file, AttentionCall& call) {
+    FoveaAttentionDesc& d = call.desc;
+    if (const Tensor* t = file.find("mask"))
+        if (Result<void> r = is_boolean(*t) ? read_booleans(call, *t, d.mask, FOVEA_BIND_MASK)
+                                            : read_bias(call, *t, "bool, u8 or a float type");
+            !r)
+            return r;
+    if (const Tensor* t = file.find("bias"))
+        if (Result<void> r = read_bias(call, *t, "a float type (a boolean one is called mask)"); !r) return r;
+    if (const Tensor* t = file.find("keep")) {
+        if (!is_boolean(*t))
+            return bad(t->name, "is " + std::string(element_type_name(t->type)) + "; bool or u8 is needed");
+        return read_booleans(call, *t, d.keep, FOVEA_BIND_KEEP);
+    }
     return {};
 }
 
@@ -236,7 +261,7 @@ Result<std::vector<int32_t>> read_lengths(const Tensor& t, uint32_t batch, uint6
         }
         if (value < 0 || uint64_t(value) > limit)
             return bad(t.name, "element " + std::to_string(b) + " is " + std::to_string(value) +
-                                   "; the limit is " + std::to_string(limit));
+                                   "; it must be 0 to " + std::to_string(limit));
         lengths[b] = int32_t(value);
     }
     return lengths;
@@ -267,13 +292,7 @@ Result<void> read_batch_table(const TensorSet& file, AttentionCall& call) {
 Result<void> read_attention_tensors(const TensorSet& file, bool rows_first, AttentionCall& call) {
     call.storage.reserve(32);
     if (Result<void> r = read_qkv(file, rows_first, call); !r) return r;
-    FoveaAttentionDesc& d = call.desc;
-    if (const Tensor* t = file.find("mask"))
-        if (Result<void> r = read_matrix(call, *t, false, d.mask, FOVEA_BIND_MASK); !r) return r;
-    if (const Tensor* t = file.find("bias"))
-        if (Result<void> r = read_matrix(call, *t, false, d.mask, FOVEA_BIND_MASK); !r) return r;
-    if (const Tensor* t = file.find("keep"))
-        if (Result<void> r = read_matrix(call, *t, true, d.keep, FOVEA_BIND_KEEP); !r) return r;
+    if (Result<void> r = read_matrices(file, call); !r) return r;
     if (const Tensor* t = file.find("sinks"))
         if (Result<void> r = read_vector(call, *t, FOVEA_FLAG_SINKS, FOVEA_BIND_SINKS); !r) return r;
     if (const Tensor* t = file.find("alibi"))

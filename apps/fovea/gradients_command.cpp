@@ -215,7 +215,7 @@ Result<void> prepare(const Arguments& a, bool writes, Gradients& to) {
     call.desc.o_type = FOVEA_F32;
     if (Result<void> r = allocate_outputs(call); !r) return r.error();
     if (Result<void> r = allocate_gradients(call, backward); !r) return r.error();
-    return writes ? check_writable(to.out) : Result<void>();
+    return writes ? check_writable(to.out, ".safetensors") : Result<void>();
 }
 
 Result<int> write(Gradients& of, Engine& engine, const RunReport& report, bool as_json) {

@@ -244,7 +244,7 @@ Result<void> check_words(const Arguments& a) {
         return Error{FOVEA_INVALID_ARGUMENT, std::string(names[0]), "--list names all; it takes no lesson"};
     if (a.has("--dark") && !a.has("--png"))
         return Error{FOVEA_INVALID_ARGUMENT, "--dark", "is of a picture; --png FILE draws one"};
-    if (a.has("--png")) return check_writable(a.text("--png"));
+    if (a.has("--png")) return check_writable(a.text("--png"), ".png");
     return {};
 }
 

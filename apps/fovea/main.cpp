@@ -57,13 +57,20 @@ void print_usage(std::FILE* to) {
     std::fprintf(to, "\nExit codes: 0 success, 1 a check failed, 2 refused with one line that says why.\n");
 }
 
+bool asks_for_help(std::string_view word) { return word == "--help" || word == "-h" || word == "help"; }
+
 int run(Words words) {
     if (words.empty()) {
         print_usage(stderr);
         return 2;
     }
     const std::string_view name = words[0];
-    if (name == "--help" || name == "-h" || name == "help") {
+    if (asks_for_help(name)) {
+        if (words.size() > 1 && !asks_for_help(words[1])) {  // `fovea help attend`
+            std::vector<std::string_view> asked(words.begin() + 1, words.end());
+            asked.push_back("--help");
+            return run(asked);
+        }
         print_usage(stdout);
         return 0;
     }

@@ -132,9 +132,9 @@ Result<void> read_choices(const Arguments& a, bool writes, Job& job) {
         return bad("--png", "or --csv is needed: where the picture or its numbers go");
     if (a.text("--png") == a.text("--csv"))
         return bad("--csv", std::string(a.text("--csv")) + " is the picture's name too");
-    for (const std::string_view path : {a.text("--png"), a.text("--csv")})
-        if (writes && !path.empty())
-            if (Result<void> r = check_writable(path); !r) return r;
+    for (const auto& [option, format] : {std::pair{"--png", ".png"}, std::pair{"--csv", ".csv"}})
+        if (writes && a.has(option))
+            if (Result<void> r = check_writable(a.text(option), format); !r) return r;
     return {};
 }
 

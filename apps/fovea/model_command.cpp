@@ -175,7 +175,7 @@ Result<int> run_input(const CheckpointModel& model, const Arguments& a) {
     if (!top) return top.error();
     const std::string_view out = a.text("--out");
     if (!out.empty())
-        if (Result<void> r = check_writable(out); !r) return r.error();
+        if (Result<void> r = check_writable(out, ".safetensors"); !r) return r.error();
     const Result<std::unique_ptr<ModelDevice>> device = open_model_device(a);
     if (!device) return device.error();
     EngineRunner& engine = *(*device)->runner;

@@ -57,9 +57,15 @@ HeldInterrupts::~HeldInterrupts() {
     if (g_arrived) std::raise(g_arrived);
 }
 
-Result<void> check_writable(std::string_view path) {
+Result<void> check_writable(std::string_view path, std::string_view format) {
     std::error_code code;
     const std::filesystem::path file(path);
+    const std::string extension = file.extension().string();
+    for (const std::string_view other : {".safetensors", ".gguf", ".npy", ".npz", ".csv", ".png"})
+        if (!format.empty() && other != format && extension == other)
+            return Error{
+                FOVEA_INVALID_ARGUMENT, std::string(path),
+                "is written as " + std::string(format.substr(1)) + "; its name says " + extension.substr(1)};
     const auto status = std::filesystem::status(file, code);
     if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status))
         return cannot(path, "it exists and is not a regular file");

@@ -8,8 +8,9 @@
 
 namespace fovea::app {
 
-// Whether a file of this name can be made; leaves nothing behind.
-Result<void> check_writable(std::string_view path);
+// Whether a file of this name can be made; leaves nothing behind. `format` is what it will be, as ".png":
+// readers go by the extension, so that one of another format is refused.
+Result<void> check_writable(std::string_view path, std::string_view format = {});
 
 // Through a file beside it, that is renamed.
 Result<void> write_text_file(std::string_view path, std::string_view text);

@@ -252,7 +252,7 @@ Result<int> train(const Arguments& a) {
     if (!a.has("--backend") && !a.has("--device")) options->backend = BackendChoice::cpu;
     if (!a.has("--threads")) options->cpu_threads = 1;
     if (!out.empty())
-        if (Result<void> r = check_writable(out); !r) return r.error();
+        if (Result<void> r = check_writable(out, ".safetensors"); !r) return r.error();
 
     Result<Engine> engine = Engine::open(*options);
     if (!engine) return engine.error();

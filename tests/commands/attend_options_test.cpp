@@ -97,6 +97,18 @@ TEST(Attend, help_names_every_option_and_no_other_is_taken) {
     }
 }
 
+TEST(Attend, help_of_a_command_is_what_the_command_says) {
+    const Scratch scratch;
+    for (const char* command : {"attend", "map", "bench vulkan"}) {
+        const CommandRun asked = run_command(scratch, std::string("help ") + command);
+        EXPECT_EQ(asked.exit_code, 0) << asked.error;
+        EXPECT_EQ(asked.output, run_command(scratch, std::string(command) + " --help").output) << command;
+    }
+    const std::string commands = run_command(scratch, "help").output;
+    EXPECT_EQ(run_command(scratch, "help help").output, commands);
+    EXPECT_EQ(run_command(scratch, "help --help").output, commands);
+}
+
 TEST(Attend, every_option_works_and_refuses_by_name) {
     const Scratch scratch;
     save_input(scratch);
@@ -123,7 +135,7 @@ TEST(Attend, every_option_works_and_refuses_by_name) {
         EXPECT_EQ(run.exit_code, 0) << run.error;
         EXPECT_EQ(std::filesystem::exists(scratch / "out.safetensors"), name != "--help");
         std::filesystem::remove(scratch / "out.safetensors");
-        if (name == "--out") continue;  // any name is good
+        if (name == "--out") continue;
         const bool is_switch = values.good.empty();
         const CommandRun refused =
             run_command(scratch, line + (is_switch ? " " + name + "=1" : with(name, values.bad)));

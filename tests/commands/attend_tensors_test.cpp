@@ -118,6 +118,48 @@ TEST(AttendTensors, lengths_sinks_slopes_and_keep_bear_on_the_result) {
     EXPECT_NE(attend({keep}), attend({}, "--causal top-left"));  // dropped, not hidden: the sum keeps them
 }
 
+TEST(AttendTensors, matrices_that_could_be_read_in_two_ways_are_refused) {
+    const auto refused = [](std::vector<Tensor> more, const char* part) {
+        const Scratch scratch;
+        TensorSet set = qkv();
+        set.tensors.insert(set.tensors.end(), more.begin(), more.end());
+        ASSERT_TRUE(save_safetensors(scratch / "in.safetensors", set));
+        expect_refused(run_command(scratch, "attend IN --out OUT --backend cpu"), part);
+    };
+    const auto named = [](const char* name, Tensor tensor) {
+        tensor.name = name;
+        return tensor;
+    };
+    const Tensor square = boolean_mask({kLength, kLength}), column = boolean_mask({kLength, 1});
+    refused({column}, "'mask': shape [5, 1] has one column for 5 keys");
+    refused({named("keep", column)}, "'keep': shape [5, 1] has one column for 5 keys");
+    refused({boolean_mask({kLength, 0})}, "'mask': shape [5, 0] has an axis of 0");
+    refused({named("bias", square)}, "'bias': is bool; a float type");
+    const Tensor added = make_tensor("bias", {1, kLength}, std::vector<float>(kLength)).value();
+    refused({named("mask", added), added}, "'bias': stands beside a mask of a float type");
+    refused({make_tensor("bias", {kLength, 1}, std::vector<float>(kLength)).value()}, "'bias': shape [5, 1]");
+}
+
+TEST(AttendTensors, a_cache_may_hold_no_keys) {
+    const Scratch scratch;
+    TensorSet set;
+    const std::vector<float> queries(kBatch * kHeads * kLength * 32, 0.5f);
+    set.tensors.push_back(make_tensor("q", {kBatch, kHeads, kLength, 32}, queries).value());
+    for (const char* name : {"k", "v"})
+        set.tensors.push_back(make_tensor(name, {kBatch, kHeads, 0, 32}, std::vector<float>()).value());
+    ASSERT_TRUE(save_safetensors(scratch / "in.safetensors", set));
+    for (const char* type : {"f32", "f16", "bf16", "f8_e4m3", "f8_e5m2", "q8_0", "q4_0"}) {
+        const CommandRun run =
+            run_command(scratch, "attend IN --out OUT --backend cpu --cache-type " + std::string(type));
+        ASSERT_EQ(run.exit_code, 0) << run.error;
+        const Result<TensorSet> out = load_tensors(scratch / "out.safetensors");
+        ASSERT_TRUE(out) << out.error().text;
+        const auto bytes = out->find("o")->bytes;
+        EXPECT_EQ(bytes.size(), queries.size() * sizeof(float));
+        EXPECT_TRUE(std::ranges::all_of(bytes, [](std::byte b) { return b == std::byte{0}; })) << type;
+    }
+}
+
 // The cache's numbers are k and v as its type holds them: the same as if the file had held those.
 TEST(AttendTensors, a_cache_type_rounds_keys_and_values_alone) {
     EXPECT_TRUE(attend({}) == attend({}, "--cache-type f32"));

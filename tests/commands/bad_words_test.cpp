@@ -28,6 +28,7 @@ TEST(BadWords, one_line_names_the_word) {
     const std::string folder = " \"" + scratch.folder().string() + "\"";
     const std::vector<std::pair<std::string, const char*>> calls = {
         {"nonsense", "no command 'nonsense'"},
+        {"help nonsense", "no command 'nonsense'"},
         {"attend", "IN.safetensors: attend takes one input file"},
         {"attend IN", "--out: is needed"},
         {"attend IN --out", "--out: needs a value: FILE"},
@@ -40,6 +41,13 @@ TEST(BadWords, one_line_names_the_word) {
         {"attend IN --backend cpu --out" + missing, "No such file or directory"},
         {"attend IN --backend cpu --out" + folder, "is not a regular file"},
         {"attend --out OUT" + missing, "cannot open"},
+        {"attend IN --out x.npz", "x.npz: is written as safetensors; its name says npz"},
+        {"train sort --out x.png", "x.png: is written as safetensors"},
+        {"map IN --png OUT", ".safetensors: is written as png; its name says safetensors"},
+        {"map IN --csv x.png", "x.png: is written as csv"},
+        {"lesson 2 --png x.csv", "x.csv: is written as png"},
+        {"attend IN --out OUT --causal bottom-right --q-offset 1", "--q-offset: says where query 0 stands"},
+        {"attend IN --out OUT --backend reference --kernel flash", "--kernel: is flash; --backend reference"},
         {"attend --out OUT" + folder, "not a regular file"},
         {"attend IN --out OUT --scale ''", "--scale: needs a value"},
         {"attend IN --out OUT --scale 1e-300", "--scale: '1e-300' is 0 in float32"},
@@ -74,16 +82,16 @@ TEST(BadWords, one_line_names_the_word) {
         {"explain --lengths 5 --heads 0", "heads_q is 0"},
         {"map IN", "--png: or --csv is needed"},
         {"map IN --png OUT --csv OUT", "--csv: "},
-        {"map IN --preset 4k --png OUT", "--preset takes no file"},
-        {"map --preset 3k --png OUT", "preset '3k'"},
-        {"map --preset 4k --layout blhd --png OUT", "--layout: is of a file"},
+        {"map IN --preset 4k --png x.png", "--preset takes no file"},
+        {"map --preset 3k --png x.png", "preset '3k'"},
+        {"map --preset 4k --layout blhd --png x.png", "--layout: is of a file"},
         {"map --preset 128k --png" + missing, "No such file or directory"},
-        {"map IN --rows 3:2 --png OUT", "--rows: 3:2 is not a part of 0:5"},
-        {"map IN --size 0x0 --png OUT", "--size: 0x0"},
-        {"map IN --head 7 --png OUT", "--head: 7: there are 1 heads"},
+        {"map IN --rows 3:2 --png x.png", "--rows: 3:2 is not a part of 0:5"},
+        {"map IN --size 0x0 --png x.png", "--size: 0x0"},
+        {"map IN --head 7 --png x.png", "--head: 7: there are 1 heads"},
         {"lesson 8", "there is no lesson '8'"},
         {"lesson 2 3", "3: lesson takes one name"},
-        {"lesson all --png OUT", "--png: one picture"},
+        {"lesson all --png x.png", "--png: one picture"},
         {"lesson 2 --png ''", "--png: needs a value"},
         {"lesson 2 --png" + missing, "No such file or directory"},
         {"lesson 2 --dark", "--dark: is of a picture"},
@@ -181,7 +189,7 @@ TEST(Limits, too_few_threads_or_too_little_memory_end_no_program) {
         run_shell(scratch, "ulimit -v 900000; FOVEA attend IN --backend cpu --threads 4000 --out OUT");
     EXPECT_TRUE(run.exit_code == 0 || run.exit_code == 2) << run.exit_code << run.error;
     expect_refused(
-        run_shell(scratch, "ulimit -v 300000; FOVEA map --preset 1m --size 8x8 --backend cpu --png OUT"),
+        run_shell(scratch, "ulimit -v 300000; FOVEA map --preset 1m --size 8x8 --backend cpu --png x.png"),
         "memory");
 }
 #endif
