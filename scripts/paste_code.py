@@ -2,7 +2,8 @@
 """Keeps the code in docs/*.md equal to the sources that it is taken from, which the tests build and run.
 
     paste_code.py          writes each marked region into its block
-    paste_code.py --check  changes nothing; names each block that differs, and each C or C++ block without a source; exit 1
+    paste_code.py --check  changes nothing; names each block that differs, and each C or C++ block, fenced or indented, without a
+                           source; exit 1
 
 A block is taken from a file's region when this comment stands before it:   <!-- code: apps/embed/minimal.c [record] -->
 The region goes from the line after the one with [record] to the line before the one with [end record]; text behind
@@ -16,6 +17,7 @@ import textwrap
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BLOCK = re.compile(r'(?:<!-- code: (?P<file>\S+) \[(?P<name>[a-z ]+)\] -->\n)?```(?P<language>[a-z+]*)\n(?P<code>.*?)```\n',
                    re.DOTALL)
+INDENTED = re.compile(r'^    .*\);( *//.*)?$', re.MULTILINE)
 
 
 def region(file, name):
@@ -51,6 +53,9 @@ def main(arguments):
             return f'<!-- code: {match["file"]} [{match["name"]}] -->\n```{match["language"]}\n{code}```\n'
 
         new = BLOCK.sub(pasted, text)
+        unfenced = BLOCK.sub(lambda match: '\n' * match[0].count('\n'), text)
+        errors += [f'{page.name}:{unfenced[:line.start()].count(chr(10)) + 1}: code that no test builds: take it from a source'
+                   for line in INDENTED.finditer(unfenced)]
         if not check and new != text:
             page.write_text(new, encoding='utf-8')
     print('\n'.join(errors) or f'{blocks} blocks of code as in their sources')

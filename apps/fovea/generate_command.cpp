@@ -133,7 +133,11 @@ Result<int> run(const Arguments& a) {
     const uint64_t capacity = all.size() + want->count - 1;
     if (Result<void> r = tell_memory(Decoder::bytes(*model, capacity, options)); !r) return r.error();
     Result<Decoder> decoder = Decoder::open(*model, capacity, options);
-    if (!decoder) return decoder.error();
+    if (!decoder) {
+        Error error = decoder.error();
+        if (error.field == "capacity") error.field = "--count";  // what a reader can change
+        return error;
+    }
     Sampler sampler(want->temperature, want->seed);
     std::vector<uint32_t> next = all, made;
     size_t told = 0;  // bytes of text that are printed

@@ -271,7 +271,7 @@ Result<Checkpoint> load_checkpoint(const fs::path& path) {
     }
     out.folder = is_folder ? path : path.parent_path();
     if (!is_folder && path.extension() != ".safetensors") {
-        if (!fs::exists(path, code)) return files::io_failed(path, "cannot open", ENOENT);
+        if (!fs::exists(path, code)) return files::io_failed(path, "open", ENOENT);
         return files::unsupported("file", cat(files::path_text(path),
                                               ": a model is a folder with config.json and safetensors, a "
                                               ".safetensors file of one, or a .gguf file"));

@@ -51,7 +51,7 @@ TEST(ModelCommand, refuses_what_it_cannot_open_or_run) {
     const Scratch scratch;
     const std::string model = "model " + kFamilies + "llama2";
     expect_refused(run_command(scratch, "model"), "PATH: give one model");
-    expect_refused(run_command(scratch, "model /nowhere/at/all"), "cannot open");
+    expect_refused(run_command(scratch, "model /nowhere/at/all"), "/nowhere/at/all: cannot open: No such");
     expect_refused(run_command(scratch, "model " + kFamilies),
                    "no config.json; it says what the weights are of");
     expect_refused(run_command(scratch, model + " --out OUT"), "--out needs --tokens or --text");
@@ -135,7 +135,7 @@ TEST(GenerateCommand, goes_on_with_the_same_tokens_for_the_same_seed) {
     expect_refused(run_command(scratch, start + "--temperature -1"), "--temperature");
     expect_refused(run_command(scratch, "generate " + kFamilies + "modernbert --tokens 3"), "is an encoder");
     expect_refused(run_command(scratch, "generate " + kFamilies + "gpt2 --tokens 3 --count 33"),
-                   "learned 32 positions");
+                   "--count: 33 tokens; the model has learned 32 positions");
 }
 
 // A copy of a small model with one thing wrong with it, each refused by what is wrong.

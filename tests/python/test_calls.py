@@ -113,6 +113,18 @@ class Arrays(unittest.TestCase):
         self.assertTrue(printed.startswith('[0.  0.5 1.  1.5]\n'), printed)
         self.assertIn('flash: ', printed)
 
+    def test_the_manuals_code_runs_as_it_stands(self):
+        manual = pathlib.Path(__file__).resolve().parents[2] / 'docs' / 'python.md'
+        blocks = [block.split('```')[0] for block in manual.read_text(encoding='utf-8').split('```python\n')[1:]]
+        self.assertEqual(len(blocks), 4)  # the last one needs transformers and a model
+        q = tensors(1, 4, 300, 8)[0]
+        k, v = tensors(1, 2, 300, 8, seed=2)[:2]
+        names = {'fovea': fovea, 'np': np, 'q': q, 'k': k, 'v': v, 'next_q': q[:, :, -1:]}
+        for block in blocks[:3]:
+            exec(block, names)
+        self.assertEqual(names['small_k'].shape, (1, 2, 256, 8))
+        self.assertEqual(names['o'].shape, (1, 4, 1, 8))
+
     def test_views_and_layouts_give_the_same_bits_and_are_not_copied(self):
         q, k, v = tensors(2, 3, 9, 8)
         expected = fovea.attention(q, k, v, causal=True)

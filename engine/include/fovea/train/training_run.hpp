@@ -3,7 +3,7 @@
 //
 //   const Result<TrainingPlace> place = read_training_place("induction,1,150,2,");
 //   Result<TrainingRun> run = TrainingRun::open(*make_task(place->options), place->seed);
-//   run->seek(place->step, [](const StepReport&) { return true; });
+//   const Result<void> there = run->seek(place->step, [](const StepReport&) { return true; });
 #pragma once
 
 #include <fovea/train/trainer.hpp>
