@@ -57,7 +57,7 @@ copy_sources() { # FROM TO
         git -c safe.directory='*' -C "$1" ls-files -z | tar -C "$1" --null -T - -cf - | tar -C "$2" -xf -
     else
         tar -C "$1" --exclude=./build --exclude=./out --exclude=node_modules --exclude=__pycache__ --exclude=./shaders/spirv \
-            --exclude='./web/src/*_abi.ts' --exclude='./web/src/model_stories.ts' --exclude='./web/src/model_tables.ts' -cf - . | tar -C "$2" -xf -
+            --exclude='./web/src/*_abi.ts' --exclude='./web/src/lessons/model_stories.ts' --exclude='./web/src/page/model_tables.ts' -cf - . | tar -C "$2" -xf -
     fi
 }
 

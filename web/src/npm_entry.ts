@@ -1,8 +1,8 @@
 // The package `fovea` (web/npm): attention, map and merge on arrays, by the engine's module and, for large calls, by a GPU.
 // web/tools/npm.mjs bundles it with the module; its types stand in web/npm/index.d.ts.
-import type { CallModule } from "./call_abi.ts";
-import type { EngineModule } from "./engine_abi.ts";
-import { Gpu, kernelsOf, type Kernel } from "./gpu.ts";
+import type { CallModule } from "./engine/call_abi.ts";
+import type { EngineModule } from "./engine/engine_abi.ts";
+import { Gpu, kernelsOf, type Kernel } from "./gpu/gpu.ts";
 import {
     Calls,
     bindings,
@@ -16,8 +16,8 @@ import {
     type Operation,
     type Results,
     type Tensors,
-} from "./gpu_calls.ts";
-import { differenceFromCpu } from "./gpu_check.ts";
+} from "./gpu/gpu_calls.ts";
+import { differenceFromCpu } from "./gpu/gpu_check.ts";
 import type {
     AttentionOptions,
     AttentionResult,

@@ -1,33 +1,20 @@
 // The arithmetic that the inspector shows, and the Python that it copies, come to the engine's numbers.
 import assert from "node:assert/strict";
-import { build } from "esbuild";
 import { execFileSync, spawnSync } from "node:child_process";
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { before, test } from "node:test";
 import { join } from "node:path";
-import { pathToFileURL } from "node:url";
 import { openEngine } from "../tools/engine.mjs";
-import { root } from "./support.mjs";
+import { pageModules } from "./page_modules.mjs";
 
 let page, session;
 before(async () => {
-    const temporary = mkdtempSync(join(tmpdir(), "fovea-arithmetic-")),
-        outfile = join(temporary, "page.mjs");
-    await build({
-        stdin: {
-            contents:
-                'export * from "./arithmetic.ts"; export * from "./copies.ts"; export * from "./notebook.ts"; export * from "./state.ts"; export * from "./engine_session.ts";',
-            resolveDir: join(root, "web", "src"),
-            loader: "ts",
-        },
-        bundle: true,
-        format: "esm",
-        outfile,
-        logLevel: "error",
-    });
-    page = await import(pathToFileURL(outfile));
-    rmSync(temporary, { recursive: true });
+    page = await pageModules(
+        "layer/arithmetic.ts",
+        "files/copies.ts",
+        "files/notebook.ts",
+        "page/state.ts",
+        "engine/engine_session.ts",
+    );
     session = new page.EngineSession(await openEngine());
 });
 

@@ -1,5 +1,5 @@
 // What gpu_player.mjs bundles for a page or for node: one plan on an open device, through the page's own script.
-import { Gpu } from "../src/gpu.ts";
+import { Gpu } from "../src/gpu/gpu.ts";
 
 export const openGpu = (makeKernel, options) => Gpu.open(makeKernel, { fallback: true, ...options });
 

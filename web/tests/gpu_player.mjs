@@ -1,5 +1,5 @@
 // Plays plans that another program sends, on a WebGPU in software: Chromium's with its own adapter, or Dawn's in node on
-// whatever Vulkan driver the environment names. web/src/gpu.ts is what runs them, and each kernel is translated when it is
+// whatever Vulkan driver the environment names. web/src/gpu/gpu.ts is what runs them, and each kernel is translated when it is
 // first asked for. The program is tests/support/webgpu_executor.cpp, which so judges both by the same cases as every other
 // backend.
 //

@@ -1,7 +1,6 @@
 // Published models on the page: their numbers in node against transformers' (tests/model/families), their tokens against the
 // library tokenizers, and the part of the page that opens them.
 import assert from "node:assert/strict";
-import { build } from "esbuild";
 import {
     closeSync,
     fstatSync,
@@ -19,6 +18,7 @@ import { after, before, describe, test } from "node:test";
 import { createRequire } from "node:module";
 import { basename, join } from "node:path";
 import { pathToFileURL } from "node:url";
+import { pageModules } from "./page_modules.mjs";
 import { Lab, missing, near, root, settled, site, withPages } from "./support.mjs";
 
 const axeFile = createRequire(import.meta.url).resolve("axe-core/axe.min.js");
@@ -72,27 +72,13 @@ const filesOf = (folder) =>
         .map((name) => join(folder, name));
 
 describe("models in node", { skip: missing ?? false }, () => {
-    let made, temporary;
+    let made;
     const open = [];
     before(async () => {
-        temporary = mkdtempSync(join(tmpdir(), "fovea-models-"));
-        const outfile = join(temporary, "models.mjs");
-        await build({
-            stdin: {
-                contents: 'export * from "./model_session.ts"; export * from "./model_host.ts";',
-                resolveDir: join(root, "web", "src"),
-                loader: "ts",
-            },
-            bundle: true,
-            format: "esm",
-            outfile,
-            logLevel: "error",
-        });
-        made = await import(pathToFileURL(outfile));
+        made = await pageModules("model/model_session.ts", "model/model_host.ts");
     });
     after(() => {
         for (const file of open) closeSync(file);
-        rmSync(temporary, { recursive: true });
     });
 
     let session;

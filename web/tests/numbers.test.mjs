@@ -1,34 +1,16 @@
 // What the page computes by itself while it draws (numbers as text, places on a colour map) is what the engine's
 // inspection library computes. Run through `npm test`; needs `npm run build` first.
 import assert from "node:assert/strict";
-import { build } from "esbuild";
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { before, test } from "node:test";
-import { join } from "node:path";
-import { pathToFileURL } from "node:url";
 import { openEngine } from "../tools/engine.mjs";
-import { readsPositive, root } from "./support.mjs";
+import { pageModules } from "./page_modules.mjs";
+import { readsPositive } from "./support.mjs";
 
 let engine, page;
 
 before(async () => {
     engine = await openEngine();
-    const temporary = mkdtempSync(join(tmpdir(), "fovea-numbers-")),
-        outfile = join(temporary, "page.mjs");
-    await build({
-        stdin: {
-            contents: 'export * from "./format.ts"; export * from "./colors.ts";',
-            resolveDir: join(root, "web", "src"),
-            loader: "ts",
-        },
-        bundle: true,
-        format: "esm",
-        outfile,
-        logLevel: "error",
-    });
-    page = await import(pathToFileURL(outfile));
-    rmSync(temporary, { recursive: true });
+    page = await pageModules("page/format.ts", "matrix/colors.ts");
 });
 
 // A known sequence, so that a failure comes again.

@@ -1,14 +1,12 @@
 // Session files as the page's engine computes them: the same text as `fovea session`. And addresses, which TypeScript writes
 // while the reader types, as the model writes them.
 import assert from "node:assert/strict";
-import { build } from "esbuild";
 import { execFileSync } from "node:child_process";
-import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { existsSync, readFileSync, readdirSync } from "node:fs";
 import { before, test } from "node:test";
 import { join } from "node:path";
-import { pathToFileURL } from "node:url";
 import { askText, openEngine } from "../tools/engine.mjs";
+import { pageModules } from "./page_modules.mjs";
 import { root } from "./support.mjs";
 
 const folder = join(root, "tests", "sessions"),
@@ -17,17 +15,7 @@ let engine, toHash;
 
 before(async () => {
     engine = await openEngine();
-    const temporary = mkdtempSync(join(tmpdir(), "fovea-sessions-")),
-        outfile = join(temporary, "state.mjs");
-    await build({
-        entryPoints: [join(root, "web", "src", "state.ts")],
-        bundle: true,
-        format: "esm",
-        outfile,
-        logLevel: "error",
-    });
-    ({ toHash } = await import(pathToFileURL(outfile)));
-    rmSync(temporary, { recursive: true });
+    ({ toHash } = await pageModules("page/state.ts"));
 });
 
 const read = (name) => readFileSync(join(folder, name), "utf8");

@@ -1,19 +1,12 @@
 // Deep zoom in a real Chromium: previews, exact tiles, numbers, and how smoothly it moves.
 import assert from "node:assert/strict";
-import { build } from "esbuild";
 import { after, before, describe, test } from "node:test";
-import { join } from "node:path";
-import { Lab, missing, root, settled } from "./support.mjs";
+import { pageModules } from "./page_modules.mjs";
+import { Lab, missing, settled } from "./support.mjs";
 import { panning, percentile, waitForExact } from "./zoom_panning.mjs";
 
 test("what stands out in a map is found where it was planted, and nothing in an even one", async () => {
-    const { outputFiles } = await build({
-        bundle: true,
-        format: "esm",
-        write: false,
-        entryPoints: [join(root, "web/src/sights.ts")],
-    });
-    const { sightsOf } = await import(`data:text/javascript,${encodeURIComponent(outputFiles[0].text)}`);
+    const { sightsOf } = await pageModules("zoom/sights.ts");
     const causal = { rows: 64, keys: 64, causal: true };
     const even = (row) => 1 / (row + 1);
     assert.deepEqual(sightsOf(causal, even), []);

@@ -54,7 +54,7 @@ const root = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
 // Numbers of the C boundary that scripts compare with.
 const constants = ["FOVEA_BIND_WORKSPACE"];
 
-/** Writes web/src/fovea_abi.ts, which whoever bundles web/src/gpu.ts needs. */
+/** Writes web/src/engine/fovea_abi.ts, which whoever bundles web/src/gpu/gpu.ts needs. */
 export function writeConstants() {
     const header = readFileSync(join(root, "engine/include/fovea/fovea.h"), "utf8");
     const lines = constants.map((name) => {
@@ -63,7 +63,7 @@ export function writeConstants() {
         return `export const ${name} = ${value};\n`;
     });
     writeFileSync(
-        join(root, "web/src/fovea_abi.ts"),
+        join(root, "web/src/engine/fovea_abi.ts"),
         `// Made from engine/include/fovea/fovea.h by web/tools/abi.mjs.\n${lines.join("")}`,
     );
 }

@@ -133,41 +133,41 @@ async function bundle(engines, trainer, modelEngines, learnedFiles) {
             .split("/")
             .pop();
     // What only a reader with a GPU loads.
-    const gpu = await build({ ...common, entryPoints: [join(web, "src/gpu_page.ts")] });
+    const gpu = await build({ ...common, entryPoints: [join(web, "src/gpu/gpu_page.ts")] });
     const worker = await build({
         ...common,
-        entryPoints: [join(web, "src/worker.ts")],
+        entryPoints: [join(web, "src/engine/worker.ts")],
         define: {
             ENGINE_FOLDERS: JSON.stringify(engines),
             LEARNED_FILES: JSON.stringify(learnedFiles),
-            GPU_FILE: JSON.stringify(nameOf(gpu, "src/gpu_page.ts")),
+            GPU_FILE: JSON.stringify(nameOf(gpu, "src/gpu/gpu_page.ts")),
             KERNELS_FILE: JSON.stringify(writeKernels()),
         },
     });
-    const workerName = nameOf(worker, "src/worker.ts");
+    const workerName = nameOf(worker, "src/engine/worker.ts");
     const trainWorker = await build({
         ...common,
-        entryPoints: [join(web, "src/train_worker.ts")],
+        entryPoints: [join(web, "src/playground/train_worker.ts")],
         define: { TRAIN_FOLDER: JSON.stringify(trainer) },
     });
     // Not a part of the page's own bundle: what both need would become a third file that the first view waits for.
     const playground = await build({
         ...common,
-        entryPoints: [join(web, "src/playground.ts")],
-        define: { TRAIN_WORKER_FILE: JSON.stringify(nameOf(trainWorker, "src/train_worker.ts")) },
+        entryPoints: [join(web, "src/playground/playground.ts")],
+        define: { TRAIN_WORKER_FILE: JSON.stringify(nameOf(trainWorker, "src/playground/train_worker.ts")) },
     });
-    const vectors = await build({ ...common, entryPoints: [join(web, "src/vectors.ts")] });
+    const vectors = await build({ ...common, entryPoints: [join(web, "src/layer/vectors.ts")] });
     const modelWorker = await build({
         ...common,
-        entryPoints: [join(web, "src/model_worker.ts")],
+        entryPoints: [join(web, "src/model/model_worker.ts")],
         define: { MODEL_FOLDERS: JSON.stringify(modelEngines) },
     });
     const models = await build({
         ...common,
         plugins: [cssAsText],
-        entryPoints: [join(web, "src/models.ts")],
+        entryPoints: [join(web, "src/model/models.ts")],
         define: {
-            MODEL_WORKER_FILE: JSON.stringify(nameOf(modelWorker, "src/model_worker.ts")),
+            MODEL_WORKER_FILE: JSON.stringify(nameOf(modelWorker, "src/model/model_worker.ts")),
         },
     });
     const main = await build({
@@ -179,9 +179,9 @@ async function bundle(engines, trainer, modelEngines, learnedFiles) {
         define: {
             WORKER_FILE: JSON.stringify(workerName),
             WORKER_TEXT: '""',
-            VECTORS_FILE: JSON.stringify(nameOf(vectors, "src/vectors.ts")),
-            MODELS_FILE: JSON.stringify(nameOf(models, "src/models.ts")),
-            PLAYGROUND_FILE: JSON.stringify(trainer && nameOf(playground, "src/playground.ts")),
+            VECTORS_FILE: JSON.stringify(nameOf(vectors, "src/layer/vectors.ts")),
+            MODELS_FILE: JSON.stringify(nameOf(models, "src/model/models.ts")),
+            PLAYGROUND_FILE: JSON.stringify(trainer && nameOf(playground, "src/playground/playground.ts")),
         },
     });
     const style = await build({ ...common, entryPoints: [join(web, "src/style.css")] });
@@ -197,7 +197,7 @@ async function staticParts(engineTarget, entry) {
         platform: "node",
         target: "es2022",
         outfile: file,
-        entryPoints: [join(web, `src/${entry}.ts`)],
+        entryPoints: [join(web, `src/page/${entry}.ts`)],
         logLevel: "warning",
     });
     const made = await import(`${pathToFileURL(file)}?${Date.now()}`);
@@ -266,20 +266,23 @@ function report() {
 
 writeConstants();
 writeFileSync(
-    join(web, "src/engine_abi.ts"),
+    join(web, "src/engine/engine_abi.ts"),
     declarationsOf(join(web, "engine/web_engine.h"), "EngineModule"),
 );
-writeFileSync(join(web, "src/call_abi.ts"), declarationsOf(join(web, "engine/call_engine.h"), "CallModule"));
 writeFileSync(
-    join(web, "src/train_abi.ts"),
+    join(web, "src/engine/call_abi.ts"),
+    declarationsOf(join(web, "engine/call_engine.h"), "CallModule"),
+);
+writeFileSync(
+    join(web, "src/playground/train_abi.ts"),
     declarationsOf(join(web, "engine/train_engine.h"), "TrainModule"),
 );
 writeFileSync(
-    join(web, "src/model_abi.ts"),
+    join(web, "src/model/model_abi.ts"),
     declarationsOf(join(web, "engine/model_engine.h"), "ModelModule"),
 );
-writeFileSync(join(web, "src/model_tables.ts"), tablesOf(join(root, "engine/model/tables")));
-writeFileSync(join(web, "src/model_stories.ts"), storiesOf(join(root, "engine/model/tables")));
+writeFileSync(join(web, "src/page/model_tables.ts"), tablesOf(join(root, "engine/model/tables")));
+writeFileSync(join(web, "src/lessons/model_stories.ts"), storiesOf(join(root, "engine/model/tables")));
 const onlyPage = process.argv.includes("--page");
 const builtIn = (folder) =>
     readdirSync(join(out, folder)).map((name) => [name.replace(/-[0-9a-f]{8}$/, ""), join(folder, name)]);

@@ -1,4 +1,4 @@
-// Which kernels a GPU gets: tables for web/src/gpu.ts. A plan whose kernel is not in the table goes to the CPU, which says so;
+// Which kernels a GPU gets: tables for web/src/gpu/gpu.ts. A plan whose kernel is not in the table goes to the CPU, which says so;
 // so a table holds what its program asks for, and not every kernel that there could be.
 import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readFileSync, readdirSync, writeFileSync } from "node:fs";

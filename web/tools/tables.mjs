@@ -1,4 +1,4 @@
-// Makes web/src/model_tables.ts from the tables of engine/model/tables: what a session is, the levels and the stages, for
+// Makes web/src/page/model_tables.ts from the tables of engine/model/tables: what a session is, the levels and the stages, for
 // TypeScript. C++ reads the same files.
 import { readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
@@ -7,10 +7,10 @@ const types = { integer: "number", number: "number", boolean: "boolean", list: "
 
 const reader = (folder) => (name) => JSON.parse(readFileSync(join(folder, `${name}.json`), "utf8"));
 
-/** web/src/model_stories.ts, loaded when a reader asks to be walked through a level. */
+/** web/src/lessons/model_stories.ts, loaded when a reader asks to be walked through a level. */
 export function storiesOf(folder) {
     return `// Made from engine/model/tables by web/tools/tables.mjs.
-import type { State } from "./model_tables.ts";
+import type { State } from "../page/model_tables.ts";
 
 export interface Step {
     title: string;

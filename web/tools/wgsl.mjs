@@ -270,7 +270,7 @@ function minified(wgsl) {
 export const slotsOf = (wgsl) =>
     [...wgsl.matchAll(/@group\(0\) ?@binding\((\d+)\)/g)].map((m) => Number(m[1]));
 
-// What web/src/gpu.ts takes: a kernel for dispatches with these constants and at most these flags.
+// What web/src/gpu/gpu.ts takes: a kernel for dispatches with these constants and at most these flags.
 export function kernelFrom(translator, name, constants, flags) {
     const { small } = translator.translate(name, { ...constants, [flagsConstant]: flags });
     return {

@@ -1,0 +1,57 @@
+// Heads that learned: a small picture of each by name, which one is off, and what the model says comes next.
+import type { App, Result } from "../page/app.ts";
+import { byId, hide, setHtml, setText } from "../page/dom.ts";
+import type { Workbench } from "./stage.ts";
+import { learnedHtml, saidHtml } from "../page/views.ts";
+
+export function connectLearned(app: App, workbench: Workbench): void {
+    let head = ""; // in sight
+    byId("learned").addEventListener("click", (event) => {
+        const head = (event.target as Element).closest<HTMLElement>("[data-head]")?.dataset.head;
+        if (head !== undefined) app.change({ head: Number(head) });
+    });
+    byId("head-off").addEventListener("click", () =>
+        app.change({ off: (app.state.off ^ (1 << app.state.head)) >>> 0 }),
+    );
+    document.addEventListener("click", (event) => {
+        const task = (event.target as Element).closest<HTMLElement>("a[data-task]")?.dataset.task;
+        if (!task) return;
+        event.preventDefault();
+        app.setTask(task);
+    });
+    app.onShow.add(() => {
+        const { result } = app;
+        if (!result || (app.stale && app.engine.info)) return;
+        show(result);
+        const now = `${result.state.task} ${result.headIndex}`;
+        if (now !== head && result.learned)
+            workbench.toScroll.add(byId("learned").querySelector(".learned-heads")!);
+        head = now;
+    });
+}
+
+function show(result: Result): void {
+    const { learned, state } = result;
+    for (const id of ["learned", "said", "head-off"]) hide(id, !learned);
+    document.documentElement.classList.toggle("is-learned", learned !== null);
+    setText(byId("text-label"), learned ? "Your sequence" : "Your sentence");
+    if (!learned) return;
+    const count = result.thumbnailSize ** 2,
+        weights = learned.labels.map((_, head) =>
+            result.thumbnails
+                ? result.thumbnails.subarray(head * count, (head + 1) * count)
+                : result.stages.find(({ id }) => id === "weights")!.data,
+        );
+    setHtml(
+        byId("learned"),
+        learnedHtml(
+            { ...learned, weights, first: result.stats.map(({ first }) => first) },
+            result.headIndex,
+            state.off,
+        ),
+    );
+    const off = ((state.off >>> result.headIndex) & 1) === 1;
+    setText(byId("head-off"), off ? "Switch on" : "Switch off");
+    byId("head-off").setAttribute("aria-pressed", String(off));
+    setHtml(byId("said"), saidHtml(result.tokens, learned, Math.min(state.i, result.tokens.length - 1)));
+}

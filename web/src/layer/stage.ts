@@ -1,0 +1,554 @@
+// The workbench: rail, matrix, colour scale and inspector.
+import { arithmeticOf } from "./arithmetic.ts";
+import { labels, type App, type Derived, type Result } from "../page/app.ts";
+import { css, histogram, themeColors, type Rgb, type Scale } from "../matrix/colors.ts";
+import { byId, choose, fillOptions, hide, input, select, setHtml, setText } from "../page/dom.ts";
+import { escape, fixed, formula, number, place, shapeText } from "../page/format.ts";
+import { rewriteHtml } from "./rewrite.ts";
+import { arithmeticHtml, headName, inspectorHtml, levelsHtml, railHtml, tableHtml } from "../page/views.ts";
+import { MatrixView } from "../matrix/matrix.ts";
+import { isHidden, type MatrixContent } from "../matrix/matrix_content.ts";
+import type { Stage } from "../engine/protocol.ts";
+import {
+    editsOf,
+    isEditable,
+    levels,
+    limits,
+    mostEdits,
+    presetState,
+    stageTexts,
+    tasks,
+    withVisible,
+    type State,
+} from "../page/state.ts";
+
+const largestTable = 64;
+const ofVocabulary = new Set(["logits", "probabilities"]); // a column for each word
+const railIsRow = matchMedia("(max-width: 1199px)");
+const copyButtons = `<p class="copies"><span class="label">Copy these steps as</span> ${["Text", "CSV", "LaTeX", "Python"].map((name, i) => `<button type="button" class="quiet" data-copy="${i}">${name}</button>`).join(" ")}</p>`;
+
+// What a screen reader is told of when it changes: empty where there is nothing to tell.
+function spokenFacts(state: State, stage: Stage): Record<string, string> {
+    const mask = select("mask").querySelector<HTMLOptionElement>(`option[value="${state.mask}"]`)?.text ?? "";
+    return {
+        typed: `${state.text} ${state.bits}`,
+        level: state.task
+            ? `Heads that learned: ${tasks.find(({ task }) => task === state.task)?.name}`
+            : `Level ${state.level}: ${levels[state.level - 1].name}`,
+        off: state.off
+            ? `Heads that are off: ${state.off.toString(2).split("1").length - 1}`
+            : "All heads on",
+        stage: stageTexts[stage.id].label,
+        head: `Head ${state.head + 1}`,
+        heads: `${state.heads} query heads, ${state.kv} key/value heads`,
+        mask: `Mask: ${mask}${state.mask === "window" ? `, ${state.win} back` : ""}`,
+        route: state.route === "after" ? "Mask after the softmax" : "Mask before the softmax",
+        dropout: state.p > 0 ? `Dropout ${state.p.toFixed(2)}, seed ${state.dseed}` : "No dropout",
+        scale: `Scores divided by ${state.scale === "auto" ? "the root of the head width" : state.scale === "none" ? "1" : state.scale}`,
+        temperature: `Temperature ${state.temp.toFixed(2)}`,
+        softcap: state.cap ? `Softcap ${state.cap.toFixed(2)}` : "No softcap",
+        alibi: state.alibi ? "Distance bias on" : "Distance bias off",
+        weights: `Weights of seed ${state.seed}, ${state.init}`,
+        edits: state.edits ? `${editsOf(state.edits).length} numbers of your own` : "All numbers as drawn",
+        length: state.len ? `${state.len} tokens` : "Tokens as typed",
+        log: state.log ? "Logarithmic colours" : "Linear colours",
+        table: state.table ? "Table" : "Picture",
+    };
+}
+
+export class Workbench {
+    readonly matrix: MatrixView;
+    private derivation = 0;
+    private spoken: Record<string, string> | null = null;
+    private invited = false;
+    readonly toScroll = new Set<Element>(); // rows whose current part is to be in sight
+    private barScale: Scale | null = null;
+    private barTable: Uint8Array | null = null;
+    private dragFrom: Scale | null = null;
+
+    constructor(private readonly app: App) {
+        this.matrix = new MatrixView(
+            byId("matrix"),
+            {
+                pick: (row, column) => this.pick(row, column),
+                hover: (row, column) => {
+                    void this.inspect(row, column);
+                    this.invite();
+                },
+                open: (row, column) => void this.edit(row, column),
+                moved: (view) => app.change({ view }, { numbers: false, burst: "view" }),
+            },
+            "Matrix of the stage",
+        );
+        this.matrix.element.hidden = true; // until the first table makes room for it
+        byId("rail").addEventListener("click", (event) => {
+            const id = (event.target as Element).closest<HTMLElement>("[data-stage]")?.dataset.stage;
+            if (id) app.change({ stage: id, lo: "", hi: "" }, { numbers: false });
+        });
+        byId("inspector").addEventListener("click", (event) => {
+            const column = (event.target as Element).closest<HTMLElement>("[data-column]")?.dataset.column;
+            if (column) this.pick(app.state.i, Number(column));
+            if ((event.target as Element).closest("[data-edit]")) void this.edit(app.state.i, app.state.j);
+            const copy = (event.target as Element).closest<HTMLElement>("[data-copy]");
+            if (copy) void this.copy(copy);
+        });
+        byId("table-box").addEventListener("dblclick", (event) => {
+            const cell = (event.target as Element).closest("td");
+            if (cell)
+                void this.edit((cell.parentElement as HTMLTableRowElement).rowIndex - 1, cell.cellIndex - 1);
+        });
+        byId("stage-about").addEventListener("click", (event) => {
+            if ((event.target as Element).closest("[data-unedit]")) app.change({ edits: "" });
+        });
+        byId("matrix").addEventListener("pointerleave", () => void this.inspect(app.state.i, app.state.j));
+        for (const [id, key] of [
+            ["low", "lo"],
+            ["high", "hi"],
+        ] as const)
+            input(id).addEventListener("change", () =>
+                app.change(
+                    { [key]: Number.isFinite(parseFloat(input(id).value)) ? input(id).value.trim() : "" },
+                    { numbers: false },
+                ),
+            );
+        input("log").addEventListener("change", () =>
+            app.change({ log: input("log").checked }, { numbers: false }),
+        );
+        select("map").addEventListener("change", () =>
+            app.change({ map: select("map").value }, { numbers: false }),
+        );
+        select("head").addEventListener("change", () => app.change({ head: Number(select("head").value) }));
+        byId("as-table").addEventListener("click", () =>
+            app.change({ table: !app.state.table }, { numbers: false }),
+        );
+        byId("invite-go").addEventListener("click", () => {
+            hide("invite", true);
+            input("text").focus();
+            input("text").select();
+        });
+        byId("sheet").addEventListener("click", () =>
+            this.openSheet(byId("sheet").getAttribute("aria-expanded") !== "true"),
+        );
+        // The sheet stays in sight as long as the matrix is.
+        new IntersectionObserver(
+            ([entry]) => byId("inspect-box").classList.toggle("pinned", entry.isIntersecting),
+            { rootMargin: "0px 0px -40% 0px" },
+        ).observe(byId("matrix"));
+        this.dragRange();
+        app.onShow.add(() => this.showWords());
+        app.onShow.add(() => this.showNumbers());
+        app.onShow.add(() => this.showMatrix());
+        app.onShow.add(() => this.showPick());
+        app.onShown.add(() => this.scrollBars());
+    }
+
+    // The stage that the state names, or the nearest that this layer has.
+    stage(): Stage | null {
+        const stages = this.app.result?.stages ?? [],
+            wanted = this.app.state.stage;
+        for (const id of [wanted, ...(stageTexts[wanted]?.nearest ?? []), "weights"]) {
+            const found = stages.find((s) => s.id === id);
+            if (found) return found;
+        }
+        return null;
+    }
+
+    // A number of the reader's own into a cell of X or of the weights.
+    private async edit(row: number, column: number): Promise<void> {
+        const { app } = this,
+            stage = this.stage();
+        if (!stage || app.failed || !isEditable(stage.id, app.state.task, app.own)) return;
+        const { openCell } = await app.during(import("../matrix/edit.ts")),
+            [least, most] = limits.edits!;
+        openCell(app, this, { least, most, cells: mostEdits }, row, column);
+    }
+
+    stepStage(by: number): void {
+        const stages = this.app.result?.stages ?? [];
+        const at = stages.findIndex((s) => s.id === this.stage()?.id);
+        const next = stages[Math.max(0, Math.min(stages.length - 1, at + by))];
+        if (next) this.app.change({ stage: next.id, lo: "", hi: "" }, { numbers: false });
+    }
+
+    content(stage: Stage, result: Result): MatrixContent {
+        const { state } = this.app;
+        const columns = stage.shape.at(-1) ?? 1,
+            data = this.headOf(stage);
+        const rows = data.length / columns,
+            pairs = stageTexts[stage.id].pairs;
+        const masked =
+            pairs && stageTexts[stage.id].sums ? result.stages.find((s) => s.id === "masked") : undefined;
+        const tokenRows = rows === result.tokens.length && !stage.id.startsWith("w_");
+        const keyRows = stage.id === "keys" || stage.id === "values";
+        return {
+            data,
+            rows,
+            columns,
+            rowLabels: keyRows ? result.keyTokens : tokenRows ? result.tokens : labels(rows, ""),
+            columnLabels: pairs
+                ? result.keyTokens
+                : ofVocabulary.has(stage.id) && result.learned
+                  ? result.learned.vocabulary
+                  : labels(columns, ""),
+            name: stageTexts[stage.id].label,
+            map: state.map,
+            signed: stageTexts[stage.id].signed,
+            sums: stageTexts[stage.id].sums ?? false,
+            masked: masked && this.headOf(masked),
+            edited: new Set(
+                editsOf(result.state.edits)
+                    .filter(([id]) => id === stage.id)
+                    .map(([, row, column]) => Number(row) * columns + Number(column)),
+            ),
+            log: state.log,
+            low: state.lo === "" ? null : Number(state.lo),
+            high: state.hi === "" ? null : Number(state.hi),
+        };
+    }
+
+    // The part of a stage that belongs to the head in view.
+    private headOf(stage: Stage): Float32Array {
+        const heads = stage.shape.length > 2 ? stage.shape[0] : 1,
+            size = stage.data.length / heads;
+        // Heads of a model that learned are counted over its layers.
+        const { result } = this.app,
+            all = (result?.heads ?? 1) / (result?.learned?.layers ?? 1),
+            own = Math.min(this.app.state.head, (result?.heads ?? 1) - 1) % all,
+            head = heads === 1 ? 0 : Math.floor(own / (all / heads));
+        return stage.data.subarray(head * size, (head + 1) * size);
+    }
+
+    // Words and numbers of one result, never of two: while newer numbers are on their way, nothing changes.
+    private toShow(): { result: Result; stage: Stage } | null {
+        const { result, stale, engine } = this.app,
+            stage = this.stage();
+        return result && stage && !(stale && engine.info) ? { result, stage } : null;
+    }
+
+    private showWords(): void {
+        const shown = this.toShow();
+        if (!shown) return;
+        const { result, stage } = shown;
+        this.showLevel(result);
+        const rail = byId("rail");
+        if (
+            setHtml(rail, railHtml(result.stages, stage.id, result.learned ? 1 : result.heads)) &&
+            railIsRow.matches
+        )
+            this.toScroll.add(rail);
+        const text = stageTexts[stage.id];
+        setHtml(
+            byId("stage-name"),
+            `${text.label} <span class="formula">${formula(this.formulaOf(stage, result))}</span>`,
+        );
+        const cut = result.notes
+            .filter(({ key }) => key === "text")
+            .map(({ text }) => ` ${text[0].toUpperCase()}${text.slice(1)}.`)
+            .join("");
+        setHtml(
+            byId("stage-about"),
+            `${result.learned ? "" : `${text.about}; ${shapeText(stage.shape)}.`}${cut}${cut && !result.learned ? ' <a href="#zoom">Deep zoom</a> shows them all.' : ""}${result.state.edits && !result.own && !result.learned ? ` <b>${editsOf(result.state.edits).length} edited</b> <button type="button" class="quiet" data-unedit>Undo edits</button>` : ""}`,
+        );
+        this.showHeads(result);
+    }
+
+    private showNumbers(): void {
+        const shown = this.toShow();
+        if (!shown) return;
+        const { state } = this.app,
+            content = this.content(shown.stage, shown.result);
+        this.matrix.set(content);
+        this.matrix.look(state.view);
+        this.matrix.pick(Math.min(state.i, content.rows - 1), Math.min(state.j, content.columns - 1));
+    }
+
+    private showMatrix(): void {
+        const shown = this.toShow(),
+            content = this.matrix.current;
+        if (!shown || !content) return;
+        const { stage } = shown,
+            isSmall = content.rows <= largestTable && content.columns <= largestTable,
+            asTable = this.app.state.table && isSmall;
+        byId("as-table").setAttribute("aria-pressed", String(asTable));
+        byId<HTMLButtonElement>("as-table").disabled = !isSmall;
+        hide("table-box", !asTable);
+        byId("table-box").classList.remove("first-table");
+        this.matrix.element.hidden = asTable;
+        if (asTable)
+            setHtml(
+                byId("table-box"),
+                tableHtml(
+                    { ...stage, shape: [content.rows, content.columns], data: content.data },
+                    content.rowLabels,
+                    content.columnLabels,
+                    stageTexts[stage.id].pairs ? this.matrix.picked : null,
+                    (cell) => isHidden(content, cell),
+                ),
+            );
+        this.matrix.show();
+    }
+
+    private showPick(): void {
+        const shown = this.toShow(),
+            content = this.matrix.current;
+        if (!shown || !content) return;
+        this.showScale(content);
+        this.showSteps(shown.stage, ...this.matrix.picked);
+        this.announceChange(shown.stage);
+    }
+
+    private formulaOf(stage: Stage, result: Result): string {
+        const given = result.own && ["queries", "keys", "values"].includes(stage.id);
+        return given ? "from your file" : stage.formula;
+    }
+
+    private showLevel({ state: { level, task }, own }: Result): void {
+        const bar = document.querySelector(".levels")!;
+        if (setHtml(bar, levelsHtml(own ? 0 : task || level))) this.toScroll.add(bar);
+        hide("sentence", own !== null);
+    }
+
+    // On narrow screens the rail and the levels are rows that scroll. This reads the layout, so it comes last.
+    private scrollBars(): void {
+        for (const bar of this.toScroll) {
+            const current = bar.querySelector<HTMLElement>("[aria-current], [aria-pressed=true]");
+            if (current)
+                bar.scrollLeft +=
+                    current.getBoundingClientRect().left -
+                    bar.getBoundingClientRect().left -
+                    bar.clientWidth / 3;
+        }
+        this.toScroll.clear();
+    }
+
+    private showHeads({ heads: count, learned }: Result): void {
+        hide("head-box", count < 2);
+        const list = select("head"),
+            names = Array.from({ length: count }, (_, i) => (learned ? headName(i, learned) : String(i + 1)));
+        fillOptions(list, names, (i) => String(i));
+        choose(list, String(Math.min(this.app.state.head, count - 1)));
+    }
+
+    private showScale(content: MatrixContent): void {
+        const { scale } = this.matrix,
+            { state } = this.app;
+        const canvas = byId<HTMLCanvasElement>("bar");
+        if (this.barScale !== scale) {
+            // one for each set of numbers and range
+            const context = canvas.getContext("2d")!;
+            this.barScale = scale;
+            context.clearRect(0, 0, 256, 18);
+            const bins = histogram(content.data, scale, 64),
+                top = Math.log1p(bins.reduce((a, b) => Math.max(a, b), 1));
+            context.fillStyle = themeColors()["strong-line"];
+            bins.forEach((count, i) => {
+                const tall = count ? Math.max(1, Math.round((16 * Math.log1p(count)) / top)) : 0;
+                context.fillRect(4 * i, 17 - tall, 3, tall);
+            });
+            if (this.barTable !== scale.table) {
+                this.barTable = scale.table;
+                for (let i = 0; i < 256; ++i) {
+                    context.fillStyle = css([...scale.table.subarray(3 * i, 3 * i + 3)] as Rgb);
+                    context.fillRect(i, 18, 1, 10);
+                }
+            }
+        }
+        // Writing what is there already would cost a layout.
+        const about = `Colour scale of ${content.name} from ${number(scale.low)} to ${number(scale.high)}`;
+        if (canvas.ariaLabel !== about) canvas.ariaLabel = about;
+        for (const [id, value] of [
+            ["low", scale.low],
+            ["high", scale.high],
+        ] as const) {
+            const field = input(id),
+                own = id === "low" ? state.lo : state.hi;
+            if (field.placeholder !== number(value)) field.placeholder = number(value);
+            if (field.value !== own && document.activeElement !== field) field.value = own;
+        }
+        input("log").checked = state.log;
+        choose(select("map"), state.map);
+    }
+
+    // The nearer end of the range follows the pointer; the fields beside the bar do the same for keyboards.
+    private dragRange(): void {
+        const canvas = byId<HTMLCanvasElement>("bar");
+        let end: "lo" | "hi" | null = null;
+        const at = (event: PointerEvent) => Math.max(0, Math.min(1, event.offsetX / canvas.clientWidth));
+        canvas.addEventListener("pointerdown", (event) => {
+            end = at(event) < 0.5 ? "lo" : "hi";
+            this.dragFrom = this.matrix.scale;
+            canvas.setPointerCapture(event.pointerId);
+        });
+        canvas.addEventListener("pointermove", (event) => {
+            if (!end || !this.dragFrom) return;
+            const { low, high, log } = this.dragFrom,
+                place = at(event);
+            const value = log ? low * (high / low) ** place : low + (high - low) * place;
+            this.app.change(
+                { [end]: String(Number(value.toPrecision(3))) },
+                { numbers: false, burst: `range ${end}` },
+            );
+        });
+        for (const type of ["pointerup", "pointercancel"] as const)
+            canvas.addEventListener(type, () => {
+                end = null;
+            });
+        canvas.addEventListener("dblclick", () => this.app.change({ lo: "", hi: "" }, { numbers: false }));
+    }
+
+    // On phones the steps are a sheet over the page's lower end; closed it shows the cell and its value.
+    private openSheet(on: boolean): void {
+        byId("sheet").setAttribute("aria-expanded", String(on));
+        byId("sheet").textContent = on ? "Close" : "Show the steps";
+        byId("inspect-box").classList.toggle("open", on);
+        if (!on) byId("inspect-box").scrollTop = 0;
+        if (!on || this.matrix.element.hidden) return;
+        // The cell that the steps are of stays in sight above them.
+        const { bottom } = this.matrix.cellBox(this.app.state.i, this.app.state.j),
+            hidden = bottom + 12 - (innerHeight - byId("inspect-box").offsetHeight);
+        if (hidden > 0) scrollBy(0, hidden);
+    }
+
+    // Once, after the first look into a cell.
+    private invite(): void {
+        if (this.invited) return;
+        this.invited = true;
+        const { own, state } = this.app;
+        hide("invite", own !== null || state.text !== presetState(state.level, state.task).text);
+    }
+
+    pick(row: number, column: number): void {
+        this.invite();
+        this.app.change({ i: row, j: column }, { numbers: false, burst: "pick" });
+        this.matrix.pick(row, column);
+        this.matrix.draw(); // what was picked shows before its arithmetic has come
+        this.say(this.cellText());
+    }
+
+    say(text: string): void {
+        if (text) setText(byId("announce"), text);
+    }
+
+    // "query journey, key starts, weight 0.233, second highest of 6"
+    cellText(): string {
+        const result = this.app.result,
+            stage = this.stage();
+        if (!result || !stage) return "";
+        const content = this.content(stage, result),
+            row = Math.min(this.app.state.i, content.rows - 1),
+            column = Math.min(this.app.state.j, content.columns - 1);
+        const value = content.data[row * content.columns + column];
+        if (!stageTexts[stage.id].pairs)
+            return `${content.rowLabels[row]}, column ${column}: ${fixed(value)}`;
+        let rank = 0,
+            seen = 0;
+        for (let j = 0; j < content.columns; ++j) {
+            const cell = row * content.columns + j;
+            if (content.data[cell] > value) ++rank;
+            if (content.data[cell] > -Infinity && !isHidden(content, cell)) ++seen;
+        }
+        const where =
+            value === -Infinity || isHidden(content, row * content.columns + column)
+                ? "hidden by the mask"
+                : place(rank, seen);
+        return `query ${content.rowLabels[row]}, key ${content.columnLabels[column]}, ${content.name.toLowerCase()} ${fixed(value, 3)}, ${where}`;
+    }
+
+    // What was changed by key or control, and what it did to the picked cell. A sentence being typed and a mask being
+    // painted are not interrupted: the fields and the mask editor speak for themselves.
+    private announceChange(stage: Stage): void {
+        const now = spokenFacts(this.app.state, stage),
+            before = this.spoken;
+        this.spoken = now;
+        if (!before || now.typed !== before.typed) return;
+        const names = now.level === before.level ? Object.keys(now) : ["level", "stage"],
+            changed = names.filter((name) => now[name] !== before[name]);
+        if (changed.length) this.say(`${changed.map((name) => now[name]).join(", ")}. ${this.cellText()}`);
+    }
+
+    // The arithmetic of the picked cell, if it has come; hovering asks for others.
+    private showSteps(stage: Stage, row: number, column: number): void {
+        const { derived, result } = this.app;
+        if (!stageTexts[stage.id].pairs) return this.inspectPlain(row, column);
+        if (derived?.result === result && derived.row === row && derived.column === column)
+            this.writeSteps(derived);
+        else void this.inspect(row, column);
+    }
+
+    private async inspect(row: number, column: number): Promise<void> {
+        const stage = this.stage();
+        if (!this.app.result || !stage) return;
+        if (!stageTexts[stage.id].pairs) return this.inspectPlain(row, column);
+        const ask = ++this.derivation;
+        const derived = await this.app.derive(row, column);
+        if (derived && ask === this.derivation) this.writeSteps(derived);
+    }
+
+    private writeSteps({ result, row, column, steps }: Derived): void {
+        const { state } = result;
+        const content = this.content(this.stage()!, result);
+        rewriteHtml(
+            byId("inspector"),
+            inspectorHtml(steps, {
+                tokensRow: result.tokens,
+                tokensColumn: result.keyTokens,
+                row,
+                column,
+                state,
+                label: content.name,
+                value: content.data[row * content.columns + column],
+            }) + copyButtons,
+        );
+    }
+
+    private async copy(button: HTMLElement): Promise<void> {
+        const { app } = this,
+            { i: row, j: column } = app.state,
+            name = button.textContent;
+        try {
+            const result = app.result!,
+                format = Number(button.dataset.copy);
+            const { pythonOf, latexOf, csvOf } = await app.during(import("../files/copies.ts"));
+            const whole: Record<string, typeof pythonOf> = { Python: pythonOf, LaTeX: latexOf, CSV: csvOf };
+            const text =
+                (result.learned ? null : whole[name ?? ""]?.(withVisible(result), row, column)) ??
+                (await app.engine.ask("deriveText", { head: result.headIndex, row, column, format }));
+            await navigator.clipboard.writeText(text);
+            button.textContent = "Copied";
+        } catch {
+            button.textContent = "Not allowed here";
+        }
+        setTimeout(() => {
+            button.textContent = name;
+        }, 1500);
+    }
+
+    // Stages without pairs: the number, and the sum that it comes from.
+    private inspectPlain(row: number, column: number): void {
+        const result = this.app.result,
+            stage = this.stage();
+        if (!result || !stage) return;
+        const content = this.content(stage, result),
+            text = stageTexts[stage.id];
+        row = Math.min(row, content.rows - 1);
+        column = Math.min(column, content.columns - 1);
+        const made = arithmeticOf(result, stage.id, row, column),
+            elsewhere = stage.id === "context" && !made && !result.own;
+        const why = made
+                ? ""
+                : elsewhere
+                  ? ` Another head computes it: choose head ${Math.floor(column / (content.columns / result.heads)) + 1}.`
+                  : stage.id.startsWith("w_")
+                    ? result.learned
+                        ? " Learned."
+                        : " Drawn from the seed."
+                    : "",
+            change = isEditable(stage.id, result.state.task, result.own)
+                ? '<p><button type="button" class="quiet live" data-edit>Change this number</button></p>'
+                : "";
+        setHtml(
+            byId("inspector"),
+            `<div><p class="label">${text.label}: <b><bdi>${escape(content.rowLabels[row])}</bdi></b>, column <b>${column}</b></p><p class="big">${number(content.data[row * content.columns + column])}</p><p class="note">${formula(this.formulaOf(stage, result))}: ${text.about}.${why}</p>${change}${made ? arithmeticHtml(made) : ""}</div>`,
+        );
+    }
+}

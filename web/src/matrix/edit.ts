@@ -1,0 +1,101 @@
+// A number typed into a cell of X or of a weight matrix: a field over the cell. Loaded when the first cell is opened, so it
+// imports nothing but types: what it shared with the page would become a file of its own that the first view waits for.
+import type { App } from "../page/app.ts";
+import type { Workbench } from "../layer/stage.ts";
+
+export interface EditLimits {
+    least: number; // of a number
+    most: number;
+    cells: number; // that can be the reader's own
+}
+
+// What the field holds becomes the cell's own number; nothing typed gives the cell its first number back. Null where it is
+// no number that a cell can hold.
+function withEdit(
+    edits: string,
+    { least, most, cells }: EditLimits,
+    [stage, row, column]: [string, number, number],
+    typed: string,
+): string | null {
+    const text = typed.trim().replace("−", "-").replace(",", "."),
+        value = Number(text),
+        cell = `${stage} ${row} ${column} `,
+        all = edits.split(",").filter((edit) => edit && !edit.startsWith(cell));
+    if (text && !(value >= least && value <= most)) return null;
+    if (text) all.push(cell + value);
+    return all.length > cells ? null : all.join(",");
+}
+
+// Where a cell of the picture or of the table stands in the window.
+function boxOf(workbench: Workbench, host: HTMLElement, row: number, column: number): DOMRect | undefined {
+    if (!workbench.matrix.element.hidden) return workbench.matrix.cellBox(row, column);
+    return host.querySelector("table")?.rows[row + 1]?.cells[column + 1]?.getBoundingClientRect();
+}
+
+export function openCell(
+    app: App,
+    workbench: Workbench,
+    limits: EditLimits,
+    row: number,
+    column: number,
+): void {
+    const stage = workbench.stage(),
+        content = stage && app.result && workbench.content(stage, app.result),
+        host = document.getElementById("matrix")!;
+    if (!content || host.querySelector(".cell-field")) return;
+    row = Math.min(row, content.rows - 1);
+    column = Math.min(column, content.columns - 1);
+    const box = boxOf(workbench, host, row, column);
+    if (!box) return;
+    const field = document.createElement("input"),
+        outer = host.getBoundingClientRect(),
+        wide = Math.max(88, box.width),
+        left = box.left - outer.left + (box.width - wide) / 2;
+    field.className = "cell-field";
+    field.inputMode = "decimal";
+    field.autocomplete = "off";
+    field.ariaLabel = `New number of row ${row}, column ${column}; empty for the first one`;
+    field.value = String(Number(content.data[row * content.columns + column].toPrecision(7)));
+    const style = {
+        left: Math.max(0, Math.min(left, outer.width - wide)) + host.scrollLeft,
+        top: box.top - outer.top + host.scrollTop,
+        width: wide,
+        height: Math.max(24, box.height),
+    };
+    for (const [name, value] of Object.entries(style)) field.style.setProperty(name, `${value}px`);
+    const before = field.value;
+    let open = true;
+    const close = (focus: boolean) => {
+        open = false;
+        field.remove();
+        if (focus) workbench.matrix.focus();
+    };
+    // False where the text is no number that a cell can hold.
+    const take = (focus: boolean): boolean => {
+        const edits =
+            field.value === before
+                ? app.state.edits
+                : withEdit(app.state.edits, limits, [stage.id, row, column], field.value);
+        if (edits === null) {
+            field.ariaInvalid = "true";
+            workbench.say(
+                `A cell holds a number from ${limits.least} to ${limits.most}, and ${limits.cells} cells can be your own.`,
+            );
+            return false;
+        }
+        close(focus);
+        if (edits !== app.state.edits) app.change({ edits });
+        return true;
+    };
+    field.addEventListener("keydown", (event) => {
+        event.stopPropagation();
+        if (event.key === "Enter") take(true);
+        else if (event.key === "Escape") close(true);
+    });
+    field.addEventListener("blur", () => {
+        if (open && !take(false)) close(false);
+    });
+    host.append(field);
+    field.focus({ preventScroll: true });
+    field.select();
+}

@@ -1,0 +1,318 @@
+// Pieces of the page as HTML text. The build draws the first state with them, the live page every other.
+import { escape, fixed, formula, number, place, shapeText, short, valueOf, withCommas } from "./format.ts";
+import type { Arithmetic } from "../layer/arithmetic.ts";
+import type { Learned, LessonName, LessonResult, ScoreSteps, Stage, Steps } from "../engine/protocol.ts";
+import { levels, stageTexts, tasks, type State, type TensorShape } from "./state.ts";
+
+// `current`: a level, 0 for none of them; or a task.
+export function levelsHtml(current: number | string): string {
+    const isTask = typeof current === "string",
+        first = `<li><a href="#v=1&amp;task=${tasks[0].task}" data-task="${tasks[0].task}"${isTask ? ' aria-current="true"' : ""}><b>0</b> <span>Learned heads</span></a></li>`;
+    const items = levels.map(
+        (level, i) =>
+            `<li><a href="#v=1&amp;level=${i + 1}" data-level="${i + 1}"${i + 1 === current ? ' aria-current="true"' : ""}><b>${i + 1}</b> <span>${level.name}</span></a></li>`,
+    );
+    const more = [
+        ["play", "Training"],
+        ["zoom", "Deep zoom"],
+        ["own", "Your tensors"],
+        ["model", "Your model"],
+    ].map(
+        ([id, name], i) =>
+            `<li class="more"><a href="#${id}" data-section="${id}"><b>${i + 8}</b> <span>${name}</span></a></li>`,
+    );
+    return `<ol>${first}${items.join("")}${more.join("")}</ol>`;
+}
+
+// A model that a reader is told the size of before it is fetched.
+export const largeModel = 200_000;
+export const megabytes = (bytes: number) => `${(bytes / 1e6).toFixed(1)} MB`;
+
+export function introHtml(level: number, task = ""): string {
+    const learned = tasks.find((one) => one.task === task);
+    if (learned) {
+        const others = tasks.map(({ task: other, name, bytes }) =>
+            other === task
+                ? `<b aria-current="true">${name}</b>`
+                : `<a href="#v=1&amp;task=${other}" data-task="${other}">${name}${bytes >= largeModel ? ` (${megabytes(bytes)})` : ""}</a>`,
+        );
+        return `<h2>Heads that learned</h2><p class="prose">${learned.lead} <span class="tasks">${others.join(" ")}</span></p>`;
+    }
+    const { title, lead } = levels[level - 1];
+    return `<h2>${title}</h2><p class="prose">${lead.replace(/\s+/g, " ")}</p>`;
+}
+
+// In place of a level's words while the reader's own tensors are shown.
+export const ownIntroHtml = (name: string, { heads, kv, rows, keys, dim }: TensorShape) =>
+    `<h2>Your tensors</h2><p class="prose"><em>${escape(name)}</em>: ${heads} query and ${kv} key heads, ${withCommas(rows)} queries, ${withCommas(keys)} keys, ${withCommas(dim)} numbers each. <button type="button" class="quiet" data-back>Back to the sentence</button></p>`;
+
+// Where a stage has a matrix for each head, the one in view is shown; the rail tells of all.
+export function railHtml(stages: Stage[], current: string, heads: number): string {
+    return `<ol class="rail">${stages
+        .map((stage) => {
+            const text = stageTexts[stage.id],
+                shape =
+                    heads > 1 && stageTexts[stage.id].pairs && stage.shape.length === 2
+                        ? [heads, ...stage.shape]
+                        : stage.shape;
+            return `<li><button type="button" data-stage="${stage.id}"${stage.id === current ? ' aria-current="true"' : ""}><span class="rail-name">${text.label}</span><span class="rail-shape">${shapeText(shape)}</span><span class="rail-formula">${formula(stage.formula)}</span></button></li>`;
+        })
+        .join("")}</ol>`;
+}
+
+export const headName = (index: number, learned: Learned | null = null) => {
+    if (!learned) return `Head ${index + 1}`;
+    const each = learned.labels.length / learned.layers,
+        place = `layer ${Math.floor(index / each) + 1}${each > 1 ? `, head ${(index % each) + 1}` : ""}`;
+    return `${learned.labels[index]} (${place})`;
+};
+
+// A head's weights as shades of a drawing, a path for each shade: most cells of a head that learned are empty.
+function weightsSvg(weights: Float32Array): string {
+    const side = Math.round(Math.sqrt(weights.length)),
+        paths = Array.from({ length: 11 }, () => "");
+    weights.forEach((weight, cell) => {
+        const shade = Math.min(10, Math.round(weight * 10));
+        if (shade > 0) paths[shade] += `M${cell % side} ${Math.floor(cell / side)}h1v1h-1z`;
+    });
+    const stairs = Array.from({ length: side }, (_, row) => `M0 ${row}h${row + 1}v1H0z`).join("");
+    return `<svg viewBox="0 0 ${side} ${side}" aria-hidden="true" shape-rendering="crispEdges"><path d="${stairs}"/>${paths.map((d, shade) => (d ? `<path class="s${shade}" d="${d}"/>` : "")).join("")}</svg>`;
+}
+
+export interface NamedHeads extends Pick<Learned, "layers" | "labels"> {
+    weights: Float32Array[]; // of each head, [side, side]
+    first: number[]; // the mean weight on the first token
+}
+const leastRest = 0.25;
+export function learnedHtml(heads: NamedHeads, current: number, off: number): string {
+    const each = heads.labels.length / heads.layers;
+    const list = heads.labels.map((label, n) => {
+        const place = `layer ${Math.floor(n / each) + 1}${each > 1 ? `, head ${(n % each) + 1}` : ""}`,
+            rests = heads.first[n] >= leastRest && label !== "first token",
+            isOff = ((off >>> n) & 1) === 1;
+        return `<button type="button" data-head="${n}" aria-pressed="${n === current}"${isOff ? ' class="off"' : ""}>${weightsSvg(heads.weights[n])}<b>${label}</b>${rests ? "<span>else first token</span>" : ""}<small>${place}${isOff ? ", off" : ""}</small></button>`;
+    });
+    return `<h2 class="label">Heads, by what they look at</h2><div class="learned-heads n${heads.labels.length}">${list.join("")}</div>`;
+}
+
+// The sequence, and below each token what the model says comes next; of a model that knows many words, the likeliest.
+const fewWords = 100;
+export function saidHtml(
+    tokens: string[],
+    { said, sure, vocabulary }: Pick<Learned, "said" | "sure" | "vocabulary">,
+    row: number,
+): string {
+    const percent = (share: number) => `${(100 * share).toFixed(0)}%`,
+        cell = (text: string, n: number, more = "") =>
+            `<td class="${n === row ? "here" : ""}${more}">${escape(text)}</td>`,
+        others = said[row]
+            .map(
+                (text, n) =>
+                    `<li><b><bdi>${escape(text)}</bdi></b> <meter min="0" max="1" value="${sure[row][n]}" aria-label="${escape(text)}"></meter> ${percent(sure[row][n])}</li>`,
+            )
+            .join("");
+    return (
+        `<p class="note">Behind <b><bdi>${escape(tokens[row])}</bdi></b> the model says <b><bdi>${escape(said[row][0])}</bdi></b>, and is ${percent(sure[row][0])} sure.</p>` +
+        (vocabulary.length > fewWords ? `<ol class="next">${others}</ol>` : "") +
+        `<div class="said-scroll" tabindex="0" role="region" aria-label="What the model says comes next"><table class="said"><tbody><tr><th scope="row">sequence</th>${tokens.map((t, n) => cell(t, n)).join("")}</tr>` +
+        `<tr><th scope="row">next, it says</th>${said.map(([t], n) => cell(t, n, tokens[n + 1] === t ? " hit" : sure[n][0] < 0.5 ? " unsure" : "")).join("")}</tr></tbody></table></div>`
+    );
+}
+
+// A matrix as a table. Shades are classes, so that no inline style is needed.
+export function tableHtml(
+    stage: Stage,
+    rows: string[],
+    columns: string[],
+    picked: [number, number] | null,
+    hidden: (cell: number) => boolean = () => false,
+    text: (value: number) => string = fixed,
+): string {
+    const [height, width] = [stage.shape.at(-2) ?? 1, stage.shape.at(-1) ?? 1];
+    const signed = stageTexts[stage.id].signed;
+    let extent = 0;
+    for (const x of stage.data) if (Number.isFinite(x)) extent = Math.max(extent, Math.abs(x));
+    const sums = stageTexts[stage.id].sums;
+    const shade = (x: number, cell: number) =>
+        !Number.isFinite(x) || hidden(cell)
+            ? "hidden"
+            : `${x < 0 && signed ? "n" : "s"}${Math.round((Math.abs(x) / (extent || 1)) * 10)}`;
+    const head = columns.map((c) => `<th scope="col"><bdi>${escape(c)}</bdi></th>`).join("");
+    const body = Array.from({ length: height }, (_, i) => {
+        const cells = stage.data.subarray(i * width, (i + 1) * width);
+        const sum = cells.reduce((a, b) => a + b, 0);
+        return `<tr><th scope="row"><bdi>${escape(rows[i])}</bdi></th>${Array.from(cells, (x, j) => `<td class="${shade(x, i * width + j)}${picked && picked[0] === i && picked[1] === j ? " picked" : ""}">${text(x)}</td>`).join("")}${sums ? `<td class="sum">${fixed(sum)}</td>` : ""}</tr>`;
+    });
+    const about = stageTexts[stage.id];
+    const corner = stageTexts[stage.id].pairs ? "query ↓ key →" : "token";
+    return `<table class="numbers"><caption class="unseen">${about.label}: ${about.about}</caption><thead><tr><th scope="col" class="corner">${corner}</th>${head}${sums ? '<th scope="col" class="sum">sum</th>' : ""}</tr></thead><tbody>${body.join("")}</tbody></table>`;
+}
+
+export interface InspectorContext {
+    state: ScoreRules;
+    tokensRow: string[];
+    tokensColumn: string[];
+    row: number;
+    column: number;
+    label: string; // of the stage, and the number that stands in it
+    value: number;
+}
+
+const step = (title: string, value: string, body = "") =>
+    `<li><div class="step"><span>${title}</span><output>${value}</output></div>${body}</li>`;
+
+function productTable(steps: ScoreSteps): string {
+    const order = steps.products.map((_, d) => d);
+    const many = order.length > 8;
+    if (many) order.sort((a, b) => Math.abs(steps.products[b]) - Math.abs(steps.products[a]));
+    const rows = order
+        .slice(0, 8)
+        .map(
+            (d) =>
+                `<tr><th scope="row">${d}</th><td>${number(steps.q[d])}</td><td>${number(steps.k[d])}</td><td>${number(steps.products[d])}</td>${many ? "" : `<td>${number(steps.running[d])}</td>`}</tr>`,
+        );
+    const note = many ? `<p class="note">The 8 largest of ${order.length} products.</p>` : "";
+    return `<table class="products"><thead><tr><th scope="col">d</th><th scope="col">q</th><th scope="col">k</th><th scope="col">q·k</th>${many ? "" : '<th scope="col">sum</th>'}</tr></thead><tbody>${rows.join("")}</tbody></table>${note}`;
+}
+
+// A table of terms: the largest of many, in their order, and what they come to.
+const mostTerms = 12;
+export function arithmeticHtml({ what, names, terms, steps, value }: Arithmetic): string {
+    const [a, b, product] = names,
+        many = terms.length > mostTerms,
+        single = b === "" || b === product;
+    const order = terms.map((_, n) => n);
+    if (many) order.sort((m, n) => Math.abs(terms[n].product) - Math.abs(terms[m].product));
+    const rows = order
+        .slice(0, mostTerms)
+        .sort((m, n) => m - n)
+        .map((n) => {
+            const term = terms[n],
+                cells = [term.a, ...(single ? [] : [term.b]), ...(b === "" ? [] : [term.product])];
+            return `<tr><th scope="row"><bdi>${escape(String(term.label))}</bdi></th>${cells.map((x) => `<td>${number(x)}</td>`).join("")}${many ? "" : `<td>${number(term.running)}</td>`}</tr>`;
+        });
+    const heads = [a, ...(single ? [] : [b]), ...(b === "" ? [] : [product]), ...(many ? [] : ["sum"])];
+    const table = `<table class="products"><thead><tr><th scope="col"></th>${heads.map((name) => `<th scope="col">${name}</th>`).join("")}</tr></thead><tbody>${rows.join("")}</tbody></table>${many ? `<p class="note">The ${mostTerms} largest of ${terms.length} terms.</p>` : ""}`;
+    const sum = terms.at(-1)?.running ?? 0;
+    const list = [
+        step(formula(what), "", table),
+        step(`sum of ${terms.length} terms`, number(sum)),
+        ...steps.map(([name, x]) => step(name, number(x))),
+        step("comes to", `<b>${number(value)}</b>`),
+    ];
+    return `<ol class="steps">${list.join("")}</ol>`;
+}
+
+function barsHtml(steps: Steps, context: InspectorContext): string {
+    const weights = steps.rowWeights;
+    const top = Math.max(...weights, 1e-30);
+    let shown = weights.map((_, j) => j);
+    if (shown.length > 12) {
+        shown = shown.filter((j) => weights[j] > 0).sort((a, b) => weights[b] - weights[a]);
+        shown = [...new Set([...shown.slice(0, 11), context.column])].sort((a, b) => a - b);
+    }
+    const bars = shown.map(
+        (j) =>
+            `<li${j === context.column ? ' class="here"' : ""}><button type="button" data-column="${j}"><bdi>${escape(context.tokensColumn[j])}</bdi><meter min="0" max="1000" value="${Math.round((weights[j] / top) * 1000)}">${number(weights[j])}</meter><span>${short(weights[j])}</span></button></li>`,
+    );
+    // The shares of the sum, which dropout takes from 1.
+    const sum = weights.reduce((a, w) => a + w, 0),
+        entropy = sum > 0 ? -weights.reduce((a, w) => a + (w > 0 ? (w / sum) * Math.log(w / sum) : 0), 0) : 0;
+    return `<h3 class="label">The whole row</h3><p class="row-facts">sum ${fixed(sum, 3)}, entropy ${fixed(Math.abs(entropy), 2)} of ${fixed(Math.log(Math.max(1, steps.visibleKeys)), 2)} nats</p><ol class="bars">${bars.join("")}</ol>`;
+}
+
+// Every step from a query and a key to their weight.
+export type ScoreRules = Pick<State, "scale" | "temp" | "cap" | "p" | "alibi">;
+export function scoreSteps(steps: ScoreSteps, { scale, temp, cap, p, alibi }: ScoreRules): string[] {
+    const root = scale === "auto" ? `√${steps.q.length}` : scale === "none" ? "1" : scale,
+        divisor = temp === 1 ? root : `(${root} × ${temp.toFixed(2)})`;
+    const list = [step(`q · k`, number(steps.dot), productTable(steps))];
+    if (divisor !== "1") list.push(step(`÷ ${divisor}`, number(steps.score)));
+    if (cap > 0) list.push(step(`softcap ${cap}`, number(steps.capped)));
+    if (alibi) list.push(step(`+ distance bias ${number(steps.alibi)}`, number(steps.capped + steps.alibi)));
+    if (steps.hiddenBy) list.push(step(`hidden: ${escape(steps.hiddenBy)}`, "−∞"));
+    const empty = steps.visibleKeys === 0;
+    if (!empty) {
+        list.push(
+            step(
+                `− largest of the row, ${number(steps.rowMax)}`,
+                number(valueOf(steps.masked) - valueOf(steps.rowMax)),
+            ),
+        );
+        list.push(step("exp", number(steps.exponential)));
+        list.push(step(`÷ sum of the row, ${number(steps.denominator)}`, number(steps.weight)));
+    }
+    if (steps.hasDropout)
+        list.push(step(steps.kept ? `kept, ÷ (1 − ${p})` : "dropped", number(steps.finalWeight)));
+    return list;
+}
+
+export function inspectorHtml(steps: Steps, c: InspectorContext): string {
+    const query = `<bdi>${escape(c.tokensRow[c.row])}</bdi>`,
+        key = `<bdi>${escape(c.tokensColumn[c.column])}</bdi>`;
+    const list = scoreSteps(steps, c.state),
+        empty = steps.visibleKeys === 0;
+    const share = steps.contributions
+        .slice(0, 3)
+        .map((v) => number(v))
+        .join("  ");
+    const whole = steps.context
+        .slice(0, 3)
+        .map((v) => number(v))
+        .join("  ");
+    const more = steps.v.length > 3 ? " …" : "";
+    list.push(step(`× value of ${key}`, `<span class="vector">${share}${more}</span>`));
+    list.push(step(`of the context of ${query}`, `<span class="vector">${whole}${more}</span>`));
+    const isWeight = c.label === stageTexts.weights.label || c.label === stageTexts.dropped.label;
+    const rank = empty
+        ? "this row sees no key"
+        : steps.hiddenBy
+          ? "hidden by the mask"
+          : steps.hasDropout && !steps.kept
+            ? "dropped"
+            : place(steps.rank, steps.visibleKeys);
+    const what = isWeight
+        ? '<span class="what">attention weight, </span>'
+        : `${c.label.toLowerCase()}; attention weight ${number(steps.finalWeight)}, `;
+    return `<div><p class="label">Query <b>${query}</b> → key <b>${key}</b></p><p class="big">${number(c.value)}</p><p class="note">${what}${rank}</p><ol class="steps">${list.join("")}</ol></div><div>${barsHtml(steps, c)}</div>`;
+}
+
+// Theirs beside ours; a difference would be marked.
+export function lessonHtml(lesson: LessonResult): string {
+    const tables = lesson.list.map((table) => {
+        const columns = table.shape.at(-1) ?? 1,
+            rows = Math.max(1, table.theirs.length / columns);
+        const grid = (list: string[], other: string[]) =>
+            `<table class="printed"><tbody>${Array.from(
+                { length: rows },
+                (_, i) =>
+                    `<tr>${list
+                        .slice(i * columns, (i + 1) * columns)
+                        .map(
+                            (text, j) =>
+                                `<td${text === other[i * columns + j] ? "" : ' class="differs"'}>${escape(text.replace("-", "−"))}</td>`,
+                        )
+                        .join("")}</tr>`,
+            ).join("")}</tbody></table>`;
+        const name = escape(table.label || table.tensor);
+        return `<section class="lesson-table"><h3>${name} <span class="${table.exact ? "same" : "other"}">${table.exact ? "same digits" : "differs"}</span></h3>${table.note ? `<p class="note">${escape(table.note)}</p>` : ""}<div class="beside scroll" tabindex="0" role="region" aria-label="${name}"><figure><figcaption>The tutorial prints</figcaption>${grid(table.theirs, table.ours)}</figure><figure><figcaption>Fovea computes</figcaption>${grid(table.ours, table.theirs)}</figure></div></section>`;
+    });
+    const about = escape(lesson.about.replaceAll("-inf", "−∞"));
+    return `<p class="note">${about} ${lesson.tables ? `<b>${lesson.exact} of ${lesson.tables}</b> printed tables are the same, digit for digit.` : "It prints no numbers to compare with."}</p>${tables.join("")}`;
+}
+
+export function lessonOptions(lessons: LessonName[]): string {
+    const tutorials = [...new Set(lessons.filter((l) => l.tables > 0).map((l) => l.tutorial))];
+    return tutorials
+        .map(
+            (tutorial) =>
+                `<optgroup label="${escape(tutorial)}">${lessons
+                    .filter((l) => l.tutorial === tutorial && l.tables > 0)
+                    .map(
+                        (l) =>
+                            `<option value="${l.name}">${escape(l.name.slice(0, 5))} ${escape(l.title)}</option>`,
+                    )
+                    .join("")}</optgroup>`,
+        )
+        .join("");
+}
