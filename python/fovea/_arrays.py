@@ -25,6 +25,11 @@ def native(dtype: np.dtype) -> np.dtype:
     return dtype if dtype.isnative else dtype.newbyteorder('=')
 
 
+def is_own(array: np.ndarray) -> bool:
+    """Whether the machine reads its elements as they lie."""
+    return array.flags.aligned and array.dtype.isnative
+
+
 def type_name(array: np.ndarray) -> str:
     return 'bfloat16' if is_bfloat16(array) else str(array.dtype)
 
@@ -96,10 +101,11 @@ def _from_dlpack(name: str, value: Any) -> np.ndarray:
 
 
 def as_array(name: str, value: Any, words: bool = False) -> np.ndarray:
-    """`value` as a numpy array over the same memory, or a copy in the machine's byte order. words: an array of uint16 is one
-    of bfloat16."""
+    """`value` as a numpy array over the same memory, or a copy that is aligned and in the machine's byte order. words: an array of
+    uint16 is one of bfloat16."""
     if isinstance(value, np.ndarray):
-        value = value.astype(native(value.dtype), copy=False)
+        if not is_own(value):
+            value = value.astype(native(value.dtype))
         return value.view(BFLOAT16) if words and value.dtype == np.uint16 else value
     if hasattr(value, '__dlpack__'):
         if getattr(value, 'requires_grad', False):
@@ -133,14 +139,14 @@ def like(given: Any, array: np.ndarray) -> Any:
 
 
 def readable(array: np.ndarray, name: str) -> np.ndarray:
-    """The array itself where the engine can read it as it lies (rows contiguous, whole and not negative steps, aligned), else a
-    packed copy."""
+    """The array itself where the engine can read it as it lies (rows contiguous, whole and not negative steps), else a packed
+    copy."""
     size = array.itemsize
     strides = array.strides
-    if array.size == 0 or array.flags.c_contiguous and array.flags.aligned:
+    if array.size == 0 or array.flags.c_contiguous:
         return array
     rows_whole = strides[-1] == size or array.shape[-1] == 1
-    if rows_whole and array.flags.aligned and all(s >= 0 and s % size == 0 for s in strides[:-1]):
+    if rows_whole and all(s >= 0 and s % size == 0 for s in strides[:-1]):
         return array
     return np.ascontiguousarray(array)
 

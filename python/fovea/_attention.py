@@ -49,8 +49,10 @@ class Plan:
         expected = self._expected[number]
         if type(value) is np.ndarray and expected is not None and value.shape == expected[0] \
                 and value.strides == expected[1] and value.dtype == expected[2]:
-            self._call.bindings[number].data = value.__array_interface__['data'][0]
-            return value
+            at = value.__array_interface__['data'][0]
+            if at % value.itemsize == 0:
+                self._call.bindings[number].data = at
+                return value
         call = self._call
         view = readable(as_four(name, as_array(name, value, call.words), call.layout), name)
         of_plan = getattr(call, name)

@@ -7,7 +7,7 @@ from typing import Any, Sequence
 import numpy as np
 
 from . import _declarations as c
-from ._arrays import address, as_array, is_bfloat16, readable, span_bytes, type_name
+from ._arrays import address, as_array, is_bfloat16, is_own, readable, span_bytes, type_name
 from ._library import Refused
 
 LAYOUTS = {  # axes of a four-dimensional array as [batch, heads, tokens, width]
@@ -87,8 +87,9 @@ def strides_of(view: np.ndarray) -> c.FoveaStrides:
 
 
 def whole_words(view: np.ndarray) -> np.ndarray:
-    """Kernels read masks and biases in 32-bit words: where the last one would reach behind the array, a packed copy."""
-    if span_bytes(view) % 4 == 0:
+    """Kernels read masks and biases in 32-bit words: where the first one would begin within a word or the last one reach behind the
+    array, a packed copy."""
+    if span_bytes(view) % 4 == 0 and address(view) % 4 == 0:
         return view
     room = np.zeros((view.nbytes + 3) // 4 * 4, np.uint8)
     copy = room[:view.nbytes].view(view.dtype).reshape(view.shape)
@@ -154,7 +155,7 @@ class Call:
             view = as_four(name, as_array(name, value, self.words), self.layout)
             setattr(desc, f'{name}_type', type_number(name, view, FLOATS))
             usable = readable(view, name)
-            self.borrowed[binding] = usable is view and isinstance(value, np.ndarray) and value.dtype.isnative
+            self.borrowed[binding] = usable is view and isinstance(value, np.ndarray) and is_own(value)
             setattr(desc, f'{name}_strides', strides_of(usable))
             self.bind(binding, usable)
             views.append(usable)

@@ -169,6 +169,25 @@ class Arrays(unittest.TestCase):
         their = fovea.attention(*(w.astype(w.dtype.newbyteorder('S')) for w in words), dtype='bfloat16')
         self.assertTrue(np.array_equal(their, fovea.attention(*words, dtype='bfloat16')))
 
+    def test_arrays_may_begin_anywhere(self):
+        def moved(array, by=1):
+            memory = np.zeros(array.nbytes + by, np.uint8)
+            there = memory[by:].view(array.dtype).reshape(array.shape)
+            there[...] = array
+            return there
+        q, k, v = tensors(2, 3, 8, 8)
+        sinks, do = q[0, :, 0, 0].copy(), tensors(2, 3, 8, 8, seed=5)[0]
+        wide = np.random.default_rng(3).random((8, 11)) < 0.7
+        mask, bias = wide[:, 3:], q[0, 0].astype(np.float16)
+        o, lse = fovea.attention(q, k, v, sinks=sinks, mask=mask.copy(), bias=bias, return_lse=True)
+        options = {'sinks': moved(sinks), 'mask': mask, 'bias': moved(bias, 2)}
+        for arrays in ((moved(q), moved(k), moved(v)), (q, k, v)):
+            kept = fovea.plan(*arrays, return_lse=True, **options)
+            for got in (fovea.attention(*arrays, return_lse=True, **options), kept(*arrays), kept(moved(q, 3), k, v)):
+                self.assertTrue(np.array_equal(got[0], o) and np.array_equal(got[1], lse))
+            made = fovea.gradients(*arrays, moved(do), o=moved(o), lse=moved(lse), **dict(options, mask=moved(mask), bias=moved(bias)))
+            self.assertTrue(np.array_equal(made.dq, fovea.gradients(q, k, v, do, sinks=sinks, mask=mask.copy(), bias=bias).dq))
+
     def test_memory_of_others_goes_in_without_a_copy_and_lives_as_long_as_it_is_read(self):
         for kind in (np.float32, np.float16, np.int32):
             given = (tensors(2, 3, 4)[0] * 9).astype(kind)
