@@ -83,8 +83,7 @@ class DecodeMerge {
         const uint32_t h = rows_.head(p_, n);
         const float* sinks = call_.at<const float>(FOVEA_BIND_SINKS);
         float* lse = call_.at<float>(FOVEA_BIND_LSE);
-        const RowEnd end =
-            end_row(double(max) * form_.max_unit(), sum, sinks ? &sinks[h] : nullptr, lse != nullptr);
+        const RowEnd end = end_row(form_.max_logit(max), sum, sinks ? &sinks[h] : nullptr, lse != nullptr);
         if (lse) lse[flat_row(p_, rows_.b, h, i)] = end.lse;
         if (!wants(p_, FOVEA_OUTPUT_O)) return;
         const float factor = p_.dropout ? end.factor * p_.keep_scale : end.factor;

@@ -57,7 +57,7 @@ HWY_INLINE void largest_of_tile(float* s, size_t keys, float* largest) {
 template <size_t R>
 HWY_INLINE void exponentials_of_tile(float* s, size_t keys, float unit, const float* max, float* sum) {
     const F f;
-    const V scale = hn::Set(f, unit), minus_max = hn::Neg(spread_rows<R>(max));
+    const V largest = spread_rows<R>(max), scale = unit_of(largest, unit), minus_max = hn::Neg(largest);
     V total = hn::Zero(f);
     for (const float* end = s + keys * R; s < end; s += kLanes) {
         const V weight = exp2(mul_add(hn::Load(f, s), scale, minus_max));

@@ -232,7 +232,8 @@ void FlashTask<kProducts>::add_block(size_t panel, KeyBlock& block) {
                  maxima(panel) + first, sums(panel) + first, factor + first);
     // Where the whole panel sees the whole block and no weight is dropped.
     const bool as_pairs = kProducts == Products::bf16 && segments.part[0].keys() == block.keys() &&
-                          segments.part[0].vectors() == kVectors && !p_.dropout;
+                          segments.part[0].vectors() == kVectors && !p_.dropout &&
+                          !(form_.max_in == MaxIn::exponents && any_far(kVectors, maxima(panel)));
     for (size_t n = 0; n < segments.count; ++n) {
         const Segment& part = segments.part[n];
         const size_t at = part.first_vector * kLanes;
@@ -303,11 +304,10 @@ void FlashTask<kProducts>::finish_panel(size_t panel) {
     float *factor = lane_row(1), *max = maxima(panel), *sum = sums(panel);
     const float* sinks = call_.at<const float>(FOVEA_BIND_SINKS);
     float* lse = call_.at<float>(FOVEA_BIND_LSE);
-    const double max_unit = form_.max_unit();
     RowCursor row(p_, rows_, panel * kPanel);
     for (size_t lane = 0; lane < rows_in(panel); ++lane, row.next()) {
         const RowEnd end =
-            end_row(double(max[lane]) * max_unit, sum[lane], sinks ? &sinks[row.h] : nullptr, lse != nullptr);
+            end_row(form_.max_logit(max[lane]), sum[lane], sinks ? &sinks[row.h] : nullptr, lse != nullptr);
         factor[lane] = p_.dropout ? end.factor * p_.keep_scale : end.factor;
         sum[lane] = end.factor;  // for the second pass
         if (lse) lse[flat_row(p_, rows_.b, row.h, row.i)] = end.lse;
@@ -319,8 +319,8 @@ void FlashTask<kProducts>::finish_panel(size_t panel) {
 
 template <Products kProducts>
 void FlashTask<kProducts>::write_matrices(size_t panel, const KeyScratch& scratch) {
-    const PanelState state{panel * kPanel, rows_in(panel), vectors_in(panel), queries(panel),
-                           &lanes(panel),  form_.max_in,   maxima(panel),     sums(panel)};
+    const PanelState state{panel * kPanel, rows_in(panel), vectors_in(panel), queries(panel), &lanes(panel),
+                           form_.max_in,   maxima(panel),  sums(panel),       form_.unit};
     MatrixPass(call_, rows_, state, logits(), lane_row(0), scratch).run();
 }
 

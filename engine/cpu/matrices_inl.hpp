@@ -9,7 +9,6 @@
 
 #include "cpu/dropout_inl.hpp"
 #include "cpu/key_block_inl.hpp"
-#include "cpu/row_end.hpp"
 #include "cpu/softmax_inl.hpp"
 
 #include <algorithm>
@@ -30,6 +29,7 @@ struct PanelState {
     MaxIn max_in;
     const float* max;
     const float* factor;  // weight = exp(logit - max) * factor
+    float unit;           // of LogitForm
 };
 
 // Keys [begin, end) of a row that were not computed, in the matrices that are asked for.
@@ -124,6 +124,12 @@ class MatrixPass {
         const U u;
         for (size_t at = 0; at < panel_.vectors * kLanes; at += kLanes) {
             const V max = hn::Load(f, panel_.max + at), factor = hn::Load(f, panel_.factor + at);
+            // The largest logit, with the scores' own bits: in lanes that are far, where they count.
+            const V top =
+                panel_.max_in == MaxIn::logits
+                    ? max
+                    : hn::Mul(hn::Mul(max, hn::Set(f, 1 / far_unit(panel_.unit))), hn::Set(f, p_.scale));
+            const auto near = hn::Or(hn::Lt(hn::Abs(max), hn::Set(f, kFar)), hn::Eq(max, hn::Set(f, kFloor)));
             const V log_factor = hn::Load(f, log_factor_ + at), hidden = hn::Set(f, kHidden);
             V best = hn::Load(f, best_ + at);
             V entropy = hn::Zero(f);  // of this block: one long sum would lose more with each of its terms
@@ -133,8 +139,9 @@ class MatrixPass {
             for (size_t j = 0; j < block.keys(); ++j) {
                 float* to = s_ + j * kPanel + at;
                 const V logit = hn::Load(f, to), unit = hn::Set(f, kLog2E);
-                const V x = panel_.max_in == MaxIn::exponents ? mul_add(logit, unit, hn::Neg(max))
-                                                              : hn::Mul(hn::Sub(logit, max), unit);
+                V x = hn::Mul(hn::Sub(logit, top), unit);
+                if (panel_.max_in == MaxIn::exponents)
+                    x = hn::IfThenElse(near, mul_add(logit, unit, hn::Neg(max)), x);
                 const V weight = hn::Mul(exp2(x), factor);
                 const auto greater = hn::Gt(logit, best);
                 best = hn::IfThenElse(greater, logit, best);
@@ -164,8 +171,9 @@ class MatrixPass {
     }
 
     void write_stats(size_t lane) {
-        const double max =
-            panel_.max_in == MaxIn::exponents ? double(panel_.max[lane]) * kLn2 : panel_.max[lane];
+        const double max = std::fabs(panel_.max[lane]) < kFar
+                               ? logit_of_max(panel_.max_in, panel_.unit, panel_.max[lane])
+                               : best_[lane];  // one and the same, but for roundings that would count here
         FoveaRowStats stats{0, 0, 0xffffffffu, visible_[lane]};
         if (panel_.factor[lane] != 0) {
             stats.max_weight = float(std::exp(double(best_[lane]) - max) * panel_.factor[lane]);

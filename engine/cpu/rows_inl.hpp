@@ -27,7 +27,7 @@ struct LogitForm {
         : general(has_logit_steps(p) || p.bias.present || !(p.scale > 0)),
           max_in(general ? MaxIn::logits : MaxIn::exponents),
           unit(general ? kLog2E : p.scale * kLog2E) {}
-    double max_unit() const { return max_in == MaxIn::exponents ? kLn2 : 1.0; }
+    double max_logit(float max) const { return logit_of_max(max_in, unit, max); }
 };
 
 // Query i of head h as one lane of a panel; i must not fall from lane to lane, nor leave q_length.

@@ -9,8 +9,11 @@
 #define FOVEA_CPU_SOFTMAX_INL_HPP
 #endif
 
+#include "cpu/row_end.hpp"
 #include "cpu/simd_inl.hpp"
 
+#include <cmath>
+#include <cstring>
 #include <utility>
 
 HWY_BEFORE_NAMESPACE();
@@ -25,6 +28,45 @@ enum class MaxIn { exponents, logits };
 
 // The running maximum starts here, never at -inf, so that no difference of two is NaN.
 constexpr float kFloor = -3.4028234663852886e38f;
+
+// MaxIn::exponents from here on, where float32 counts in steps of 64 and more: max * unit, rounded, would be
+// off by so many powers of two that 2^(s * unit - max * unit) overflows or vanishes. There the power of two
+// at or above `unit` stands for it, with which products are exact: equal logits give 1, others nothing, as
+// with `unit`. A maximum shows by its size which of them it was made with, and the order of two is that of
+// their logits.
+constexpr float kFar = 0x1p30f;
+
+inline float far_unit(float unit) {
+    uint32_t bits;
+    std::memcpy(&bits, &unit, sizeof bits);
+    bits = (bits + 0x7fffffu) & 0xff800000u;
+    std::memcpy(&unit, &bits, sizeof bits);
+    return unit;
+}
+
+// What lanes with these maxima (or these products times `unit`) are multiplied by.
+HWY_INLINE V unit_of(V max, float unit) {
+    const F f;
+    return hn::IfThenElse(hn::Lt(hn::Abs(max), hn::Set(f, kFar)), hn::Set(f, unit),
+                          hn::Set(f, far_unit(unit)));
+}
+
+// Some lane is far, and not only because it saw nothing yet.
+inline bool any_far(size_t vectors, const float* max) {
+    const F f;
+    for (size_t v = 0; v < vectors; ++v) {
+        const V m = hn::Load(f, max + v * kLanes);
+        if (!hn::AllFalse(f, hn::And(hn::Ge(hn::Abs(m), hn::Set(f, kFar)), hn::Gt(m, hn::Set(f, kFloor)))))
+            return true;
+    }
+    return false;
+}
+
+// The logit that a row's maximum stands for.
+inline double logit_of_max(MaxIn in, float unit, float max) {
+    if (in == MaxIn::logits) return max;
+    return std::fabs(max) < kFar ? double(max) * kLn2 : double(max) / far_unit(unit) * unit * kLn2;
+}
 
 // Memory that will be read soon, fetched into the second cache a line at a time: the exponentials leave the
 // load ports idle, and the products that follow must not wait.
@@ -81,10 +123,29 @@ HWY_INLINE void exponentials_dispatch(size_t vectors, float* s, size_t keys, flo
                                       float* sum, Ahead& ahead, std::index_sequence<NV...>) {
     ((vectors == NV + 1 ? exponentials_of<NV + 1, kMax>(s, keys, unit, max, sum, ahead) : void()), ...);
 }
+// The same where some lanes are far, each multiplied by its own unit.
+inline void exponentials_of_far(size_t vectors, float* s, size_t keys, float unit, const float* max,
+                                float* sum) {
+    const F f;
+    for (size_t at = 0; at < vectors * kLanes; at += kLanes) {
+        const V largest = hn::Load(f, max + at), scale = unit_of(largest, unit);
+        V total = hn::Load(f, sum + at);
+        for (size_t j = 0; j < keys; ++j) {
+            float* to = s + j * kPanel + at;
+            const V p = exp2(mul_add(hn::Load(f, to), scale, hn::Neg(largest)));
+            total = hn::Add(total, p);
+            hn::Store(p, f, to);
+        }
+        hn::Store(total, f, sum + at);
+    }
+}
+
 inline void exponentials(MaxIn in, size_t vectors, float* s, size_t keys, float unit, const float* max,
                          float* sum, Ahead& ahead) {
     constexpr auto all = std::make_index_sequence<kVectors>();
-    if (in == MaxIn::exponents)
+    if (in == MaxIn::exponents && any_far(vectors, max))
+        exponentials_of_far(vectors, s, keys, unit, max, sum);
+    else if (in == MaxIn::exponents)
         exponentials_dispatch<MaxIn::exponents>(vectors, s, keys, unit, max, sum, ahead, all);
     else
         exponentials_dispatch<MaxIn::logits>(vectors, s, keys, unit, max, sum, ahead, all);
@@ -99,7 +160,7 @@ inline void grow_maximum(MaxIn in, size_t vectors, const float* block_max, float
     for (size_t v = 0; v < vectors; ++v) {
         const V old = hn::Load(f, max + v * kLanes);
         V block = hn::Load(f, block_max + v * kLanes);
-        if (in == MaxIn::exponents) block = hn::Mul(block, scale);
+        if (in == MaxIn::exponents) block = hn::Mul(block, unit_of(hn::Mul(block, scale), unit));
         const V grown = larger(old, block);
         V change = hn::Sub(old, grown);
         if (in == MaxIn::logits) change = hn::Mul(change, scale);

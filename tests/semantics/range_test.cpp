@@ -92,6 +92,41 @@ TEST(Range, rows_of_the_lowest_bias_are_not_masked) {
     expect_right(c);
 }
 
+// Where float32 counts in hundreds and more, a row is its largest score's value; an exponent that is off by
+// the rounding of the maximum would be infinite, or no number.
+TEST(Range, scores_of_thousands_of_millions_and_more_give_finite_rows) {
+    for (const float scale : {3e8f, 1e10f, 1e15f, 1e30f}) {
+        for (const uint64_t rows : {1, 40}) {
+            for (const uint32_t more : {0u, uint32_t(FOVEA_OUTPUT_WEIGHTS | FOVEA_OUTPUT_ROW_STATS)}) {
+                Case c = plain_case(67, 1, 2, 2, rows, 150, 16, 8);
+                c.desc.scale = scale;
+                c.desc.outputs = FOVEA_OUTPUT_O | FOVEA_OUTPUT_LSE | more;
+                settle(c);
+                Result<PreparedCase> prepared = prepare(c);
+                ASSERT_TRUE(prepared) << prepared.error().text;
+                on_each_executor([&](Executor& executor) {
+                    const Outcome outcome = run_or_fail(executor, c.desc, prepared->clean);
+                    if (!outcome.ran()) return;
+                    const Verdict verdict = judge(c, prepared->oracle, outcome);
+                    EXPECT_TRUE(verdict.ok) << scale << " " << rows << " " << verdict.text;
+                    const auto first_unlike = [&](FoveaBinding binding, int64_t count, float tolerance) {
+                        for (int64_t n = 0; n < count; ++n) {
+                            const float got = read_float(outcome.outputs[binding], FOVEA_F32, n),
+                                        exact = read_float(prepared->oracle.exact[binding], FOVEA_F32, n);
+                            if (!(std::fabs(got - exact) <= tolerance * std::fabs(exact))) return n;
+                        }
+                        return int64_t{-1};
+                    };
+                    EXPECT_EQ(first_unlike(FOVEA_BIND_O, int64_t(2 * rows * 8), 1e-5f), -1)
+                        << scale << " " << rows;
+                    EXPECT_EQ(first_unlike(FOVEA_BIND_LSE, int64_t(2 * rows), 1e-5f), -1)
+                        << scale << " " << rows;
+                });
+            }
+        }
+    }
+}
+
 TEST(Range, scores_far_beyond_the_softcap) {
     // A thousand times the cap: the hyperbolic tangent's exponential must not leave its range.
     for (const float scale : {0.5f, 40.0f}) {
