@@ -3,7 +3,7 @@
 
 #include "arguments.hpp"
 
-#include "model/tokenizer.hpp"
+#include "tokenizer/tokenizer.hpp"
 
 #include <fovea/model/checkpoint_model.hpp>
 #include <fovea/model/device_runner.hpp>

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <span>
 
-#include "model/device_text.hpp"
 #include "model/stored_linear.hpp"
+#include "model/text/device_text.hpp"
 
 namespace fovea {
 namespace {

@@ -2,7 +2,7 @@
 #include "fuzz_target.hpp"
 
 #include "json_mutator.hpp"
-#include "model/families.hpp"
+#include "model/checkpoint/families.hpp"
 
 using namespace fovea;
 

@@ -2,7 +2,7 @@
 #include "fuzz_target.hpp"
 
 #include "json_mutator.hpp"
-#include "model/tokenizer.hpp"
+#include "tokenizer/tokenizer.hpp"
 
 using namespace fovea;
 

@@ -8,7 +8,7 @@
 #endif
 #include <fovea/thread_pool.hpp>
 
-#include "model/host_text.hpp"
+#include "model/text/host_text.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // Configurations, tokenizers and indexes from strangers: strangers.json lists each with the one line that it
 // is refused with. GGUF files have a corpus of their own (tests/fuzz/corpus/gguf).
-#include "model/tokenizer.hpp"
+#include "tokenizer/tokenizer.hpp"
 
 #include "support/scratch.hpp"
 

@@ -1,6 +1,6 @@
 // Tokenizers against reference libraries: tokenizers/NAME.json and NAME.gguf with what they gave for many
 // texts, see scripts/make_tokenizers.py.
-#include "model/tokenizer.hpp"
+#include "tokenizer/tokenizer.hpp"
 #include "model/random_texts.hpp"
 
 #include <fovea/files/json.hpp>

@@ -2,8 +2,8 @@
 
 #include "files/buffer.hpp"
 #include "files/refusal.hpp"
-#include "model/characters.hpp"
-#include "model/split_pattern.hpp"
+#include "tokenizer/characters.hpp"
+#include "tokenizer/split_pattern.hpp"
 
 #include <emscripten.h>
 

@@ -2,7 +2,7 @@
 
 #include "browser_host.hpp"
 #include "inspect/cell_sum.hpp"
-#include "model/text_model.hpp"
+#include "tokenizer/text_model.hpp"
 
 #include <fovea/inspect/derivation.hpp>
 #include <fovea/inspect/head_stats.hpp>

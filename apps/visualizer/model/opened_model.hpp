@@ -1,7 +1,7 @@
 // A published model that the reader opened.
 #pragma once
 
-#include "model/text_model.hpp"
+#include "tokenizer/text_model.hpp"
 
 #include <filesystem>
 #include <memory>

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "model/strict_attention.hpp"
-#include "model/trace_impl.hpp"
+#include "model/trace/trace_impl.hpp"
 
 namespace fovea {
 namespace {

@@ -5,7 +5,7 @@
 #include <array>
 #include <vector>
 
-#include "model/layer_steps.hpp"
+#include "model/text/layer_steps.hpp"
 
 namespace fovea {
 

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "model/tokenizer_impl.hpp"
+#include "tokenizer/tokenizer_impl.hpp"
 
 namespace fovea {
 namespace {

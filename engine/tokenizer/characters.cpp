@@ -1,4 +1,4 @@
-#include "model/characters.hpp"
+#include "tokenizer/characters.hpp"
 
 #include <algorithm>
 

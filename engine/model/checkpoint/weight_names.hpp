@@ -1,7 +1,7 @@
 // What each family calls its weights. Included by families.cpp alone.
 #pragma once
 
-#include "model/families.hpp"
+#include "model/checkpoint/families.hpp"
 
 namespace fovea {
 

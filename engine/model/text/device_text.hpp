@@ -7,7 +7,7 @@
 
 #include <functional>
 
-#include "model/layer_steps.hpp"
+#include "model/text/layer_steps.hpp"
 
 namespace fovea {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "model/host_text.hpp"
+#include "model/text/host_text.hpp"
 #include "problem/philox.hpp"
 
 namespace fovea {

@@ -1,4 +1,4 @@
-#include "model/text_steps.hpp"
+#include "tokenizer/text_steps.hpp"
 
 #include <fovea/files.hpp>
 
@@ -7,8 +7,8 @@
 #include <cstring>
 
 #include "files/little_endian.hpp"
-#include "model/characters.hpp"
-#include "model/split_pattern.hpp"
+#include "tokenizer/characters.hpp"
+#include "tokenizer/split_pattern.hpp"
 
 namespace fovea {
 namespace {

@@ -1,4 +1,4 @@
-#include "model/layer_steps.hpp"
+#include "model/text/layer_steps.hpp"
 
 namespace fovea {
 

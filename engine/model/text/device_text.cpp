@@ -1,4 +1,4 @@
-#include "model/device_text.hpp"
+#include "model/text/device_text.hpp"
 
 #include <algorithm>
 #include <bit>

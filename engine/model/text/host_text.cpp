@@ -1,4 +1,4 @@
-#include "model/host_text.hpp"
+#include "model/text/host_text.hpp"
 
 #include <algorithm>
 

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <numbers>
 
-#include "model/families.hpp"
+#include "model/checkpoint/families.hpp"
 
 namespace fovea {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <cstdio>
 
-#include "model/trace_impl.hpp"
+#include "model/trace/trace_impl.hpp"
 #include "model/transformer_parts.hpp"
 
 namespace fovea {

@@ -1,7 +1,7 @@
 // A published model together with how a text becomes its tokens: what programs that show models open.
 #pragma once
 
-#include "model/tokenizer.hpp"
+#include "tokenizer/tokenizer.hpp"
 
 #include <fovea/model/checkpoint_model.hpp>
 

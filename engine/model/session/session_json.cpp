@@ -8,7 +8,7 @@
 
 #include <fovea/files.hpp>
 
-#include "model/session_checks.hpp"
+#include "model/session/session_checks.hpp"
 #include "model/tables.hpp"
 
 namespace fovea {

@@ -1,4 +1,4 @@
-#include "model/text_model.hpp"
+#include "tokenizer/text_model.hpp"
 
 #include <algorithm>
 #include <charconv>

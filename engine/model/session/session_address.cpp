@@ -6,7 +6,7 @@
 #include <fovea/files.hpp>
 
 #include "files/utf8.hpp"
-#include "model/session_checks.hpp"
+#include "model/session/session_checks.hpp"
 #include "model/tables.hpp"
 
 namespace fovea {

@@ -1,13 +1,13 @@
-#include "model/tokenizer.hpp"
+#include "tokenizer/tokenizer.hpp"
 
 #include <algorithm>
 #include <cstdio>
 
 #include "files/mapped_file.hpp"
 #include "files/utf8.hpp"
-#include "model/characters.hpp"
-#include "model/split_pattern.hpp"
-#include "model/tokenizer_impl.hpp"
+#include "tokenizer/characters.hpp"
+#include "tokenizer/split_pattern.hpp"
+#include "tokenizer/tokenizer_impl.hpp"
 
 namespace fovea {
 namespace {

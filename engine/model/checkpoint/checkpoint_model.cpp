@@ -6,7 +6,7 @@
 #include <set>
 
 #include "model/block_run.hpp"
-#include "model/families.hpp"
+#include "model/checkpoint/families.hpp"
 
 namespace fovea {
 namespace {

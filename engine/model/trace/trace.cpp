@@ -6,7 +6,7 @@
 #include <cmath>
 #include <cstdio>
 
-#include "model/trace_impl.hpp"
+#include "model/trace/trace_impl.hpp"
 #include "model/transformer_parts.hpp"
 
 namespace fovea {

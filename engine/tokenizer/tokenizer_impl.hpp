@@ -3,9 +3,9 @@
 
 #include <unordered_set>
 
-#include "model/text_steps.hpp"
-#include "model/token_models.hpp"
-#include "model/tokenizer.hpp"
+#include "tokenizer/text_steps.hpp"
+#include "tokenizer/token_models.hpp"
+#include "tokenizer/tokenizer.hpp"
 
 namespace fovea {
 

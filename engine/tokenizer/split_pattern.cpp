@@ -1,4 +1,4 @@
-#include "model/split_pattern.hpp"
+#include "tokenizer/split_pattern.hpp"
 
 #ifdef FOVEA_HAS_PCRE2
 #define PCRE2_CODE_UNIT_WIDTH 8

@@ -5,7 +5,7 @@
 #include <array>
 
 #include "files/utf8.hpp"
-#include "model/tokenizer_impl.hpp"
+#include "tokenizer/tokenizer_impl.hpp"
 
 namespace fovea {
 namespace {

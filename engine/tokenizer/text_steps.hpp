@@ -8,7 +8,7 @@
 #include <functional>
 #include <vector>
 
-#include "model/aligned_text.hpp"
+#include "tokenizer/aligned_text.hpp"
 
 namespace fovea {
 

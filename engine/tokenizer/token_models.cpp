@@ -1,11 +1,11 @@
-#include "model/token_models.hpp"
+#include "tokenizer/token_models.hpp"
 
 #include <algorithm>
 #include <cstdio>
 #include <limits>
 #include <queue>
 
-#include "model/characters.hpp"
+#include "tokenizer/characters.hpp"
 
 namespace fovea {
 

@@ -1,5 +1,5 @@
-#include "model/families.hpp"
-#include "model/weight_names.hpp"
+#include "model/checkpoint/families.hpp"
+#include "model/checkpoint/weight_names.hpp"
 
 #include <algorithm>
 
