@@ -1,4 +1,5 @@
 #include "attention_options.hpp"
+#include "problem/dtype_name.hpp"
 
 #include <algorithm>
 #include <array>
@@ -66,10 +67,8 @@ constexpr OptionSpec kEngineOptions[] = {
     {"--tuning", "FILE", "what `fovea bench --tune` measured on this Vulkan device"},
 };
 
-constexpr std::pair<std::string_view, FoveaDtype> kCacheTypes[] = {
-    {"f32", FOVEA_F32},         {"f16", FOVEA_F16},   {"bf16", FOVEA_BF16}, {"f8_e4m3", FOVEA_F8_E4M3},
-    {"f8_e5m2", FOVEA_F8_E5M2}, {"q8_0", FOVEA_Q8_0}, {"q4_0", FOVEA_Q4_0},
-};
+constexpr FoveaDtype kCacheTypes[] = {FOVEA_F32,     FOVEA_F16,  FOVEA_BF16, FOVEA_F8_E4M3,
+                                      FOVEA_F8_E5M2, FOVEA_Q8_0, FOVEA_Q4_0};
 
 constexpr OutputName kOutputs[] = {
     {"o", FOVEA_OUTPUT_O, FOVEA_BIND_O},
@@ -209,10 +208,12 @@ Result<uint64_t> chunk_option(const Arguments& a) {
 Result<std::optional<FoveaDtype>> cache_type_option(const Arguments& a) {
     const std::string_view name = a.text("--cache-type");
     if (name.empty()) return std::optional<FoveaDtype>();
-    for (const auto& [known, type] : kCacheTypes)
-        if (known == name) return std::optional(type);
-    return bad("--cache-type",
-               "'" + std::string(name) + "' is not f32, f16, bf16, f8_e4m3, f8_e5m2, q8_0 or q4_0");
+    std::string known;
+    for (const FoveaDtype type : kCacheTypes) {
+        if (name == dtype_name(type)) return std::optional(type);
+        known += (known.empty() ? "" : ", ") + std::string(dtype_name(type));
+    }
+    return bad("--cache-type", "'" + std::string(name) + "' is not one of " + known);
 }
 
 Result<bool> rows_first_option(const Arguments& a) {

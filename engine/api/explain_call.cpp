@@ -1,39 +1,10 @@
 #include "api/explain_call.hpp"
+#include "problem/dtype_name.hpp"
 
 #include <cstdio>
 
 namespace fovea {
 namespace {
-
-const char* type_name(FoveaDtype type) {
-    switch (type) {
-        case FOVEA_F32:
-            return "f32";
-        case FOVEA_F16:
-            return "f16";
-        case FOVEA_BF16:
-            return "bf16";
-        case FOVEA_U8:
-            return "u8";
-        case FOVEA_I32:
-            return "i32";
-        case FOVEA_F8_E4M3:
-            return "f8_e4m3";
-        case FOVEA_F8_E5M2:
-            return "f8_e5m2";
-        case FOVEA_Q8_0:
-            return "q8_0";
-        case FOVEA_Q4_0:
-            return "q4_0";
-        case FOVEA_Q4_K:
-            return "q4_k";
-        case FOVEA_Q5_K:
-            return "q5_k";
-        case FOVEA_Q6_K:
-            return "q6_k";
-    }
-    return "?";
-}
 
 long long number(int64_t n) { return static_cast<long long>(n); }
 
@@ -82,14 +53,14 @@ struct Rows {
 void explain_tensor(const char* name, FoveaDtype type, const Rows& rows, uint32_t heads, uint32_t dim,
                     const FoveaStrides& s, TextSink& text) {
     text.line("%s: %s, %s %lld, heads %u, rows %lld, dim %u; strides %lld, %lld, %lld%s", name,
-              type_name(type), rows.batch_name, number(rows.batch), heads, number(rows.rows), dim,
+              dtype_name(type), rows.batch_name, number(rows.batch), heads, number(rows.rows), dim,
               number(s.batch), number(s.head), number(s.row),
               shared_axes(s, rows.batch > 1, heads > 1, rows.rows > 1));
 }
 
 void explain_matrix(const char* name, const MatrixView& m, const Problem& p, TextSink& text) {
     if (!m.present) return;
-    text.line("%s: %s, keys %lld of %lld; strides %lld, %lld, %lld%s", name, type_name(m.type),
+    text.line("%s: %s, keys %lld of %lld; strides %lld, %lld, %lld%s", name, dtype_name(m.type),
               number(m.keys), number(p.len_kv), number(m.strides.batch), number(m.strides.head),
               number(m.strides.row), shared_axes(m.strides, p.batch > 1, p.heads_q > 1, p.len_q > 1));
 }

@@ -174,6 +174,7 @@ TEST(Attend, help_lists_the_values_that_are_taken) {
          {std::pair{"--kernel", "auto staged flash flash_coopmat flash_coopmat2 decode plain reference"},
           std::pair{"--outputs", "o lse scores capped masked weights row_stats"},
           std::pair{"--causal", "none top-left bottom-right"},
+          std::pair{"--cache-type", "f32 f16 bf16 f8_e4m3 f8_e5m2 q8_0 q4_0"},
           std::pair{"--precision", "f32 f16-products bf16-products"}}) {
         std::istringstream words(values);
         for (std::string value; words >> value;) {
@@ -182,7 +183,7 @@ TEST(Attend, help_lists_the_values_that_are_taken) {
             EXPECT_NE(help.substr(at, help.find("\n  --", at + 1) - at).find(value), help.npos)
                 << option << " " << value;
             const CommandRun run = run_command(
-                scratch, "explain --backend cpu --lengths 6 --dims 4 " + std::string(option) + " " + value);
+                scratch, "explain --backend cpu --lengths 6 --dims 32 " + std::string(option) + " " + value);
             if (run.exit_code == 0) continue;
             // A kernel may be another backend's; then the refusal is the library's, by the field's name.
             EXPECT_STREQ(option, "--kernel") << run.error;

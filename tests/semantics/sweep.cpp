@@ -1,4 +1,6 @@
 #include "semantics/sweep.hpp"
+#include "problem/dtype_name.hpp"
+#include "problem/dtype_name.hpp"
 
 #include <algorithm>
 #include <cstdio>
@@ -18,29 +20,10 @@ void count_features(const Case& c, SweepResult& result) {
     }
 }
 
-const char* name_of(FoveaDtype type) {
-    switch (type) {
-        case FOVEA_F16:
-            return "f16";
-        case FOVEA_BF16:
-            return "bf16";
-        case FOVEA_F8_E4M3:
-            return "f8_e4m3";
-        case FOVEA_F8_E5M2:
-            return "f8_e5m2";
-        case FOVEA_Q8_0:
-            return "q8_0";
-        case FOVEA_Q4_0:
-            return "q4_0";
-        default:
-            return "f32";
-    }
-}
-
 std::string counted(const char* what, const std::map<FoveaDtype, uint64_t>& types) {
     std::string text = std::string("  ") + what + ":";
     for (const auto& [type, count] : types)
-        text += std::string(" ") + name_of(type) + " " + std::to_string(count);
+        text += std::string(" ") + dtype_name(type) + " " + std::to_string(count);
     return text + "\n";
 }
 
