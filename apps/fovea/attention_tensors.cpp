@@ -305,11 +305,15 @@ void note_unused_tensors(const TensorSet& file, AttentionCall& call,
     constexpr std::string_view kRead[] = {"q",    "k",     "v",     "mask",       "bias",
                                           "keep", "sinks", "alibi", "kv_lengths", "q_lengths"};
     std::string names;
-    for (const Tensor& tensor : file.tensors)
-        if (std::find(std::begin(kRead), std::end(kRead), tensor.name) == std::end(kRead) &&
-            std::find(also.begin(), also.end(), tensor.name) == also.end())
-            names += (names.empty() ? "" : ", ") + printable_name(tensor.name);
-    if (!names.empty()) call.notes.push_back("not read: " + printable_name(names, 400));
+    for (const Tensor& tensor : file.tensors) {
+        if (std::find(std::begin(kRead), std::end(kRead), tensor.name) != std::end(kRead) ||
+            std::find(also.begin(), also.end(), tensor.name) != also.end())
+            continue;
+        const bool full = names.size() > 400;
+        names += (names.empty() ? "" : ", ") + (full ? "..." : printable_name(tensor.name));
+        if (full) break;
+    }
+    if (!names.empty()) call.notes.push_back("not read: " + names);
 }
 
 Result<void> allocate_result(AttentionCall& call, FoveaBinding binding, uint64_t size_bytes,

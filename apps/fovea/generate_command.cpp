@@ -184,7 +184,8 @@ Result<int> run(const Arguments& a) {
 
 void print_help() {
     std::printf(
-        "fovea generate PATH --text TEXT [OPTIONS]\n\nThe text that a model goes on with as it comes, or its "
+        "usage: fovea generate PATH --text TEXT [options]\n\nThe text that a model goes on with as it comes, "
+        "or its "
         "tokens by comma, with a cache of keys and values. PATH is as\nfor fovea model.\n\n");
     print_options(kOptions);
 }

@@ -89,7 +89,8 @@ Result<void> read_upstream(const TensorSet& file, AttentionCall& call, FoveaAtte
     return keep_as_f32(call, FOVEA_BIND_DLSE, *d_lse);
 }
 
-Result<void> apply_gradients_option(const Arguments& a, FoveaAttentionBackwardDesc& backward) {
+Result<void> apply_gradients_option(const Arguments& a, const FoveaAttentionDesc& call,
+                                    FoveaAttentionBackwardDesc& backward) {
     backward.gradients = kAlways;
     if (!a.has("--gradients")) return {};
     for (const std::string_view name : split(a.text("--gradients"), ',')) {
@@ -100,7 +101,18 @@ Result<void> apply_gradients_option(const Arguments& a, FoveaAttentionBackwardDe
             return bad("--gradients", "'" + std::string(name) + "' is not one of dbias,dalibi,dsinks");
         backward.gradients |= gradient;
     }
-    return {};
+    const auto without = [&](uint32_t gradient, bool given, const char* why) {
+        return (backward.gradients & gradient) && !given ? bad("--gradients", why) : Result<void>();
+    };
+    if (Result<void> r = without(FOVEA_GRAD_BIAS, call.bias.present,
+                                 "dbias: the file has no bias, nor a mask of a float type");
+        !r)
+        return r;
+    if (Result<void> r =
+            without(FOVEA_GRAD_ALIBI, call.flags & FOVEA_FLAG_ALIBI, "dalibi: the file has no alibi");
+        !r)
+        return r;
+    return without(FOVEA_GRAD_SINKS, call.flags & FOVEA_FLAG_SINKS, "dsinks: the file has no sinks");
 }
 
 Result<void> allocate_gradients(AttentionCall& call, const FoveaAttentionBackwardDesc& backward) {
@@ -203,7 +215,7 @@ Result<void> prepare(const Arguments& a, bool writes, Gradients& to) {
     if (Result<void> r = read_upstream(to.file, call, backward); !r) return r.error();
     note_unused_tensors(to.file, call, {"do", "dlse"});
     if (Result<void> r = apply_attention_options(a, call.desc); !r) return r.error();
-    if (Result<void> r = apply_gradients_option(a, backward); !r) return r.error();
+    if (Result<void> r = apply_gradients_option(a, call.desc, backward); !r) return r.error();
     backward.kernel = call.desc.kernel;
     call.desc.kernel = FOVEA_KERNEL_AUTO;
     call.desc.outputs = FOVEA_OUTPUT_O | FOVEA_OUTPUT_LSE;

@@ -242,6 +242,9 @@ Result<void> check_words(const Arguments& a) {
         return Error{FOVEA_INVALID_ARGUMENT, std::string(names[1]), "lesson takes one name or level"};
     if (a.has("--list") && !names.empty())
         return Error{FOVEA_INVALID_ARGUMENT, std::string(names[0]), "--list names all; it takes no lesson"};
+    if (const std::string_view other = a.first_of({"--check", "--png"}); a.has("--list") && !other.empty())
+        return Error{FOVEA_INVALID_ARGUMENT, "--list",
+                     "names all and runs none; " + std::string(other) + " is of a run"};
     if (a.has("--dark") && !a.has("--png"))
         return Error{FOVEA_INVALID_ARGUMENT, "--dark", "is of a picture; --png FILE draws one"};
     if (a.has("--png")) return check_writable(a.text("--png"), ".png");

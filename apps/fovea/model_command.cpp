@@ -253,7 +253,7 @@ Result<int> run(const Arguments& a) {
 
 void print_help() {
     std::printf(
-        "fovea model PATH [OPTIONS]\n\nWhat a model is: family, sizes, types of its weights, what is "
+        "usage: fovea model PATH [options]\n\nWhat a model is: family, sizes, types of its weights, what is "
         "missing. PATH is a "
         "folder with config.json and\nsafetensors (Hugging Face), or a .gguf file. With --text or --tokens "
         "it runs and "

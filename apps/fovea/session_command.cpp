@@ -5,10 +5,12 @@
 
 #include <fovea/model.hpp>
 
+#include <cerrno>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <limits>
+#include <system_error>
 
 namespace fovea::app {
 namespace {
@@ -22,10 +24,13 @@ constexpr OptionSpec kOptions[] = {
 constexpr uint64_t kMostBytes = uint64_t{1} << 30;
 
 Result<std::string> text_of(const std::filesystem::path& path) {
+    errno = 0;
     std::ifstream file(path, std::ios::binary);
+    const std::error_code opened(errno, std::generic_category());
     std::error_code error;
     const uint64_t size = std::filesystem::file_size(path, error);
-    if (!file || error) return Error{FOVEA_IO_ERROR, path.string(), "it cannot be read"};
+    if (!file || error)
+        return Error{FOVEA_IO_ERROR, path.string(), "cannot open: " + (error ? error : opened).message()};
     if (size > kMostBytes)
         return Error{FOVEA_LIMIT_EXCEEDED, path.string(), "a session file has up to 1 GiB"};
     std::string text(size, '\0');
@@ -60,6 +65,10 @@ Result<int> run(const Arguments& arguments) {
     const std::filesystem::path path(arguments.positional()[0]);
     const Result<std::string> json = text_of(path);
     if (!json) return json.error();
+    if (const std::string_view other = arguments.first_of({"--stage", "--head"});
+        arguments.has("--list") && !other.empty())
+        return Error{FOVEA_INVALID_ARGUMENT, "--list",
+                     "names all stages; " + std::string(other) + " is of one"};
     if (arguments.has("--list")) {
         if (Result<void> r = list_stages(*json); !r) return r.error();
         return 0;
@@ -79,7 +88,8 @@ Result<int> run(const Arguments& arguments) {
 
 void print_help() {
     std::printf(
-        "fovea session FILE.fovea [OPTIONS]\n\nPrints one stage of what a session file shows: one row a "
+        "usage: fovea session FILE.fovea [options]\n\nPrints one stage of what a session file shows: one row "
+        "a "
         "line, numbers as "
         "%%.9g. What of the file could not be\ntaken as it stands is told on standard error.\n\n");
     print_options(kOptions);

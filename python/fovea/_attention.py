@@ -157,6 +157,9 @@ def gradients(q: Any, k: Any, v: Any, do: Any, *, o: Any = None, lse: Any = None
     unknown = [name for name in wrt if name not in _WRT]
     if unknown:
         raise Refused(f"wrt has {unknown[0]!r}; it takes {', '.join(_WRT)}", 'wrt')
+    absent = [name for name in ('bias', 'alibi', 'sinks') if name in wrt and options.get(name) is None]
+    if absent:
+        raise Refused(f"wrt has {absent[0]!r}, and the call has no {absent[0]}", 'wrt')
     if not wrt:
         raise Refused('wrt is empty; there is nothing to compute', 'wrt')
     backward = c.FoveaAttentionBackwardDesc(struct_size=ctypes.sizeof(c.FoveaAttentionBackwardDesc))

@@ -96,6 +96,9 @@ TEST(BadWords, one_line_names_the_word) {
         {"lesson 2 --png" + missing, "No such file or directory"},
         {"lesson 2 --dark", "--dark: is of a picture"},
         {"lesson --list 2", "--list names all"},
+        {"lesson --list --check", "--list: names all and runs none; --check"},
+        {"session" + missing, "cannot open: No such file or directory"},
+        {"session IN --list --head 1", "--list: names all stages; --head"},
         {"lesson 2 --kernel flash", "--kernel: the strict backend"},
         {"devices x", "x: devices takes no such argument"},
         {"conformance", "DIR: give one folder"},
@@ -141,6 +144,9 @@ TEST(BadWords, a_tensor_that_nothing_reads_is_named) {
     const CommandRun run = run_command(scratch, "attend IN --out OUT --backend cpu");
     EXPECT_EQ(run.exit_code, 0) << run.error;
     EXPECT_NE(run.output.find("note: not read: kv_length\n"), std::string::npos) << run.output;
+    save_call(scratch, 5, "a\nb");
+    const CommandRun escaped = run_command(scratch, "attend IN --out OUT --backend cpu");
+    EXPECT_NE(escaped.output.find("note: not read: a\\x0ab\n"), std::string::npos) << escaped.output;
 }
 
 TEST(BadWords, names_with_spaces_and_other_letters_and_the_input_as_output) {

@@ -122,7 +122,9 @@ TEST(Gradients, what_is_wrong_is_said_in_one_line_and_nothing_is_written) {
          }(),
          ""},
         {"--gradients", call(), "--gradients dq"},
-        {"gradients", call(), "--gradients dbias"},
+        {"--gradients: dbias: the file has no bias", call(), "--gradients dbias"},
+        {"--gradients: dalibi: the file has no alibi", call(), "--gradients dalibi"},
+        {"--gradients: dsinks: the file has no sinks", call(), "--gradients dsinks"},
         {"kernel", call(), "--backend cpu --kernel staged"},
     };
     for (const auto& c : calls) {

@@ -337,7 +337,7 @@ class Refusals(unittest.TestCase):
     def test_refused_gradients_and_parts_name_the_field(self):
         q, k, v = tensors(1, 2, 3, 4)
         for field, call in (('wrt', lambda: fovea.gradients(q, k, v, q, wrt=('x',))), ('do', lambda: fovea.gradients(q, k, v, q[:, :1])),
-                            ('gradients', lambda: fovea.gradients(q, k, v, q, wrt=('bias',))), ('parts', lambda: fovea.merge([])),
+                            ('wrt', lambda: fovea.gradients(q, k, v, q, wrt=('bias',))), ('parts', lambda: fovea.merge([])),
                             ('parts', lambda: fovea.merge([(q, q)])),
                             ('parts', lambda: fovea.merge([q, q])), ('wrt', lambda: fovea.gradients(q, k, v, q, wrt=())),
                             ('causal', lambda: fovea.view(q, k, v, causal='none'))):

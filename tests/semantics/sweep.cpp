@@ -1,6 +1,5 @@
 #include "semantics/sweep.hpp"
 #include "problem/dtype_name.hpp"
-#include "problem/dtype_name.hpp"
 
 #include <algorithm>
 #include <cstdio>
