@@ -57,8 +57,13 @@ void print_help(std::span<const OptionSpec> specs) {
         "  sinks       [Hq]: one more logit for each row, that carries no value\n"
         "  alibi       [Hq]: slopes; slope * (key - position of the query) is added\n"
         "  kv_lengths, q_lengths   i32 or i64 [B]: keys and queries of each batch entry\n"
-        "Other file types that are read: npz, with the same names. Results have the rank and layout of "
-        "q.\n\n");
+        "Other file types that are read: npz, with the same names. o has the rank, layout and type of q (f32 "
+        "where that is f64). The\n"
+        "others are f32, of the axes [B, Hq, Lq] that q has: lse; scores, capped, masked and weights with "
+        "Lkv "
+        "behind; row_stats with 4:\n"
+        "the largest weight, the entropy in nats, the first key of that weight (-1 where none is seen), the "
+        "keys seen.\n\n");
     print_options(specs);
     print_refusals();
 }

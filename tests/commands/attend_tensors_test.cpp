@@ -140,6 +140,35 @@ TEST(AttendTensors, matrices_that_could_be_read_in_two_ways_are_refused) {
     refused({make_tensor("bias", {kLength, 1}, std::vector<float>(kLength)).value()}, "'bias': shape [5, 1]");
 }
 
+TEST(AttendTensors, row_statistics_are_four_numbers_a_row_as_help_says) {
+    const Scratch scratch;
+    TensorSet set = qkv();
+    for (Tensor& t : set.tensors)
+        if (t.name == "k") t = make_tensor("k", t.shape, std::vector<float>(element_count(t), 1.0f)).value();
+    const std::vector<int32_t> lengths{0, 4};  // of the first entry no key is seen
+    set.tensors.push_back(
+        make_tensor("kv_lengths", ElementType::i32, {kBatch}, std::as_bytes(std::span(lengths))).value());
+    ASSERT_TRUE(save_safetensors(scratch / "in.safetensors", set));
+    const CommandRun run =
+        run_command(scratch, "attend IN --out OUT --backend cpu --layout bhld --outputs row_stats,lse");
+    ASSERT_EQ(run.exit_code, 0) << run.error;
+    const Result<TensorSet> out = load_tensors(scratch / "out.safetensors");
+    ASSERT_TRUE(out) << out.error().text;
+    const Tensor* stats = out->find("row_stats");
+    ASSERT_NE(stats, nullptr);
+    EXPECT_EQ(stats->shape, (std::vector<uint64_t>{kBatch, kHeads, kLength, 4}));
+    const Result<std::vector<float>> values = to_f32(*stats);
+    ASSERT_TRUE(values);
+    for (size_t row = 0; row < kBatch * kHeads * kLength; ++row) {
+        const float* at = values->data() + 4 * row;
+        const bool sees = row >= kHeads * kLength;
+        EXPECT_FLOAT_EQ(at[0], sees ? 0.25f : 0.0f) << row;
+        EXPECT_FLOAT_EQ(at[1], sees ? std::log(4.0f) : 0.0f) << row;
+        EXPECT_EQ(at[2], sees ? 0.0f : -1.0f) << row;
+        EXPECT_EQ(at[3], sees ? 4.0f : 0.0f) << row;
+    }
+}
+
 TEST(AttendTensors, a_cache_may_hold_no_keys) {
     const Scratch scratch;
     TensorSet set;
