@@ -7,6 +7,7 @@
 
 #include "files/json_string.hpp"
 #include "files/json_text.hpp"
+#include "files/locale_point.hpp"
 
 namespace fovea {
 
@@ -47,8 +48,8 @@ class JsonTree {
     }
 };
 
-double JsonValue::number() const { return std::strtod(std::string(number_text()).c_str(), nullptr); }
-float JsonValue::number_f32() const { return std::strtof(std::string(number_text()).c_str(), nullptr); }
+double JsonValue::number() const { return std::strtod(files::for_strtod(number_text()).c_str(), nullptr); }
+float JsonValue::number_f32() const { return std::strtof(files::for_strtod(number_text()).c_str(), nullptr); }
 
 const JsonValue* JsonValue::find(std::string_view name) const {
     for (const auto& [key, value] : members_)

@@ -1,3 +1,5 @@
+#include "files/locale_point.hpp"
+
 #include <fovea/model/rules.hpp>
 
 #include <fovea/model/torch_random.hpp>
@@ -51,7 +53,7 @@ bool set_mask_key(AttentionRules& r, std::string_view key) {
 ScoreScale score_scale(const AttentionRules& r, uint64_t head_width) {
     const double divisor = r.scale == "auto"   ? std::sqrt(double(head_width))
                            : r.scale == "none" ? 1.0
-                                               : std::strtod(r.scale.c_str(), nullptr);
+                                               : std::strtod(files::for_strtod(r.scale).c_str(), nullptr);
     return ScoreScale::divided_by(divisor * r.temperature);
 }
 

@@ -9,6 +9,7 @@ import lzma
 import os
 import pathlib
 import re
+import shutil
 import struct
 import subprocess
 import sys
@@ -311,6 +312,39 @@ class Transformers(unittest.TestCase):
                                    rtol=2e-5)
         with self.assertRaisesRegex(ValueError, 'dropout'):
             self.registered['fovea'](Model(1), self.q, self.k, self.v, None, dropout=0.1)
+
+
+class Locales(unittest.TestCase):
+    def test_a_host_programs_decimal_comma_changes_no_number(self):
+        with tempfile.TemporaryDirectory() as folder:
+            made = shutil.which('localedef') and subprocess.run(
+                ['localedef', '-i', 'de_DE', '-f', 'UTF-8', f'{folder}/de_DE.UTF-8'], capture_output=True)
+            if not made or made.returncode:
+                self.skipTest('no localedef here, or no sources of the locale de_DE (Debian: locales)')
+            script = """
+import locale, sys
+import fovea, numpy as np
+if sys.argv[1]:
+    locale.setlocale(locale.LC_ALL, sys.argv[1])
+    assert locale.localeconv()['decimal_point'] == ','
+q = np.random.default_rng(0).standard_normal((2, 5, 4), np.float32)
+look = fovea.inspect(q, q, q, causal=True, softcap=1.5, dropout_p=.25)
+print(look.derive(row=3, key=1, head=1), *(look.derivation(row=3, key=1, form=f) for f in ('plain', 'csv', 'latex', 'python')))
+shown = fovea.view(text='a b c', level=3, scale=1.5, p=.25, edits='inputs 1 2 0.9')
+print(shown.session, shown.stage('weights'), shown.stage('scores'), fovea.view(q, q, q, cap=2.5).session, fovea.lesson(4))
+print(fovea.lesson('t4-01')._repr_html_(), fovea.view('recall').stage('weights'))
+for wrong in ('1,5', '1.5,2', '0x1'):
+    try:
+        fovea.view(text='a b c', level=3, scale=wrong)
+    except ValueError as error:
+        print(error)
+"""
+            said = [subprocess.run([sys.executable, '-c', script, name], capture_output=True, text=True,
+                                   env=dict(os.environ, LOCPATH=folder)) for name in ('', 'de_DE.UTF-8')]
+        self.assertEqual(said[0].returncode, 0, said[0].stderr)
+        self.assertEqual(said[1].stderr, '')
+        self.assertEqual(said[1].stdout, said[0].stdout)
+        self.assertEqual(said[0].stdout.count('must be auto, none or a number above 0'), 3, said[0].stdout[-600:])
 
 
 if __name__ == '__main__':

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <limits>
 
+#include "files/locale_point.hpp"
 #include "inspect/lessons/lesson_data.hpp"
 
 namespace fovea {
@@ -23,7 +24,7 @@ double unit_of(const std::string& printed) {
 double value_of(const std::string& printed) {
     if (printed == "True") return 1.0;
     if (printed == "False") return 0.0;
-    return std::strtod(printed.c_str(), nullptr);
+    return std::strtod(files::for_strtod(printed).c_str(), nullptr);
 }
 
 struct TableCheck {

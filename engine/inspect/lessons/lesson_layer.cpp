@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <limits>
 
+#include "files/locale_point.hpp"
 #include "inspect/lessons/lesson_builder.hpp"
 
 namespace fovea {
@@ -94,11 +95,7 @@ class Collector {
     std::optional<Error> error_;
 };
 
-std::string number_text(double value) {
-    char text[32];
-    std::snprintf(text, sizeof text, "%.17g", value);
-    return text;
-}
+std::string number_text(double value) { return files::number_by("%.*g", 17, value); }
 
 // Rules take what scores are divided by; a factor is a division by its reciprocal.
 std::string divisor_text(const ScoreScale& scale) {

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <set>
 
+#include "files/locale_point.hpp"
 #include "model/block_run.hpp"
 #include "model/checkpoint/families.hpp"
 
@@ -32,11 +33,7 @@ std::string of_layer(std::string_view name, uint64_t layer) {
     return text;
 }
 
-std::string exact(double value) {
-    char text[40];
-    std::snprintf(text, sizeof text, "%.17g", value);
-    return text;
-}
+std::string exact(double value) { return files::number_by("%.*g", 17, value); }
 
 // Rows (or, of a Conv1D layer, columns) from..from + count of a joint layer.
 Linear part_of(const Linear& joint, uint64_t first, uint64_t count) {

@@ -10,6 +10,7 @@
 
 #include <fovea/files.hpp>
 
+#include "files/locale_point.hpp"
 #include "model/session/session_checks.hpp"
 #include "model/tables.hpp"
 
@@ -25,9 +26,10 @@ constexpr std::string_view kEditedStages[] = {"inputs", "w_query", "w_key", "w_v
 
 std::optional<double> number_of(const std::string& text) {
     if (text.empty() || std::string_view("+ \t").find(text[0]) != std::string_view::npos) return std::nullopt;
+    const std::string number = files::for_strtod(text);
     char* end = nullptr;
-    const double value = std::strtod(text.c_str(), &end);
-    if (end != text.c_str() + text.size() || !std::isfinite(value)) return std::nullopt;
+    const double value = std::strtod(number.c_str(), &end);
+    if (end != number.c_str() + number.size() || !std::isfinite(value)) return std::nullopt;
     return value;
 }
 

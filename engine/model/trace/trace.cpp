@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdio>
 
+#include "files/locale_point.hpp"
 #include "model/trace/trace_impl.hpp"
 #include "model/transformer_parts.hpp"
 
@@ -21,9 +22,9 @@ Error wrong(std::string field, std::string text) {
 Result<void> round_to_half(F32Tensor& tensor, const char* name) {
     for (float& value : tensor.values) {
         if (std::isfinite(value) && std::abs(value) >= kBeyondHalf) {
-            char text[96];
-            std::snprintf(text, sizeof text, "%s hold %g, and float16 ends at 65504", name, double(value));
-            return wrong("precision", text);
+            return wrong("precision", std::string(name) + " hold " +
+                                          files::number_by("%.*g", 6, double(value)) +
+                                          ", and float16 ends at 65504");
         }
         value = foveaHalfToFloat(foveaFloatToHalf(value));
     }
@@ -285,13 +286,10 @@ std::string matrix_text(const F32Tensor& matrix) {
     std::string text;
     for (uint64_t i = 0; i < matrix.rows(); ++i) {
         for (size_t j = 0; j < matrix.columns(); ++j) {
-            char number[32];
             const float value = matrix.row(i)[j];
-            if (std::isnan(value))
-                std::snprintf(number, sizeof number, "nan");  // whatever its sign
-            else
-                std::snprintf(number, sizeof number, "%.9g", double(value));
-            text += (j == 0 ? "" : " ") + std::string(number);
+            text += j == 0 ? "" : " ";
+            text += std::isnan(value) ? "nan"
+                                      : files::number_by("%.*g", 9, double(value));  // whatever a NaN's sign
         }
         text += '\n';
     }

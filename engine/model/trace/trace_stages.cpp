@@ -3,17 +3,14 @@
 
 #include <cstdio>
 
+#include "files/locale_point.hpp"
 #include "model/trace/trace_impl.hpp"
 #include "model/transformer_parts.hpp"
 
 namespace fovea {
 namespace {
 
-std::string number_text(double value) {
-    char text[32];
-    std::snprintf(text, sizeof text, "%.6g", value);
-    return text;
-}
+std::string number_text(double value) { return files::number_by("%.*g", 6, value); }
 
 // "√d·2": what scores are divided by.
 std::string divisor_text(const AttentionRules& rules) {

@@ -1,0 +1,39 @@
+#pragma once
+// C reads and writes numbers with the decimal point of the host program's locale; our texts have "." in each.
+// (from_chars and to_chars of a double would do, but for the tables that they bring into a page.)
+#include <cstdio>
+#include <string>
+#include <string_view>
+
+namespace fovea::files {
+
+// "." almost everywhere, "," after setlocale(LC_ALL, "de_DE.UTF-8").
+inline std::string locale_point() {
+    char half[16];
+    const int size = std::snprintf(half, sizeof half, "%.1f", 0.5);
+    return {half + 1, size_t(size) - 2};
+}
+
+// A number for strtod and its like. What stands there in the locale's own way is no number.
+inline std::string for_strtod(std::string_view text) {
+    std::string out(text);
+    if (out.find_first_not_of("0123456789") == out.npos) return out;
+    const std::string point = locale_point();
+    if (point == ".") return out;
+    for (size_t at = out.find(point); at != out.npos; at = out.find(point))
+        out.replace(at, point.size(), "?");
+    if (const size_t at = out.find('.'); at != out.npos) out.replace(at, 1, point);
+    return out;
+}
+
+// printf of one number: "%.*g", "%.*f" or "%.*e".
+inline std::string number_by(const char* pattern, int precision, double value) {
+    char text[400];  // the largest number has 309 digits before its point
+    std::string out(text, size_t(std::snprintf(text, sizeof text, pattern, precision, value)));
+    if (out.find_first_not_of("-0123456789") == out.npos || out.find('.') != out.npos) return out;
+    const std::string point = locale_point();
+    if (const size_t at = out.find(point); point != "." && at != out.npos) out.replace(at, point.size(), ".");
+    return out;
+}
+
+}  // namespace fovea::files
