@@ -53,6 +53,10 @@ vec4 numbers_of_e5m2(uvec4 code) {
     vec4 NAME##_columns4(uint row, uint n, uint length) {                                                 \
         if (!NAME##_compressed) return NAME##_plain_columns4(row, n, length);                             \
         return NAME##_numbers4(row + min(n, length - 1u & ~3u), row + length - 1u);                       \
+    }                                                                                                     \
+    vec4 NAME##_depth4(uint row, uint n, uint length) {                                                   \
+        const bvec4 past = greaterThanEqual(n + uvec4(0u, 1u, 2u, 3u), uvec4(length));                    \
+        return mix(NAME##_columns4(row, n, length), vec4(0.0), past);                                     \
     }
 
 #endif

@@ -37,7 +37,7 @@ layout(push_constant, std430) uniform Push { FlashPush push; };
 
 #define FOVEA_GATHERS
 #include "flash.glsl"
-#include "row_stats.glsl"
+#include "partial.glsl"
 #include "store.glsl"
 #include "tensor.glsl"
 // Only the form that every device has reads compressed caches: the others' code would grow by half.
@@ -51,7 +51,6 @@ FOVEA_INPUT_TENSOR(q, FOVEA_SLOT_Q, kQType, kAligned)
 FOVEA_CACHE_TENSOR(k, FOVEA_SLOT_K, kKType, kAligned)
 FOVEA_CACHE_TENSOR(v, FOVEA_SLOT_V, kVType, kAligned)
 FOVEA_OUTPUT_TENSOR(o, FOVEA_SLOT_O)
-layout(set = 0, binding = FOVEA_SLOT_PARTIAL, std430) writeonly buffer Partial { float partial[]; };
 
 const uint kThreads = gl_WorkGroupSize.x;
 
@@ -67,12 +66,6 @@ uint first_part_row() { return part() * kPartRows; }
 
 uint first_column() {
     return (gl_WorkGroupID.y * kColumnQuads * kPartThreads + gl_LocalInvocationIndex % kPartThreads) * 4u;
-}
-
-// Partial results of a row of a split, see kPartialWords.
-uint partial_at(Entry e, uint split, uint r) {
-    const uint heads = gl_NumWorkGroups.z / split_count();
-    return partial_row(split, heads, e.head, r) * partial_stride(push.dims >> 16);
 }
 
 // Where row i of the tile lies in q; a row that does not exist is read from the last one that does.
@@ -119,16 +112,7 @@ void finish(Entry e, uint first_row, uint split, uint r) {
     if (kStats) stats = stats_of_row(r);
     if (row.i >= e.q_length) sum = empty_sum();
     if (is_split()) {
-        if (gl_WorkGroupID.y != 0u) return;
-        const uint at = partial_at(e, split, first_row + r);
-        partial[at] = sum.largest;
-        partial[at + 1u] = sum.total;
-        if (kStats) {
-            const uint end = at + kPartialWords + (push.dims >> 16);
-            partial[end] = stats.moment;
-            partial[end + 1u] = partial_key(stats.argmax);
-            partial[end + 2u] = partial_key(stats.count);
-        }
+        if (gl_WorkGroupID.y == 0u) store_partial(partial_at(e, split, first_row + r), sum, stats);
         return;
     }
     const RowSum keys = sum;

@@ -3,6 +3,7 @@
 // result does not depend on who finished first.
 #version 450
 #extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
 #ifndef FOVEA_WGSL
 #extension GL_EXT_shader_16bit_storage : require
 #endif

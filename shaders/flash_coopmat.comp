@@ -1,5 +1,6 @@
-// flash on cooperative matrices: factors in float16, sums in float32. A workgroup of whole subgroups takes
-// kRows rows; blocks of keys and values go through shared memory, the sums stay in the subgroups' matrices.
+// flash on cooperative matrices: factors in float16 or bfloat16, sums in float32. A workgroup of whole
+// subgroups takes kRows rows; blocks of keys and values go through shared memory, the sums stay in the
+// subgroups' matrices.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
@@ -29,15 +30,14 @@ layout(push_constant, std430) uniform Push { FlashPush push; };
 
 #define FOVEA_GATHERS
 #include "flash.glsl"
-#include "finish.glsl"
+#include "partial.glsl"
 #include "store.glsl"
-#include "tensor.glsl"
+#include "cache_tensor.glsl"
 
 FOVEA_INPUT_TENSOR(q, FOVEA_SLOT_Q, kQType, kAligned)
-FOVEA_INPUT_TENSOR(k, FOVEA_SLOT_K, kKType, kAligned)
-FOVEA_INPUT_TENSOR(v, FOVEA_SLOT_V, kVType, kAligned)
+FOVEA_CACHE_TENSOR(k, FOVEA_SLOT_K, kKType, kAligned)
+FOVEA_CACHE_TENSOR(v, FOVEA_SLOT_V, kVType, kAligned)
 FOVEA_OUTPUT_TENSOR(o, FOVEA_SLOT_O)
-layout(set = 0, binding = FOVEA_SLOT_PARTIAL, std430) writeonly buffer Partial { float partial[]; };
 
 const uint kThreads = gl_WorkGroupSize.x;
 const uint kLanes = kThreads / kSubgroups, kRowThreads = kThreads / kRows;
@@ -49,9 +49,9 @@ const uint kRowQuads = (kKeys / 4u + kRowThreads - 1u) / kRowThreads;
 
 // Elements of four: a thread writes and reads them at once, and matrices are loaded from them as from single
 // ones.
-shared f16vec4 q_tile[FOVEA_MATRIX_Q_HALVES(kRows, kDepth) / 4u];
-shared f16vec4 kv_tile[FOVEA_MATRIX_KV_HALVES(kKeys, kDepth, kColumns) / 4u];
-shared f16vec4 weight_tile[FOVEA_MATRIX_WEIGHT_HALVES(kRows, kKeys) / 4u];
+shared uvec2 q_tile[FOVEA_MATRIX_Q_HALVES(kRows, kDepth) / 4u];
+shared uvec2 kv_tile[FOVEA_MATRIX_KV_HALVES(kKeys, kDepth, kColumns) / 4u];
+shared uvec2 weight_tile[FOVEA_MATRIX_WEIGHT_HALVES(kRows, kKeys) / 4u];
 // Scores of a block; in the end the sums.
 shared vec4 score_tile[FOVEA_MATRIX_SCORE_WORDS(kRows, kKeys, kColumns) / 4u];
 // What each row's sums are multiplied by, once for each column of a matrix.
@@ -72,6 +72,14 @@ float sum_of_row(float x) {
     [[unroll]] for (uint step = 1u; step < kRowThreads; step *= 2u) x += subgroupShuffleXor(x, step);
     return x;
 }
+RowStats stats_of_row(RowStats stats) {
+    stats.moment = sum_of_row(stats.moment);
+    [[unroll]] for (uint step = 1u; step < kRowThreads; step *= 2u) {
+        stats.argmax = min(stats.argmax, subgroupShuffleXor(stats.argmax, step));
+        stats.count += subgroupShuffleXor(stats.count, step);
+    }
+    return stats;
+}
 
 const float kLog2E = 1.44269504, kLn2 = 0.69314718;
 
@@ -82,7 +90,8 @@ const float kLog2E = 1.44269504, kLn2 = 0.69314718;
 float unit_of_logits() { return kGeneral ? 1.0 : kLog2E; }
 float power(float difference) { return exp2(kGeneral ? kLog2E * difference : difference); }
 vec4 power(vec4 difference) { return exp2(kGeneral ? kLog2E * difference : difference); }
-void weigh_scores(Entry e, Row row, uint r, int j0, const bool inside, inout RowSum sum) {
+void weigh_scores(Entry e, Row row, uint r, int j0, const bool inside, inout RowSum sum,
+                  inout RowStats stats) {
     const uint first = thread_of_row();
     vec4 logit[kRowQuads];
     [[unroll]] for (uint i = 0u; i < kRowQuads; ++i) {
@@ -112,10 +121,17 @@ void weigh_scores(Entry e, Row row, uint r, int j0, const bool inside, inout Row
         const uint n = i * kRowThreads + first;
         if (kKeys / 4u % kRowThreads != 0u && n >= kKeys / 4u) break;
         vec4 weight = power(logit[i] - base);
+        if (kStats) {
+            const bvec4 hidden = equal(floatBitsToUint(logit[i]), uvec4(kMinusInfinity));
+            const vec4 below = mix(logit[i] - base, vec4(0.0), hidden);
+            // The first of them moves the sums along to this block's maximum.
+            add_keys(stats, j0 + int(4u * n), hidden, below, weight, i == 0u ? sum.largest : raised, raised,
+                     sum.total, rescale);
+        }
         total += weight.x + weight.y + (weight.z + weight.w);
         if (kGeneral && has_dropout() && row.exists)
             weight = mix(vec4(0.0), weight, kept_keys(row, j0 + int(4u * n)));
-        weight_tile[r * kKeyQuads + n] = f16vec4(weight);
+        weight_tile[r * kKeyQuads + n] = small_factors_of(weight);
     }
     sum = RowSum(raised, fma(sum.total, rescale, total));
     for (uint n = first; n < kN; n += kRowThreads) scale_tile[r * kN + n] = rescale;
@@ -124,7 +140,7 @@ void weigh_scores(Entry e, Row row, uint r, int j0, const bool inside, inout Row
 // One block of keys. `inside`: every row sees all of it, as far as bounds go. `inner`: the same, of a call
 // without pages or dropout; callers write it out, so that no code for the other case is made.
 void add_block(Entry e, Row row, uint r, Keys keys, int j0, const bool inner, const bool inside,
-               inout RowSum sum) {
+               inout RowSum sum, inout RowStats stats) {
     if (inner)
         load_inner_keys(e, keys, j0);
     else
@@ -132,7 +148,7 @@ void add_block(Entry e, Row row, uint r, Keys keys, int j0, const bool inner, co
     barrier();
     multiply_scores();
     barrier();
-    weigh_scores(e, row, r, j0, inside, sum);
+    weigh_scores(e, row, r, j0, inside, sum, stats);
     if (has_flag(kFlagOutput)) {
         if (inner)
             load_inner_values(e, keys, j0);
@@ -162,17 +178,18 @@ void main() {
     [[unroll]] for (uint n = 0u; n < kRowTiles * kColumnTiles; ++n) sums[n] = FOVEA_SUM_MATRIX(0.0);
     const uint first_column = gl_SubgroupID * kColumnTiles * kN;  // of this subgroup's sums
     RowSum sum = empty_sum();  // of this thread's row; `total` of this thread's keys alone
+    RowStats stats = no_stats();  // of the same keys
     if (t == 0u) has_poison = 0u;
     if (keys.begin < keys.end) load_queries(e, first_row);
     const int inner_begin = max(full.begin, keys.begin), inner_end = min(full.end, keys.end) - int(kKeys);
     for (int j0 = keys.begin - keys.begin % int(kKeys); j0 < keys.end; j0 += int(kKeys)) {
         // Nearly all work of a long call: a loop of its own, without the code for bounds.
         for (; !kGeneral && j0 >= inner_begin && j0 <= inner_end; j0 += int(kKeys))
-            add_block(e, row, r, keys, j0, true, true, sum);
+            add_block(e, row, r, keys, j0, true, true, sum, stats);
         if (j0 >= keys.end) break;
-        add_block(e, row, r, keys, j0, false, kGeneral && j0 >= inner_begin && j0 <= inner_end, sum);
+        add_block(e, row, r, keys, j0, false, kGeneral && j0 >= inner_begin && j0 <= inner_end, sum, stats);
     }
-    if (!kGeneral) sum.largest *= kLn2;
+    if (!kGeneral) sum.largest *= kLn2, stats.moment *= kLn2;
     barrier();
     [[unroll]] for (uint n = 0u; n < kRowTiles * kColumnTiles; ++n)
         coopMatStore(sums[n], score_tile,
@@ -180,23 +197,24 @@ void main() {
                      kScoreQuads, gl_CooperativeMatrixLayoutRowMajor);
     // Before any thread leaves: it needs all of the row's.
     sum.total = sum_of_row(sum.total);
+    if (kStats) stats = stats_of_row(stats);
     barrier();
     if (!row.exists) return;
     const float largest = sum.largest;
     if (row.i >= e.q_length) sum = empty_sum();
-    const uint head_of_rows = partial_row(split, gl_NumWorkGroups.z / split_count(), e.head, first_row + r);
     const bool first = thread_of_row() == 0u && gl_WorkGroupID.y == 0u;
     float scale = 1.0;
     if (is_split()) {
-        if (first) partial[head_of_rows * (dim_v + kPartialWords)] = sum.largest;
-        if (first) partial[head_of_rows * (dim_v + kPartialWords) + 1u] = sum.total;
+        if (first) store_partial(partial_at(e, split, first_row + r), sum, stats);
     } else {
+        const RowSum keys_sum = sum;
         scale = finish_row(sum, row, kGeneral && has_dropout() ? extra.keep_scale : 1.0);
         if (first && has_flag(kFlagLse)) store_lse(row, sum);
+        if (first && kStats) store_stats(row, keys_sum, sum, stats);
     }
     if (!has_flag(kFlagOutput) || (has_flag(kFlagPackedQ) && row.i >= e.q_length)) return;
     const uint at =
-        is_split() ? head_of_rows * (dim_v + kPartialWords) + kPartialWords : query_row(push.o, e, row);
+        is_split() ? partial_at(e, split, first_row + r) + kPartialWords : query_row(push.o, e, row);
     for (uint c = thread_of_row(); c < kColumns; c += kRowThreads) {
         const uint column = gl_WorkGroupID.y * kColumns + c;
         if (column >= dim_v) return;

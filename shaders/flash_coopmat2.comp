@@ -29,20 +29,19 @@ layout(push_constant, std430) uniform Push { FlashPush push; };
 
 #define FOVEA_GATHERS
 #include "flash.glsl"
-#include "finish.glsl"
+#include "partial.glsl"
 #include "store.glsl"
-#include "tensor.glsl"
+#include "cache_tensor.glsl"
 
 FOVEA_INPUT_TENSOR(q, FOVEA_SLOT_Q, kQType, kAligned)
-FOVEA_INPUT_TENSOR(k, FOVEA_SLOT_K, kKType, kAligned)
-FOVEA_INPUT_TENSOR(v, FOVEA_SLOT_V, kVType, kAligned)
+FOVEA_CACHE_TENSOR(k, FOVEA_SLOT_K, kKType, kAligned)
+FOVEA_CACHE_TENSOR(v, FOVEA_SLOT_V, kVType, kAligned)
 FOVEA_OUTPUT_TENSOR(o, FOVEA_SLOT_O)
-layout(set = 0, binding = FOVEA_SLOT_PARTIAL, std430) writeonly buffer Partial { float partial[]; };
 
 const uint kColumns = 4u * kColumnQuads;
 
-shared f16vec4 q_tile[FOVEA_MATRIX_Q_HALVES(kRows, kDepth) / 4u];
-shared f16vec4 kv_tile[FOVEA_MATRIX_KV_HALVES(kKeys, kDepth, kColumns) / 4u];
+shared uvec2 q_tile[FOVEA_MATRIX_Q_HALVES(kRows, kDepth) / 4u];
+shared uvec2 kv_tile[FOVEA_MATRIX_KV_HALVES(kKeys, kDepth, kColumns) / 4u];
 // Scores of a block; in the end totals, maxima and sums.
 shared float score_tile[FOVEA_MATRIX_SCORE_WORDS(kRows, kKeys, kColumns)];
 shared float row_totals[kRows], row_maxima[kRows];
@@ -90,11 +89,6 @@ void drop_weights(Entry e, uint first_row, int j0) {
     }
 }
 
-uint partial_at(Entry e, uint split, uint r) {
-    return partial_row(split, gl_NumWorkGroups.z / split_count(), e.head, r) *
-           ((push.dims >> 16) + kPartialWords);
-}
-
 // Ends row r of the tile; `row_totals` becomes what its columns must be multiplied by.
 void finish_tile_row(Entry e, uint first_row, uint split, uint r) {
     const Row row = row_at(e, first_row + r);
@@ -102,10 +96,7 @@ void finish_tile_row(Entry e, uint first_row, uint split, uint r) {
     RowSum sum = row.i < e.q_length ? RowSum(row_maxima[r], row_totals[r]) : empty_sum();
     if (is_split()) {
         row_totals[r] = 1.0;
-        if (gl_WorkGroupID.y != 0u) return;
-        const uint at = partial_at(e, split, first_row + r);
-        partial[at] = sum.largest;
-        partial[at + 1u] = sum.total;
+        if (gl_WorkGroupID.y == 0u) store_partial(partial_at(e, split, first_row + r), sum, no_stats());
         return;
     }
     row_totals[r] = finish_row(sum, row, kGeneral && has_dropout() ? extra.keep_scale : 1.0);

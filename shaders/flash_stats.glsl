@@ -12,24 +12,15 @@ void begin_stats() {
         stats_parts[i * kThreads + gl_LocalInvocationIndex] = uvec4(0u, kNoKey, 0u, kMinusInfinity);
 }
 
-// Keys j .. j+3 of row i, whose logits are `below` its `maximum`. `total` is the thread's sum of weights
-// before them, which `rescale` is about to multiply.
+// Keys j .. j+3 of row i, see add_keys.
 void add_stats(uint i, int j, bvec4 hidden, vec4 below, vec4 weight, float maximum, float total,
                float rescale) {
     const uint at = i * kThreads + gl_LocalInvocationIndex;
-    const uvec4 stats = stats_parts[at];
-    const float before = uintBitsToFloat(stats.w);
-    const bool is_raised = maximum > before;
-    const vec4 part = weight * max(below, vec4(-88.0));  // the weight is 0 below -87
-    float moment = uintBitsToFloat(stats.x);
-    if (is_raised) moment = raised_moment(moment, total, maximum - before, rescale);
-    uint argmax = is_raised ? kNoKey : stats.y, count = stats.z;
-    [[unroll]] for (int c = 3; c >= 0; --c) {
-        count += hidden[c] ? 0u : 1u;
-        if (!hidden[c] && below[c] == 0.0) argmax = min(argmax, uint(j + c));
-    }
-    stats_parts[at] = uvec4(floatBitsToUint(moment + (part.x + part.y + (part.z + part.w))), argmax, count,
-                            floatBitsToUint(maximum));
+    const uvec4 part = stats_parts[at];
+    RowStats stats = RowStats(uintBitsToFloat(part.x), part.y, part.z);
+    add_keys(stats, j, hidden, below, weight, uintBitsToFloat(part.w), maximum, total, rescale);
+    stats_parts[at] =
+        uvec4(floatBitsToUint(stats.moment), stats.argmax, stats.count, floatBitsToUint(maximum));
 }
 
 // Row r as a whole, after a call of share_sums.

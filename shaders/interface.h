@@ -169,6 +169,8 @@ FOVEA_CONST kGatherBias = 1u << 9;
 FOVEA_CONST kEntriesCall = 1u << 10;
 // Of flash and flash_combine: row statistics are wanted.
 FOVEA_CONST kStatsCall = 1u << 11;
+// Of flash_coopmat and linear_coopmat: factors are bfloat16.
+FOVEA_CONST kBfloat16Call = 1u << 12;
 
 FOVEA_CONST kScopeWorkgroup = 2;  // as SPIR-V numbers them
 FOVEA_CONST kScopeSubgroup = 3;

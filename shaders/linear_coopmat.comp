@@ -21,6 +21,7 @@ layout(constant_id = FOVEA_SPEC_IN_OUT) const bool kInOut = false;
 layout(constant_id = FOVEA_SPEC_MATRIX_M) const uint kM = 8;
 layout(constant_id = FOVEA_SPEC_MATRIX_N) const uint kN = 8;
 layout(constant_id = FOVEA_SPEC_MATRIX_K) const uint kK = 8;
+layout(constant_id = FOVEA_SPEC_CALL) const uint kCall = 0;
 layout(constant_id = FOVEA_SPEC_COLUMNS) const uint kTileColumns = 64;
 layout(constant_id = FOVEA_SPEC_SUBGROUPS) const uint kSubgroups = 4;
 layout(push_constant, std430) uniform Push { LinearPush push; };
@@ -40,8 +41,8 @@ const uint kPartRows = kRows / (kSubgroups > 2u ? kSubgroups / 2u : 1u);
 const uint kRowTiles = kPartRows / kM, kColumnTiles = kPartColumns / kN;
 
 // [row][depth] and [column][depth].
-shared f16vec4 x_tile[FOVEA_LINEAR_FACTOR_HALVES(kRows) / 4u];
-shared f16vec4 w_tile[FOVEA_LINEAR_FACTOR_HALVES(kTileColumns) / 4u];
+shared uvec2 x_tile[FOVEA_LINEAR_FACTOR_HALVES(kRows) / 4u];
+shared uvec2 w_tile[FOVEA_LINEAR_FACTOR_HALVES(kTileColumns) / 4u];
 // A matrix of sums of each subgroup on its way out.
 shared float sum_tile[FOVEA_LINEAR_SUM_WORDS(kSubgroups, kM, kN)];
 
@@ -61,14 +62,14 @@ void load_factors(uint first_row, uint first_column, uint n0) {
     // Rows of W are depth here: four of them and four columns to a thread, which turns them round.
     for (uint f = gl_LocalInvocationIndex; kInOut && f < kTileColumns * kMatrixDepth / 16u; f += kThreads) {
         const uint depth = f / (kTileColumns / 4u), column = f % (kTileColumns / 4u) * 4u;
-        f16vec4 w[4];
+        uvec2 w[4];
         [[unroll]] for (uint u = 0u; u < 4u; ++u) {
             const uint n = n0 + 4u * depth + u;
             w[u] = n < push.n_in ? w_plain_factors4(w_row(n, push.n_in), first_column + column, push.n_out)
-                                 : f16vec4(0.0);
+                                 : uvec2(0u);
         }
-        [[unroll]] for (uint c = 0u; c < 4u; ++c) w_tile[(column + c) * kStride + depth] =
-            f16vec4(w[0][c], w[1][c], w[2][c], w[3][c]);
+        [[unroll]] for (uint c = 0u; c < 4u; ++c)
+            w_tile[(column + c) * kStride + depth] = column_of(w, c);
     }
 }
 

@@ -1,5 +1,5 @@
-// Filling the tiles of flash_coopmat and flash_coopmat2: queries, keys and values as float16 factors in
-// shared memory, four to an element; what that leaves out. Queries and keys lie by rows, values by columns: a
+// Filling the tiles of flash_coopmat and flash_coopmat2: queries, keys and values as factors in shared
+// memory, four to an element; what that leaves out. Queries and keys lie by rows, values by columns: a
 // product reads its second factor column by column, and numbers that lie next to each other in one load.
 #ifndef FOVEA_MATRIX_TILES_GLSL
 #define FOVEA_MATRIX_TILES_GLSL
@@ -7,8 +7,8 @@
 #include "factors.glsl"
 
 FOVEA_INPUT_FACTORS(q, kQType)
-FOVEA_INPUT_FACTORS(k, kKType)
-FOVEA_INPUT_FACTORS(v, kVType)
+FOVEA_CACHE_FACTORS(k, kKType)
+FOVEA_CACHE_FACTORS(v, kVType)
 
 // From one row to the next, in elements of the tiles: of queries and keys; of weights, and of a column of
 // values.
@@ -43,23 +43,22 @@ void load_keys(Entry e, Keys keys, int j0) {
 }
 
 // Four numbers of a value, without NaN and infinities, see value_factors4.
-f16vec4 healthy_factors(uvec2 words) {
-    // An exponent of all ones overflows into the sign's bit, and into no other number.
-    const uvec2 sick = ((words & 0x7c007c00u) + 0x04000400u) & 0x80008000u;
+uvec2 healthy_factors(uvec2 words) {
+    const uvec2 sick = ((words & kExponents) + kCarries) & 0x80008000u;
     if ((sick.x | sick.y) != 0u) {
         has_poison = 1u;
         words &= ~((sick >> 15) * 0xffffu);
     }
-    return factors_of_words(words);
+    return words;
 }
 
 // Columns c .. c+3 of the value of key j. A hidden key's weight of 0 does not undo a NaN or an infinity: they
 // are left out here, see poison_of.
-f16vec4 value_factors4(Entry e, Keys keys, int j, uint c) {
+uvec2 value_factors4(Entry e, Keys keys, int j, uint c) {
     const uint dim_v = push.dims >> 16;
-    if (j < keys.begin || j >= keys.end) return f16vec4(0.0);
+    if (j < keys.begin || j >= keys.end) return uvec2(0u);
     const uint row = value_row(e, j);
-    if (kAligned && kVType == kTypeF16) return healthy_factors(v_quad_words(row, c, dim_v));
+    if (kAligned && kVType == kFactorType) return healthy_factors(v_plain_quad_words(row, c, dim_v));
     vec4 x = v_depth4(row, c, dim_v);
     const bvec4 sick = greaterThanEqual(floatBitsToUint(x) & 0x7fffffffu, uvec4(0x7f800000u));
     if (any(sick)) {
@@ -70,9 +69,8 @@ f16vec4 value_factors4(Entry e, Keys keys, int j, uint c) {
 }
 
 // Keys 4n .. 4n+3 of the block, columns c0 .. c0+3 of the workgroup: turned round, as the tile has them.
-void store_values(uint n, uint c0, f16vec4 value[4]) {
-    [[unroll]] for (uint c = 0u; c < 4u; ++c) kv_tile[(c0 + c) * kKeyQuads + n] =
-        f16vec4(value[0][c], value[1][c], value[2][c], value[3][c]);
+void store_values(uint n, uint c0, uvec2 value[4]) {
+    [[unroll]] for (uint c = 0u; c < 4u; ++c) kv_tile[(c0 + c) * kKeyQuads + n] = column_of(value, c);
 }
 
 // Four keys and four columns to a thread.
@@ -80,7 +78,7 @@ void load_values(Entry e, Keys keys, int j0) {
     const uint column0 = gl_WorkGroupID.y * kColumns;
     for (uint f = gl_LocalInvocationIndex; f < kKeys * kColumns / 16u; f += kThreads) {
         const uint n = f / (kColumns / 4u), c0 = f % (kColumns / 4u) * 4u;
-        f16vec4 value[4];
+        uvec2 value[4];
         [[unroll]] for (uint u = 0u; u < 4u; ++u) value[u] =
             value_factors4(e, keys, j0 + int(4u * n + u), column0 + c0);
         store_values(n, c0, value);
@@ -89,8 +87,8 @@ void load_values(Entry e, Keys keys, int j0) {
 
 // Where every thread's elements lie in one column of fours, whatever their row: then the next ones are a
 // number of rows further that all threads share.
-bool has_regular_keys() { return kAligned && kKType == kTypeF16 && kThreads % (kDepth / 4u) == 0u; }
-bool has_regular_values() { return kAligned && kVType == kTypeF16 && kThreads % (kColumns / 4u) == 0u; }
+bool has_regular_keys() { return kAligned && kKType == kFactorType && kThreads % (kDepth / 4u) == 0u; }
+bool has_regular_values() { return kAligned && kVType == kFactorType && kThreads % (kColumns / 4u) == 0u; }
 
 // load_keys and load_values of a block that lies whole between the bounds of all rows, without pages.
 void load_inner_keys(Entry e, Keys keys, int j0) {
@@ -105,7 +103,7 @@ void load_inner_keys(Entry e, Keys keys, int j0) {
               min(4u * d, dim - 4u);
     [[unroll]] for (uint n = 0u; n < kKeys; n += step) {
         if (kKeys % step != 0u && n + n0 >= kKeys) break;
-        kv_tile[(n + n0) * kDepthQuads + d] = factors_of_words(k_words2[at >> 2] & present);
+        kv_tile[(n + n0) * kDepthQuads + d] = k_plain_words2[at >> 2] & present;
         at += step * push.k.row;
     }
 }
@@ -125,17 +123,14 @@ void load_inner_values(Entry e, Keys keys, int j0) {
         uvec2 words[4];
         uint sick = 0u;
         [[unroll]] for (uint u = 0u; u < 4u; ++u) {
-            words[u] = v_words2[at + u * push.v.row >> 2] & present;
-            const uvec2 carried = (words[u] & 0x7c007c00u) + 0x04000400u;  // as in healthy_factors
+            words[u] = v_plain_words2[at + u * push.v.row >> 2] & present;
+            const uvec2 carried = (words[u] & kExponents) + kCarries;
             sick |= carried.x | carried.y;
         }
-        f16vec4 value[4];
         if ((sick & 0x80008000u) != 0u) {
-            [[unroll]] for (uint u = 0u; u < 4u; ++u) value[u] = healthy_factors(words[u]);
-        } else {
-            [[unroll]] for (uint u = 0u; u < 4u; ++u) value[u] = factors_of_words(words[u]);
+            [[unroll]] for (uint u = 0u; u < 4u; ++u) words[u] = healthy_factors(words[u]);
         }
-        store_values(n + n0, c0, value);
+        store_values(n + n0, c0, words);
         at += 4u * step * push.v.row;
     }
 }

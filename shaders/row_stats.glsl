@@ -34,6 +34,22 @@ float raised_moment(float moment, float total, float rise, float rescale) {
     return rescale * (moment - min(rise, 88.0) * total);
 }
 
+// Adds keys j .. j+3, whose logits are `below` the row's `maximum`, to the statistics of some of its keys,
+// which counted from the maximum `before`. `total` is the sum of their weights, which `rescale` is about
+// to multiply.
+void add_keys(inout RowStats stats, int j, bvec4 hidden, vec4 below, vec4 weight, float before, float maximum,
+              float total, float rescale) {
+    const bool is_raised = maximum > before;
+    const vec4 part = weight * max(below, vec4(-88.0));  // the weight is 0 below -87
+    if (is_raised) stats.moment = raised_moment(stats.moment, total, maximum - before, rescale);
+    if (is_raised) stats.argmax = kNoKey;
+    [[unroll]] for (int c = 3; c >= 0; --c) {
+        stats.count += hidden[c] ? 0u : 1u;
+        if (!hidden[c] && below[c] == 0.0) stats.argmax = min(stats.argmax, uint(j + c));
+    }
+    stats.moment += part.x + part.y + (part.z + part.w);
+}
+
 float partial_key(uint key) { return uintBitsToFloat(kNormal | (key & kMostPartialKey)); }
 uint key_of_partial(float stored) {
     const uint key = floatBitsToUint(stored) & kMostPartialKey;

@@ -37,6 +37,7 @@ constexpr FeatureName kFeatures[] = {
     {FOVEA_FEATURE_SUBGROUP_SHUFFLE, "subgroup shuffle"},
     {FOVEA_FEATURE_SUBGROUP_SIZE_CONTROL, "subgroup size control"},
     {FOVEA_FEATURE_COOPMAT, "cooperative matrix"},
+    {FOVEA_FEATURE_BF16_PRODUCTS, "bfloat16 products"},
     {FOVEA_FEATURE_COOPMAT2, "cooperative matrix 2"},
     {FOVEA_FEATURE_PUSH_DESCRIPTORS, "push descriptors"},
     {FOVEA_FEATURE_TIMESTAMPS, "timestamps"},

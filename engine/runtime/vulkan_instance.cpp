@@ -32,15 +32,17 @@ bool has_extension(const std::vector<VkExtensionProperties>& list, const char* n
                        [&](const VkExtensionProperties& e) { return strcmp(e.extensionName, name) == 0; });
 }
 
-bool has_layer(const char* name) {
+// The version of Vulkan that the layer was written for; 0: there is no such layer.
+uint32_t version_of_layer(const char* name) {
     const auto list = reinterpret_cast<PFN_vkEnumerateInstanceLayerProperties>(
         vkGetInstanceProcAddr(nullptr, "vkEnumerateInstanceLayerProperties"));
     uint32_t count = 0;
-    if (!list || list(&count, nullptr) != VK_SUCCESS) return false;
+    if (!list || list(&count, nullptr) != VK_SUCCESS) return 0;
     std::vector<VkLayerProperties> all(count);
-    if (list(&count, all.data()) < VK_SUCCESS) return false;
-    return std::any_of(all.begin(), all.begin() + count,
-                       [&](const VkLayerProperties& l) { return strcmp(l.layerName, name) == 0; });
+    if (list(&count, all.data()) < VK_SUCCESS) return 0;
+    for (uint32_t i = 0; i < count; ++i)
+        if (strcmp(all[i].layerName, name) == 0) return all[i].specVersion;
+    return 0;
 }
 
 // What the layer is told. Layers from 1.3.272 on take settings by name; older ones know only the first of
@@ -100,12 +102,14 @@ Result<std::unique_ptr<Instance>> Instance::create(bool validation) {
     const uint32_t loader = volkGetInstanceVersion();
     if (loader < VK_API_VERSION_1_1)
         return Error{FOVEA_UNSUPPORTED, "vulkan", "the Vulkan loader is older than 1.1"};
-    if (validation && !has_layer(kValidationLayer))
+    const uint32_t layer = validation ? version_of_layer(kValidationLayer) : 0;
+    if (validation && !layer)
         return Error{FOVEA_UNSUPPORTED, "validation",
                      std::string(kValidationLayer) + " is not installed (Debian: vulkan-validationlayers)"};
     std::unique_ptr<Instance> instance(new Instance);
     instance->api_version_ = std::min<uint32_t>(loader, VK_API_VERSION_1_4);
     instance->validation_ = validation;
+    instance->layer_version_ = layer;
     if (Result<void> r = instance->create_handle(); !r) return r.error();
     if (Result<void> r = instance->list_physical_devices(); !r) return r.error();
     return instance;

@@ -33,6 +33,7 @@ class Instance {
 
     VkInstance handle() const { return handle_; }
     uint32_t api_version() const { return api_version_; }
+    uint32_t layer_version() const { return layer_version_; }  // of validation; 0: there is none
     const InstanceCalls& vk() const { return calls_; }
     PFN_vkGetInstanceProcAddr get_proc() const;
     const std::vector<VkPhysicalDevice>& physical_devices() const { return physical_devices_; }
@@ -50,7 +51,7 @@ class Instance {
                                                      void* user);
 
     VkInstance handle_ = VK_NULL_HANDLE;
-    uint32_t api_version_ = 0;
+    uint32_t api_version_ = 0, layer_version_ = 0;
     bool validation_ = false;
     InstanceCalls calls_;
     VkDebugUtilsMessengerEXT messenger_ = VK_NULL_HANDLE;

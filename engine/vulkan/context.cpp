@@ -126,6 +126,7 @@ uint32_t feature_bits(const PhysicalDevice& device, const Features& on) {
     if (on.device_atomics) bits |= FOVEA_FEATURE_DEVICE_ATOMICS;
     if (on.push_descriptors) bits |= FOVEA_FEATURE_PUSH_DESCRIPTORS;
     if (on.coopmat && device.facts.coopmat_m) bits |= FOVEA_FEATURE_COOPMAT;
+    if (on.bfloat16_matrices && device.lists_bfloat16) bits |= FOVEA_FEATURE_BF16_PRODUCTS;
     if (on.coopmat2 && flexible_matrices(device, on).m) bits |= FOVEA_FEATURE_COOPMAT2;
     return bits;
 }

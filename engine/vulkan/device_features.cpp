@@ -13,6 +13,7 @@ struct FeatureStructs {
     VkPhysicalDeviceSubgroupSizeControlFeatures subgroup_size{};
     VkPhysicalDeviceVulkanMemoryModelFeatures memory_model{};
     VkPhysicalDeviceCooperativeMatrixFeaturesKHR coopmat{};
+    VkPhysicalDeviceShaderBfloat16FeaturesKHR bfloat16{};
     VkPhysicalDeviceCooperativeMatrix2FeaturesNV coopmat2{};
     VkPhysicalDeviceMaintenance4Features maintenance4{};
     VkPhysicalDeviceFaultFeaturesEXT fault{};
@@ -30,7 +31,7 @@ void take(const VkBaseInStructure* item, T& to) {
 
 void read_chain(const void* chain, FeatureStructs& out) {
     for (auto item = static_cast<const VkBaseInStructure*>(chain); item; item = item->pNext) {
-        switch (item->sType) {
+        switch (int(item->sType)) {  // the header's enum may be older than what it is compared with
             case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_16BIT_STORAGE_FEATURES:
                 take(item, out.storage_16bit);
                 break;
@@ -45,6 +46,9 @@ void read_chain(const void* chain, FeatureStructs& out) {
                 break;
             case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FEATURES_KHR:
                 take(item, out.coopmat);
+                break;
+            case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_BFLOAT16_FEATURES_KHR:
+                take(item, out.bfloat16);
                 break;
             case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_2_FEATURES_NV:
                 take(item, out.coopmat2);
@@ -92,6 +96,8 @@ Features judge(const FeatureStructs& f, uint32_t api_version, uint32_t extension
                        (f.memory_model.vulkanMemoryModelDeviceScope || f.core12.vulkanMemoryModelDeviceScope);
     out.device_atomics = !out.memory_model || out.device_scope;
     out.coopmat = (extensions & kExtCoopmat) && out.memory_model && f.coopmat.cooperativeMatrix;
+    out.bfloat16_matrices = out.coopmat && (extensions & kExtBfloat16) && f.bfloat16.shaderBFloat16Type &&
+                            f.bfloat16.shaderBFloat16CooperativeMatrix;
     const VkPhysicalDeviceCooperativeMatrix2FeaturesNV& two = f.coopmat2;
     // Their modules are SPIR-V 1.6, whose workgroup sizes by specialization need maintenance4.
     out.maintenance4 =
@@ -128,6 +134,7 @@ uint32_t extension_bit(const char* name) {
         {VK_EXT_SUBGROUP_SIZE_CONTROL_EXTENSION_NAME, kExtSubgroupSizeControl},
         {VK_KHR_VULKAN_MEMORY_MODEL_EXTENSION_NAME, kExtMemoryModel},
         {VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME, kExtCoopmat},
+        {VK_KHR_SHADER_BFLOAT16_EXTENSION_NAME, kExtBfloat16},
         {VK_NV_COOPERATIVE_MATRIX_2_EXTENSION_NAME, kExtCoopmat2},
         {VK_NV_SHADER_SM_BUILTINS_EXTENSION_NAME, kExtSmBuiltins},
         {VK_AMD_SHADER_CORE_PROPERTIES_EXTENSION_NAME, kExtAmdCores},
@@ -155,6 +162,8 @@ Features supported_features(const InstanceTable& vk, VkPhysicalDevice handle, ui
         append(tail, f.subgroup_size, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES);
     if (extensions & kExtCoopmat)
         append(tail, f.coopmat, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FEATURES_KHR);
+    if (extensions & kExtBfloat16)
+        append(tail, f.bfloat16, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_BFLOAT16_FEATURES_KHR);
     if (extensions & kExtCoopmat2)
         append(tail, f.coopmat2, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_2_FEATURES_NV);
     if (api_version >= VK_API_VERSION_1_3)
@@ -181,6 +190,7 @@ Features enabled_features(const PhysicalDevice& device, const VkPhysicalDeviceFe
     out.full_subgroups &= has.full_subgroups;
     out.memory_model &= has.memory_model;
     out.coopmat &= has.coopmat;
+    out.bfloat16_matrices &= has.bfloat16_matrices;
     out.coopmat2 &= has.coopmat2;
     out.workgroup_matrices &= has.workgroup_matrices;
     out.device_fault &= has.device_fault;

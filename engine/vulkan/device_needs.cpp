@@ -2,6 +2,9 @@
 #include "problem/host_memory.hpp"
 #include "vulkan/device_query.hpp"
 
+#include <algorithm>
+#include <cstddef>
+
 namespace fovea::vulkan {
 namespace {
 
@@ -54,6 +57,10 @@ void list_needs(const PhysicalDevice& device, NeedList& list) {
              "the driver's reason behind FOVEA_DEVICE_LOST");
     // Its name is not in headers without beta extensions.
     if (device.extensions & kExtPortability) list.require("VK_KHR_portability_subset");
+    // Behind what is required: a host of an earlier version has room for 16 items, and gets no more.
+    for (const char* part : {"shaderBFloat16Type", "shaderBFloat16CooperativeMatrix"})
+        list.add(VK_KHR_SHADER_BFLOAT16_EXTENSION_NAME, part, has.bfloat16_matrices && device.lists_bfloat16,
+                 "matrix units with factors in bfloat16, where FOVEA_PRECISION_BF16_PRODUCTS allows them");
 }
 
 }  // namespace
@@ -80,5 +87,9 @@ FoveaResult foveaQueryDeviceNeeds(PFN_vkGetInstanceProcAddr get_instance_proc_ad
     if ((r = query_physical_device(table, physical_device, api_version, memory, device, diag))) return r;
     NeedList list;
     list_needs(device, list);
+    if (out && out->struct_size >= offsetof(FoveaDeviceNeeds, items)) {
+        const size_t room = (out->struct_size - offsetof(FoveaDeviceNeeds, items)) / sizeof(FoveaDeviceNeed);
+        list.needs.count = uint32_t(std::min<size_t>(list.needs.count, room));
+    }
     return write_struct(list.needs, out, "out", diag);
 }

@@ -93,16 +93,21 @@ FoveaResult list_extensions(const InstanceTable& vk, PhysicalDevice& device, con
     return FOVEA_OK;
 }
 
+// A subgroup's matrices with such factors and float32 sums.
+bool has_factors(const VkCooperativeMatrixPropertiesKHR& p, VkComponentTypeKHR factors) {
+    return p.AType == factors && p.BType == factors && p.CType == VK_COMPONENT_TYPE_FLOAT32_KHR &&
+           p.ResultType == VK_COMPONENT_TYPE_FLOAT32_KHR && p.scope == VK_SCOPE_SUBGROUP_KHR;
+}
+
 // Chooses among the shapes with f16 factors and f32 sums: 16x16x16 if there is one, else the largest. Drivers
-// list the same shape several times, for saturating or integer kinds.
-void choose_shape(const VkCooperativeMatrixPropertiesKHR* list, uint32_t count, FoveaDeviceFacts& facts) {
+// list the same shape several times, for saturating or integer kinds. bfloat16 counts where it comes in the
+// chosen shape, as it does wherever it is known to come at all.
+void choose_shape(const VkCooperativeMatrixPropertiesKHR* list, uint32_t count, PhysicalDevice& device) {
+    FoveaDeviceFacts& facts = device.facts;
     uint64_t best = 0;
     for (uint32_t i = 0; i < count; ++i) {
         const VkCooperativeMatrixPropertiesKHR& p = list[i];
-        if (p.AType != VK_COMPONENT_TYPE_FLOAT16_KHR || p.BType != VK_COMPONENT_TYPE_FLOAT16_KHR ||
-            p.CType != VK_COMPONENT_TYPE_FLOAT32_KHR || p.ResultType != VK_COMPONENT_TYPE_FLOAT32_KHR ||
-            p.scope != VK_SCOPE_SUBGROUP_KHR)
-            continue;
+        if (!has_factors(p, VK_COMPONENT_TYPE_FLOAT16_KHR)) continue;
         uint64_t score = uint64_t{p.MSize} * p.NSize * p.KSize;
         if (p.MSize == 16 && p.NSize == 16 && p.KSize == 16) score = UINT64_MAX;
         if (score <= best) continue;
@@ -110,6 +115,12 @@ void choose_shape(const VkCooperativeMatrixPropertiesKHR* list, uint32_t count, 
         facts.coopmat_m = p.MSize;
         facts.coopmat_n = p.NSize;
         facts.coopmat_k = p.KSize;
+    }
+    for (uint32_t i = 0; i < count; ++i) {
+        const VkCooperativeMatrixPropertiesKHR& p = list[i];
+        device.lists_bfloat16 |= has_factors(p, VK_COMPONENT_TYPE_BFLOAT16_KHR) &&
+                                 p.MSize == facts.coopmat_m && p.NSize == facts.coopmat_n &&
+                                 p.KSize == facts.coopmat_k;
     }
 }
 
@@ -130,7 +141,7 @@ FoveaResult query_coopmat(const InstanceTable& vk, PhysicalDevice& device, const
     result = query(device.handle, &count, list.data());
     if (result != VK_SUCCESS && result != VK_INCOMPLETE)
         return fail_vulkan(diag, result, "vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR");
-    choose_shape(list.data(), count, device.facts);
+    choose_shape(list.data(), count, device);
     return FOVEA_OK;
 }
 

@@ -26,6 +26,7 @@ enum Extension : uint32_t {
     kExtAmdCores = 1u << 7,
     kExtDeviceFault = 1u << 8,
     kExtPortability = 1u << 9,
+    kExtBfloat16 = 1u << 10,
 };
 uint32_t extension_bit(const char* name);  // 0: not one of them
 
@@ -35,6 +36,7 @@ struct Features {
     bool device_scope;    // of the memory model
     bool device_atomics;  // not forbidden by a memory model without device scope
     bool maintenance4;
+    bool bfloat16_matrices;   // with coopmat: the type of their factors
     bool coopmat2;            // the parts of VK_NV_cooperative_matrix2 that the kernels use
     bool workgroup_matrices;  // with coopmat2: a workgroup may share a matrix
     bool push_descriptors;
@@ -57,6 +59,7 @@ struct PhysicalDevice {
     bool timestamps;                // some compute queue has them
     uint32_t max_push_descriptors;  // 0: no extension, no core version that has them
     FlexibleMatrices subgroup_matrices, workgroup_matrices;
+    bool lists_bfloat16;     // factors of bfloat16 in the shape of facts.coopmat_*
     FoveaDeviceFacts facts;  // without `features`, which depend on what the host enables
 };
 

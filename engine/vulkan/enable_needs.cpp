@@ -31,6 +31,7 @@ using Storage16 = VkPhysicalDevice16BitStorageFeatures;
 using Float16 = VkPhysicalDeviceShaderFloat16Int8Features;
 using SubgroupSizes = VkPhysicalDeviceSubgroupSizeControlFeatures;
 using MemoryModel = VkPhysicalDeviceVulkanMemoryModelFeatures;
+using Bfloat16 = VkPhysicalDeviceShaderBfloat16FeaturesKHR;
 using Matrix2 = VkPhysicalDeviceCooperativeMatrix2FeaturesNV;
 using Core11 = VkPhysicalDeviceVulkan11Features;
 using Core12 = VkPhysicalDeviceVulkan12Features;
@@ -50,6 +51,8 @@ constexpr Switch kSwitches[] = {
                       Core13),
     FOVEA_SWITCH(deviceFault, FAULT_FEATURES_EXT, VkPhysicalDeviceFaultFeaturesEXT),
     FOVEA_CORE_SWITCH(pushDescriptor, VULKAN_1_4_FEATURES, Core14, 1_4, Core14),
+    FOVEA_SWITCH(shaderBFloat16Type, SHADER_BFLOAT16_FEATURES_KHR, Bfloat16),
+    FOVEA_SWITCH(shaderBFloat16CooperativeMatrix, SHADER_BFLOAT16_FEATURES_KHR, Bfloat16),
     FOVEA_SWITCH(cooperativeMatrixFlexibleDimensions, COOPERATIVE_MATRIX_2_FEATURES_NV, Matrix2),
     FOVEA_SWITCH(cooperativeMatrixReductions, COOPERATIVE_MATRIX_2_FEATURES_NV, Matrix2),
     FOVEA_SWITCH(cooperativeMatrixConversions, COOPERATIVE_MATRIX_2_FEATURES_NV, Matrix2),

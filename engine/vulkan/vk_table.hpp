@@ -1,6 +1,8 @@
 // The Vulkan entry points that the recorder calls, fetched through the host's getters. Nothing is linked.
 #pragma once
 
+#include "vulkan/bfloat16.hpp"
+
 #include <fovea/fovea_vulkan.h>
 
 namespace fovea::vulkan {

@@ -35,7 +35,7 @@ int run_by_hand(int argc, char** argv, const char* seed, bool whole_sweep) {
     SweepOptions options;
     options.limits.results_only = refuses_matrices(executor->name());
     options.limits.compressed = reads_compressed(executor->name());
-    options.limits.row_stats = is_vulkan_flash(executor->name());
+    options.limits.row_stats = has_row_stats(executor->name());
     if (const char* flops = option(argc, argv, "--flops")) options.limits.flops = strtod(flops, nullptr);
     if (const char* precision = option(argc, argv, "--precision")) {
         if (strcmp(precision, "f16-products") == 0)

@@ -36,15 +36,15 @@ struct SweepResult {
 
 SweepResult sweep(Executor& executor, const SweepOptions& options);
 
-// Vulkan's one-pass kernel without matrix units: the only one there that has row statistics, and that reads
-// 8-bit floats and blocks.
-inline bool is_vulkan_flash(const std::string& executor) {
-    return executor.starts_with("vulkan:flash") && executor.find("coopmat") == executor.npos;
+// Vulkan's one-pass kernels that have row statistics.
+inline bool has_row_stats(const std::string& executor) {
+    return executor.starts_with("vulkan:flash") && executor.find("coopmat2") == executor.npos;
 }
 
-// Whether 8-bit floats and blocks for keys and values are drawn for the executor of this name.
+// Whether 8-bit floats and blocks for keys and values are drawn for the executor of this name: on Vulkan the
+// one-pass kernels read them.
 inline bool reads_compressed(const std::string& executor) {
-    return !executor.starts_with("vulkan") || is_vulkan_flash(executor);
+    return !executor.starts_with("vulkan") || executor.starts_with("vulkan:flash");
 }
 
 }  // namespace fovea::test

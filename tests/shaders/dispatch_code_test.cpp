@@ -186,15 +186,23 @@ TEST(DispatchCode, reads_a_compressed_cache_by_words_alone) {
                 d.k_type = type;
                 if (set & 1) d.v_type = type;
                 if (set & 2) d.q_strides = {4 * 70 * 65, 70 * 65, 65};  // no quads
-                const Result<Plan> plan = plan_attention(facts, d);
-                ASSERT_TRUE(plan) << plan.error().text;
-                EXPECT_EQ(plan->info().kernel, FOVEA_KERNEL_FLASH);
-                expect_plan_fits(*plan, seen, most);
-                if (testing::Test::HasFailure()) return;
+                for (const FoveaKernel kernel :
+                     {FOVEA_KERNEL_FLASH, FOVEA_KERNEL_FLASH_COOPMAT, FOVEA_KERNEL_FLASH_COOPMAT2}) {
+                    const bool flexible = kernel == FOVEA_KERNEL_FLASH_COOPMAT2;
+                    if (kernel != FOVEA_KERNEL_FLASH && !facts.coopmat_m) continue;
+                    if (flexible && (!facts.coopmat2_m || (d.outputs & FOVEA_OUTPUT_ROW_STATS))) continue;
+                    d.kernel = kernel;
+                    d.precision = FOVEA_PRECISION_F16_PRODUCTS;
+                    const Result<Plan> plan = plan_attention(facts, d);
+                    ASSERT_TRUE(plan) << plan.error().text;
+                    expect_plan_fits(*plan, seen, most);
+                    if (testing::Test::HasFailure()) return;
+                }
             }
         }
     }
-    EXPECT_EQ(most["flash"], 8u);
+    for (const char* shader : {"flash", "flash_coopmat", "flash_coopmat2"})
+        EXPECT_EQ(most[shader], 8u) << shader;
     EXPECT_EQ(most["flash_subgroup"] + most["flash_shuffle"], 0u);
 }
 
@@ -304,6 +312,119 @@ TEST(DispatchCode, caches_are_moved_by_words_and_halves_of_words) {
                     expect_fits(dispatches_of(*plan, 0)[0], FOVEA_SLOT_Y);
                 }
             }
+        }
+    }
+}
+
+// What a module says of floats of 16 bits.
+struct Floats16 {
+    std::vector<uint32_t> encodings;  // of each such type: its operand, or none for IEEE's
+    uint32_t matrices = 0;            // types of matrices whose numbers they are
+    uint32_t uses = 0;                // instructions that make one or a vector of them
+    uint32_t names = 0;               // OpExtension "SPV_KHR_bfloat16", between capabilities and memory model
+    std::set<uint32_t> capabilities;
+};
+constexpr uint32_t kIeee = 0xffffffffu;
+
+Floats16 floats16_of(const std::vector<uint32_t>& words) {
+    enum : uint32_t {
+        kExtension = 10,
+        kMemoryModel = 14,
+        kCapability = 17,
+        kTypeFloat = 22,
+        kTypeVector = 23,
+        kFirstInFunctions = 54,
+        kTypeMatrix = 4456
+    };
+    Floats16 found;
+    std::set<uint32_t> types;
+    bool before_model = true, in_functions = false;
+    for (size_t at = 5; at < words.size(); at += words[at] >> 16) {
+        const uint32_t op = words[at] & 0xffffu, length = words[at] >> 16;
+        const uint32_t* o = &words[at + 1];
+        if (op == kMemoryModel) before_model = false;
+        in_functions |= op == kFirstInFunctions;
+        if (op == kCapability) {
+            EXPECT_EQ(found.names, 0u) << "an extension before a capability";
+            found.capabilities.insert(o[0]);
+        }
+        if (op == kExtension && std::string(reinterpret_cast<const char*>(o)) == "SPV_KHR_bfloat16") {
+            EXPECT_TRUE(before_model);
+            EXPECT_EQ(length, 6u);
+            ++found.names;
+        }
+        if (op == kTypeFloat && o[1] == 16) {
+            types.insert(o[0]);
+            found.encodings.push_back(length > 3 ? o[2] : kIeee);
+        }
+        if (op == kTypeVector && types.contains(o[1])) types.insert(o[0]);
+        if (op == kTypeMatrix && types.contains(o[1])) ++found.matrices;
+        // What has a result has its type first; of what has none that word is an id, and no type's.
+        if (in_functions && length > 2 && types.contains(o[0])) ++found.uses;
+    }
+    return found;
+}
+
+// No compiler here knows bfloat16: the words are compared with what SPV_KHR_bfloat16 asks for.
+TEST(DispatchCode, makes_bfloat16_the_type_of_factors_and_of_nothing_else) {
+    FOVEA_NEEDS_SHADER(Shader::flash_coopmat);
+    FoveaDeviceFacts facts = gpu_facts();
+    add_matrices(facts);
+    facts.features |= FOVEA_FEATURE_BF16_PRODUCTS;
+    facts.features &= ~uint32_t{FOVEA_FEATURE_F16_ARITHMETIC};
+    const auto expect_bfloat16 = [](const Plan& plan, Shader shader) {
+        constexpr uint32_t kFloat16 = 9, kBfloat16Type = 5116, kBfloat16CooperativeMatrix = 5118;
+        for (FoveaDispatch d : dispatches_of(plan, 0)) {
+            if (d.shader != uint32_t(shader)) continue;
+            SCOPED_TRACE(foveaShaderName(d.shader));
+            expect_fits(d, shader == Shader::linear_coopmat ? FOVEA_SLOT_Y : FOVEA_SLOT_O);
+            const Result<std::vector<uint32_t>> words = dispatch_code(d);
+            ASSERT_TRUE(words) << words.error().text;
+            const Floats16 bfloat16 = floats16_of(*words);
+            EXPECT_EQ(bfloat16.encodings, std::vector<uint32_t>{0});
+            EXPECT_EQ(bfloat16.matrices, 2u) << "the two factors";
+            EXPECT_EQ(bfloat16.uses, 0u);
+            EXPECT_EQ(bfloat16.names, 1u);
+            EXPECT_FALSE(bfloat16.capabilities.contains(kFloat16));
+            EXPECT_TRUE(bfloat16.capabilities.contains(kBfloat16Type));
+            EXPECT_TRUE(bfloat16.capabilities.contains(kBfloat16CooperativeMatrix));
+            ASSERT_TRUE(d.spec[FOVEA_SPEC_CALL] & shader::kBfloat16Call);
+            d.spec[FOVEA_SPEC_CALL] &= ~shader::kBfloat16Call;
+            const Floats16 float16 = floats16_of(*dispatch_code(d));
+            EXPECT_EQ(float16.encodings, std::vector<uint32_t>{kIeee});
+            EXPECT_EQ(float16.matrices, 2u);
+            EXPECT_GT(float16.uses, 0u);
+            EXPECT_EQ(float16.names, 0u);
+            EXPECT_TRUE(float16.capabilities.contains(kFloat16));
+            EXPECT_FALSE(float16.capabilities.contains(kBfloat16Type));
+        }
+    };
+    for (const uint32_t set : sets()) {
+        for (const FoveaDtype type : {FOVEA_F32, FOVEA_F16, FOVEA_BF16, FOVEA_F8_E4M3, FOVEA_Q4_0}) {
+            SCOPED_TRACE(testing::Message() << "set " << std::hex << set << ", type " << type);
+            FoveaAttentionDesc d = call_of(set);
+            d.precision = FOVEA_PRECISION_BF16_PRODUCTS;
+            d.dim_qk = d.dim_v = 64;
+            d.k_type = d.v_type = type;
+            if (is_float(type)) d.q_type = d.o_type = type;
+            const Result<Plan> plan = plan_attention(facts, d);
+            ASSERT_TRUE(plan) << plan.error().text;
+            ASSERT_EQ(plan->info().kernel, FOVEA_KERNEL_FLASH_COOPMAT) << plan->info().reason;
+            EXPECT_NE(std::string(plan->explain()).find("16 x 16 x 16 in bfloat16"), std::string::npos);
+            expect_bfloat16(*plan, Shader::flash_coopmat);
+            if (testing::Test::HasFailure()) return;
+        }
+    }
+    FoveaLinearDesc linear = foveaLinearDesc();
+    linear.precision = FOVEA_PRECISION_BF16_PRODUCTS;
+    linear.n_in = 512, linear.n_out = 20, linear.rows = 300;
+    for (const FoveaDtype type : {FOVEA_F32, FOVEA_BF16, FOVEA_Q4_0, FOVEA_Q6_K}) {
+        for (const uint32_t in_out : {0u, 1u}) {
+            if (in_out && !is_float(type)) continue;
+            linear.w_type = type, linear.weight_is_in_out = in_out;
+            const Result<Plan> plan = plan_linear(facts, linear);
+            ASSERT_TRUE(plan) << plan.error().text;
+            expect_bfloat16(*plan, Shader::linear_coopmat);
         }
     }
 }

@@ -35,6 +35,9 @@ struct Choice {
 TEST(KernelChoice, goes_by_this_table) {
     const bool has_coopmat = foveaShaderCode(uint32_t(Shader::flash_coopmat), nullptr) != nullptr;
     const auto f16 = [](FoveaAttentionDesc& d) { d.precision = FOVEA_PRECISION_F16_PRODUCTS; };
+    const auto bf16 = [](FoveaAttentionDesc& d) { d.precision = FOVEA_PRECISION_BF16_PRODUCTS; };
+    FoveaDeviceFacts bfloat16 = matrix_facts();
+    bfloat16.features |= FOVEA_FEATURE_BF16_PRODUCTS;
     FoveaDeviceFacts software = matrix_facts();
     software.device_class = FOVEA_CLASS_CPU;
     FoveaDeviceFacts little_shared = matrix_facts();
@@ -43,22 +46,27 @@ TEST(KernelChoice, goes_by_this_table) {
         {"any device", floor_facts(), {}, FOVEA_KERNEL_FLASH, "not flash_coopmat: it rounds factors"},
         {"a matrix wanted", gpu_facts(), [](auto& d) { d.outputs = FOVEA_OUTPUT_O | FOVEA_OUTPUT_WEIGHTS; },
          FOVEA_KERNEL_STAGED, "not flash: a matrix is wanted"},
-        {"row statistics wanted", matrix_facts(),
+        {"row statistics wanted", flexible_facts(),
          [&](auto& d) {
              f16(d);
              d.outputs = FOVEA_OUTPUT_ROW_STATS;
          },
-         FOVEA_KERNEL_FLASH, "not flash_coopmat: row statistics are wanted"},
+         has_coopmat ? FOVEA_KERNEL_FLASH_COOPMAT : FOVEA_KERNEL_FLASH,
+         "not flash_coopmat2: row statistics are wanted"},
         {"a cache in fewer bits", matrix_facts(),
          [&](auto& d) {
              f16(d);
              d.v_type = FOVEA_Q4_0;
          },
-         FOVEA_KERNEL_FLASH, "not flash_coopmat: keys or values are 8-bit floats or blocks"},
+         has_coopmat ? FOVEA_KERNEL_FLASH_COOPMAT : FOVEA_KERNEL_FLASH, "flash"},
         {"a budget below one row", gpu_facts(), [](auto& d) { d.max_slice_cost = 2e5; }, FOVEA_KERNEL_STAGED,
          "not flash: max_slice_cost is 200000 FLOP"},
         {"matrix units", matrix_facts(), f16, has_coopmat ? FOVEA_KERNEL_FLASH_COOPMAT : FOVEA_KERNEL_FLASH,
          "flash"},
+        {"matrices of bfloat16", bfloat16, bf16,
+         has_coopmat ? FOVEA_KERNEL_FLASH_COOPMAT : FOVEA_KERNEL_FLASH, "flash"},
+        {"no matrices of bfloat16", matrix_facts(), bf16, FOVEA_KERNEL_FLASH,
+         "the device lists no matrices of bfloat16"},
         {"flexible matrices", flexible_facts(), f16,
          has_coopmat ? FOVEA_KERNEL_FLASH_COOPMAT : FOVEA_KERNEL_FLASH, "flash"},
         {"matrix units, float32 asked for",
@@ -177,6 +185,15 @@ TEST(KernelChoice, linear_goes_by_this_table) {
     using Linear = FoveaLinearDesc;
     const LinearChoice table[] = {
         {"16 x 16 x 16", [](Facts&, Linear&) {}, 4, "matrix units, factors in float16"},
+        {"bfloat16",
+         [](Facts& f, Linear& d) {
+             f.features |= FOVEA_FEATURE_BF16_PRODUCTS;
+             d.precision = FOVEA_PRECISION_BF16_PRODUCTS;
+         },
+         4, "matrix units, factors in bfloat16"},
+        {"bfloat16 where there is none",
+         [](Facts&, Linear& d) { d.precision = FOVEA_PRECISION_BF16_PRODUCTS; }, 0,
+         "lists no matrices of bfloat16"},
         {"8 x 8 x 8", [](Facts& f, Linear&) { f.coopmat_m = f.coopmat_n = f.coopmat_k = 8; }, 4,
          "matrix units"},
         {"8 x 16 x 16", [](Facts& f, Linear&) { f.coopmat_m = 8; }, 4, "matrix units"},

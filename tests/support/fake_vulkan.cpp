@@ -79,7 +79,7 @@ struct FakeVulkan::Functions {
                                                                    VkPhysicalDeviceFeatures2* out) {
         const FakeDevice& d = of(physical_device).played_;
         for (auto* item = static_cast<VkBaseOutStructure*>(out->pNext); item; item = item->pNext) {
-            switch (item->sType) {
+            switch (int(item->sType)) {
                 case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_16BIT_STORAGE_FEATURES:
                     reinterpret_cast<VkPhysicalDevice16BitStorageFeatures*>(item)->storageBuffer16BitAccess =
                         d.storage_16bit;
@@ -103,6 +103,11 @@ struct FakeVulkan::Functions {
                     reinterpret_cast<VkPhysicalDeviceCooperativeMatrixFeaturesKHR*>(item)->cooperativeMatrix =
                         d.coopmat;
                     break;
+                case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_BFLOAT16_FEATURES_KHR: {
+                    auto* f = reinterpret_cast<VkPhysicalDeviceShaderBfloat16FeaturesKHR*>(item);
+                    f->shaderBFloat16Type = f->shaderBFloat16CooperativeMatrix = d.bfloat16;
+                    break;
+                }
                 case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_4_FEATURES:
                     reinterpret_cast<VkPhysicalDeviceMaintenance4Features*>(item)->maintenance4 = VK_TRUE;
                     break;
@@ -173,7 +178,7 @@ struct FakeVulkan::Functions {
             out[i].MSize = s.m;
             out[i].NSize = s.n;
             out[i].KSize = s.k;
-            out[i].AType = out[i].BType = VK_COMPONENT_TYPE_FLOAT16_KHR;
+            out[i].AType = out[i].BType = s.factor;
             out[i].CType = out[i].ResultType = s.sum;
             out[i].scope = VK_SCOPE_SUBGROUP_KHR;
         }

@@ -3,7 +3,7 @@
 // behind the two getters that a host gives to Fovea.
 #pragma once
 
-#include <vulkan/vulkan_core.h>
+#include "vulkan/bfloat16.hpp"
 
 #include <cstdint>
 #include <map>
@@ -37,15 +37,16 @@ struct FakeDevice {
     uint32_t subgroup_size = 32, min_subgroup_size = 16, max_subgroup_size = 64;
     bool storage_16bit = true, float16 = true, subgroup_size_control = true, memory_model = true,
          memory_model_device_scope = false, coopmat = true;
-    // Cooperative matrices, in the order in which the driver lists them; factors are float16.
+    // Cooperative matrices, in the order in which the driver lists them.
     struct MatrixShape {
         uint32_t m, n, k;
-        VkComponentTypeKHR sum;
+        VkComponentTypeKHR sum, factor = VK_COMPONENT_TYPE_FLOAT16_KHR;
     };
     std::vector<MatrixShape> matrix_shapes = {{8, 8, 8, VK_COMPONENT_TYPE_FLOAT32_KHR},
                                               {16, 16, 16, VK_COMPONENT_TYPE_FLOAT16_KHR},
                                               {16, 16, 16, VK_COMPONENT_TYPE_FLOAT32_KHR},
                                               {32, 32, 32, VK_COMPONENT_TYPE_FLOAT32_KHR}};
+    bool bfloat16 = false;                              // of VK_KHR_shader_bfloat16
     bool coopmat2 = false, workgroup_matrices = false;  // of VK_NV_cooperative_matrix2
     std::vector<std::string> extensions = {"VK_KHR_push_descriptor", "VK_KHR_cooperative_matrix",
                                            "VK_NV_shader_sm_builtins"};

@@ -57,6 +57,30 @@ TEST(Context, TakesNoMatricesWhoseSumsAreRounded) {
     foveaDestroyContext(context);
 }
 
+// Factors of bfloat16 count in the shape that float16 has here, if the host enabled them.
+TEST(Context, TakesBfloat16InTheShapeOfFloat16) {
+    const auto features_with = [](uint32_t side, bool enabled, VkComponentTypeKHR sum) {
+        FakeDevice device;
+        device.extensions.push_back("VK_KHR_shader_bfloat16");
+        device.bfloat16 = true;
+        device.matrix_shapes.push_back({side, side, side, sum, VK_COMPONENT_TYPE_BFLOAT16_KHR});
+        FakeHost host(device);
+        if (!enabled) --host.host.enabled_extension_count;  // it is the last
+        FoveaContext context = nullptr;
+        EXPECT_EQ(foveaCreateContext(&host.host, &context, nullptr), FOVEA_OK);
+        const FoveaDeviceFacts facts = host.facts(context);
+        foveaDestroyContext(context);
+        EXPECT_EQ(facts.coopmat_m, 16u);
+        const uint32_t bit = FOVEA_FEATURE_BF16_PRODUCTS;
+        return std::pair{(facts.features & bit) != 0, (facts.features_not_enabled & bit) != 0};
+    };
+    constexpr auto kF32 = VK_COMPONENT_TYPE_FLOAT32_KHR;
+    EXPECT_EQ(features_with(16, true, kF32), std::pair(true, false));
+    EXPECT_EQ(features_with(16, false, kF32), std::pair(false, true));
+    EXPECT_EQ(features_with(8, true, kF32), std::pair(false, false));
+    EXPECT_EQ(features_with(16, true, VK_COMPONENT_TYPE_BFLOAT16_KHR), std::pair(false, false));
+}
+
 TEST(Context, TakesTheFlexibleMatricesOfTheSmallestWorkgroup) {
     FakeDevice device;
     device.extensions.push_back("VK_NV_cooperative_matrix2");

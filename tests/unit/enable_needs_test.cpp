@@ -13,10 +13,13 @@ namespace {
 
 FakeDevice rich_device() {
     FakeDevice device;
-    device.extensions.insert(device.extensions.end(), {"VK_NV_cooperative_matrix2", "VK_EXT_device_fault",
-                                                       "VK_KHR_portability_subset"});
+    device.extensions.insert(device.extensions.end(),
+                             {"VK_NV_cooperative_matrix2", "VK_EXT_device_fault", "VK_KHR_portability_subset",
+                              "VK_KHR_shader_bfloat16"});
     device.coopmat2 = device.workgroup_matrices = device.device_fault = device.memory_model_device_scope =
-        true;
+        device.bfloat16 = true;
+    device.matrix_shapes.push_back(
+        {16, 16, 16, VK_COMPONENT_TYPE_FLOAT32_KHR, VK_COMPONENT_TYPE_BFLOAT16_KHR});
     return device;
 }
 
@@ -59,22 +62,55 @@ TEST(EnableNeeds, TurnsOnAllThatTheDeviceHas) {
     Diag diag;
     ASSERT_EQ(foveaEnableNeeds(&needs, &on, &diag), FOVEA_OK) << diag.text;
     const FoveaDeviceFacts facts = facts_with(host, on);
-    EXPECT_EQ(facts.features, FOVEA_FEATURE_F16_STORAGE | FOVEA_FEATURE_F16_ARITHMETIC |
-                                  FOVEA_FEATURE_SUBGROUP_ARITHMETIC | FOVEA_FEATURE_SUBGROUP_SHUFFLE |
-                                  FOVEA_FEATURE_SUBGROUP_SIZE_CONTROL | FOVEA_FEATURE_COOPMAT |
-                                  FOVEA_FEATURE_COOPMAT2 | FOVEA_FEATURE_PUSH_DESCRIPTORS |
-                                  FOVEA_FEATURE_TIMESTAMPS | FOVEA_FEATURE_DEVICE_ATOMICS);
+    EXPECT_EQ(facts.features,
+              FOVEA_FEATURE_F16_STORAGE | FOVEA_FEATURE_F16_ARITHMETIC | FOVEA_FEATURE_SUBGROUP_ARITHMETIC |
+                  FOVEA_FEATURE_SUBGROUP_SHUFFLE | FOVEA_FEATURE_SUBGROUP_SIZE_CONTROL |
+                  FOVEA_FEATURE_COOPMAT | FOVEA_FEATURE_COOPMAT2 | FOVEA_FEATURE_PUSH_DESCRIPTORS |
+                  FOVEA_FEATURE_TIMESTAMPS | FOVEA_FEATURE_DEVICE_ATOMICS | FOVEA_FEATURE_BF16_PRODUCTS);
     EXPECT_EQ(facts.features_not_enabled, 0u);
     const std::set<std::string> names(on.extensions, on.extensions + on.extension_count);
     EXPECT_EQ(names, (std::set<std::string>{"VK_KHR_push_descriptor", "VK_KHR_cooperative_matrix",
                                             "VK_NV_cooperative_matrix2", "VK_EXT_device_fault",
-                                            "VK_KHR_portability_subset"}));
+                                            "VK_KHR_portability_subset", "VK_KHR_shader_bfloat16"}));
     EXPECT_EQ(names.size(), on.extension_count);
     types_in(on.features);
     const uint32_t extensions = on.extension_count, room = on.room_used;
     ASSERT_EQ(foveaEnableNeeds(&needs, &on, &diag), FOVEA_OK) << "a second time: " << diag.text;
     EXPECT_EQ(on.extension_count, extensions);
     EXPECT_EQ(on.room_used, room);
+}
+
+// A host compiled when 16 items were all: it gets those that it has room for, what is required among them.
+TEST(EnableNeeds, AnOlderHostIsGivenNoMoreThanItHasRoomFor) {
+    FakeHost host(rich_device());
+    constexpr uint32_t kItems = 16;
+    struct {
+        FoveaDeviceNeeds needs = foveaDeviceNeeds();
+    } old;
+    old.needs.struct_size = uint32_t(offsetof(FoveaDeviceNeeds, items) + kItems * sizeof(FoveaDeviceNeed));
+    Diag diag;
+    ASSERT_EQ(foveaQueryDeviceNeeds(FakeVulkan::instance_getter(), host.vulkan.instance(), VK_API_VERSION_1_3,
+                                    host.vulkan.physical_device(), nullptr, &old.needs, &diag),
+              FOVEA_OK)
+        << diag.text;
+    EXPECT_EQ(old.needs.count, kItems);
+    EXPECT_EQ(old.needs.items[kItems].buys, nullptr) << "behind the host's struct";
+    uint32_t required = 0;
+    for (uint32_t i = 0; i < old.needs.count; ++i) required += old.needs.items[i].required;
+    EXPECT_EQ(required, 1u);
+    FoveaDeviceEnables on = foveaDeviceEnables();
+    ASSERT_EQ(foveaEnableNeeds(&old.needs, &on, &diag), FOVEA_OK) << diag.text;
+    const FoveaDeviceFacts facts = facts_with(host, on);
+    EXPECT_EQ(facts.features_not_enabled, uint32_t{FOVEA_FEATURE_BF16_PRODUCTS});
+    FoveaAttentionDesc desc = Attention().batch(1).heads(2).lengths(64, 64).dims(64).desc;
+    desc.precision = FOVEA_PRECISION_BF16_PRODUCTS;
+    desc.kernel = FOVEA_KERNEL_FLASH_COOPMAT;
+    const Result<Plan> plan = plan_attention(facts, desc);
+    ASSERT_FALSE(plan);
+    EXPECT_NE(plan.error().text.find("its host did not enable shaderBFloat16Type and "
+                                     "shaderBFloat16CooperativeMatrix"),
+              std::string::npos)
+        << plan.error().text;
 }
 
 TEST(EnableNeeds, NamesExtensionsWhereTheVersionHasThemNot) {

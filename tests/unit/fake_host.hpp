@@ -36,7 +36,10 @@ class FakeHost {
         maintenance4_.maintenance4 = VK_TRUE;
         maintenance4_.pNext = &fault_;
         fault_.deviceFault = device.device_fault;
+        fault_.pNext = &bfloat16_;
+        bfloat16_.shaderBFloat16Type = bfloat16_.shaderBFloat16CooperativeMatrix = device.bfloat16;
         if (device.device_fault) extensions_.push_back("VK_EXT_device_fault");
+        if (device.bfloat16) extensions_.push_back("VK_KHR_shader_bfloat16");
         features_.pNext = &storage_;
         allocator_ = memory.get();
         host.struct_size = sizeof host;
@@ -84,6 +87,8 @@ class FakeHost {
     VkPhysicalDeviceCooperativeMatrix2FeaturesNV coopmat2_{
         VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_2_FEATURES_NV};
     VkPhysicalDeviceFaultFeaturesEXT fault_{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FAULT_FEATURES_EXT};
+    VkPhysicalDeviceShaderBfloat16FeaturesKHR bfloat16_{
+        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_BFLOAT16_FEATURES_KHR};
     FoveaHostAllocator allocator_{};
 };
 

@@ -3,7 +3,9 @@
 namespace fovea::app {
 namespace {
 
-const char* type_name(FoveaDtype type) { return type == FOVEA_F16 ? "f16" : "f32"; }
+const char* type_name(FoveaDtype type) {
+    return type == FOVEA_F16 ? "f16" : type == FOVEA_BF16 ? "bf16" : "f32";
+}
 
 // A model of 32 query heads over 8 key/value heads, as Llama has them.
 Attention grouped(uint64_t queries, uint64_t keys, uint32_t dim, FoveaDtype type) {
@@ -31,6 +33,19 @@ void add_prefill(std::vector<CodegenCase>& to, uint32_t dim, FoveaDtype type) {
     desc.softcap = 0;
     desc.mask.present = 1, desc.mask.type = FOVEA_U8, desc.mask.batch = desc.mask.heads = 1;
     to.push_back(attention("mask" + end, type == FOVEA_F32, desc));
+}
+
+// Matrix units' products of a cache in fewer bits, and those in bfloat16 on devices whose matrices have it.
+void add_products(std::vector<CodegenCase>& to) {
+    FoveaAttentionDesc cached = grouped(4096, 4096, 128, FOVEA_F16).causal(Align::top_left).desc;
+    cached.k_type = cached.v_type = FOVEA_Q8_0;
+    cached.precision = FOVEA_PRECISION_F16_PRODUCTS;
+    to.push_back(attention("prefill-d128-q8_0-products", true, cached));
+    for (const uint32_t dim : {64, 128}) {
+        FoveaAttentionDesc desc = grouped(4096, 4096, dim, FOVEA_BF16).causal(Align::top_left).desc;
+        desc.precision = FOVEA_PRECISION_BF16_PRODUCTS;
+        to.push_back(attention("prefill-d" + std::to_string(dim) + "-bf16-products", false, desc));
+    }
 }
 
 void add_decode(std::vector<CodegenCase>& to, uint32_t dim, FoveaDtype type) {
@@ -84,9 +99,9 @@ void add_linear(std::vector<CodegenCase>& to, uint64_t rows, FoveaDtype type, Fo
     desc.x_type = desc.w_type = desc.y_type = type;
     desc.n_in = desc.n_out = 4096, desc.rows = rows;
     desc.precision = precision;
-    const bool products = precision == FOVEA_PRECISION_F16_PRODUCTS;
+    const bool products = precision != FOVEA_PRECISION_F32;
     to.push_back({"linear-" + std::to_string(rows) + "-" + type_name(type) + (products ? "-products" : ""),
-                  products ? type == FOVEA_F16 : type == FOVEA_F32,
+                  type == (products ? FOVEA_F16 : FOVEA_F32),
                   [desc](const FoveaDeviceFacts& facts) { return plan_linear(facts, desc); }});
 }
 
@@ -102,6 +117,8 @@ std::vector<CodegenCase> codegen_cases() {
         add_linear(cases, 1024, type, FOVEA_PRECISION_F32);
         add_linear(cases, 1024, type, FOVEA_PRECISION_F16_PRODUCTS);
     }
+    add_products(cases);
+    add_linear(cases, 1024, FOVEA_BF16, FOVEA_PRECISION_BF16_PRODUCTS);
     return cases;
 }
 

@@ -550,7 +550,7 @@ enum {
     FOVEA_FEATURE_COOPMAT2 = 1u << 6, /* VK_NV_cooperative_matrix2: flexible sizes, reductions, conversions, per-element */
     FOVEA_FEATURE_PUSH_DESCRIPTORS = 1u << 7, FOVEA_FEATURE_TIMESTAMPS = 1u << 8,
     FOVEA_FEATURE_DEVICE_ATOMICS = 1u << 9,  /* always, unless vulkanMemoryModel was enabled without its DeviceScope */
-    FOVEA_FEATURE_BF16_PRODUCTS = 1u << 10   /* CPU: AVX512-BF16 */
+    FOVEA_FEATURE_BF16_PRODUCTS = 1u << 10   /* CPU: AVX512-BF16. Vulkan: COOPMAT's shape with factors in bfloat16 */
 };
 
 /* How the Vulkan kernel `flash` cuts its work: a choice that was measured on the device. All zero: the planner's own. */

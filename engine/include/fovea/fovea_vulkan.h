@@ -41,7 +41,7 @@ extern "C" {
 
 /* ---- before the device exists: what should the host enable? ---------------------------------------------------------- */
 
-enum { FOVEA_MAX_NEEDED_EXTENSIONS = 16 };
+enum { FOVEA_MAX_NEEDED_EXTENSIONS = 24 };
 
 /* One thing worth enabling, and what it buys. Strings live as long as the library. */
 typedef struct FoveaDeviceNeed {

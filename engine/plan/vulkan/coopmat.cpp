@@ -27,23 +27,28 @@ uint32_t shared_bytes(const FoveaDeviceFacts& facts, const FlashPlan& f) {
     return FOVEA_MATRIX_SHARED_BYTES(f.rows, f.block_keys, f.depth, f.columns, facts.coopmat_n);
 }
 
-const char* device_obstacle(const FoveaDeviceFacts& facts) {
-    constexpr uint32_t kNeeded = FOVEA_FEATURE_COOPMAT | FOVEA_FEATURE_F16_ARITHMETIC |
-                                 FOVEA_FEATURE_F16_STORAGE | FOVEA_FEATURE_SUBGROUP_SIZE_CONTROL |
-                                 FOVEA_FEATURE_SUBGROUP_SHUFFLE;
+// Why no matrix unit may or can multiply in this precision. Where the device knows no bfloat16 float16 does
+// not stand in for it: its range is another.
+const char* device_obstacle(const FoveaDeviceFacts& facts, FoveaPrecision precision) {
+    constexpr uint32_t kNeeded = FOVEA_FEATURE_COOPMAT | FOVEA_FEATURE_F16_STORAGE |
+                                 FOVEA_FEATURE_SUBGROUP_SIZE_CONTROL | FOVEA_FEATURE_SUBGROUP_SHUFFLE;
     constexpr const char* kLacks =
         "the device lacks cooperative matrices, float16 arithmetic and storage, shuffles, or full "
         "subgroups of a chosen size";
-    if (const char* why = missing_features(facts, kNeeded, kLacks)) return why;
+    if (precision == FOVEA_PRECISION_F32)
+        return "it rounds factors to float16, which FOVEA_PRECISION_F16_PRODUCTS must allow, or to bfloat16 "
+               "(FOVEA_PRECISION_BF16_PRODUCTS)";
+    const bool bfloat16 = precision == FOVEA_PRECISION_BF16_PRODUCTS;
+    if (const char* why = missing_features(
+            facts, kNeeded | (bfloat16 ? 0u : uint32_t{FOVEA_FEATURE_F16_ARITHMETIC}), kLacks))
+        return why;
     if (!facts.coopmat_m || !facts.coopmat_n || !facts.coopmat_k) return kLacks;
-    return nullptr;
+    if (!bfloat16) return nullptr;
+    return missing_features(facts, FOVEA_FEATURE_BF16_PRODUCTS,
+                            "the device lists no matrices of bfloat16 (VK_KHR_shader_bfloat16), and float16 "
+                            "has not their range");
 }
 
-constexpr const char* kNoStats = "row statistics are wanted, which the matrix kernels do not keep";
-constexpr const char* kCompressed =
-    "keys or values are 8-bit floats or blocks, which the matrix kernels do not read";
-constexpr const char* kNotAllowed =
-    "it rounds factors to float16, which FOVEA_PRECISION_F16_PRODUCTS must allow";
 // With subgroups of 8 a tile's matrices fill the registers of its few lanes, and the compiler spills them to
 // memory.
 constexpr const char* kTooNarrow = "the device's subgroups have too few registers for a tile of matrices";
@@ -72,8 +77,7 @@ uint32_t subgroups_for(const FoveaDeviceFacts& facts) {
 
 const char* choose_linear_matrices(const FoveaDeviceFacts& facts, const FoveaLinearDesc& desc,
                                    TileChoice& tile) {
-    if (desc.precision != FOVEA_PRECISION_F16_PRODUCTS) return kNotAllowed;
-    if (const char* why = device_obstacle(facts)) return why;
+    if (const char* why = device_obstacle(facts, desc.precision)) return why;
     if (facts.device_class == FOVEA_CLASS_CPU) return kNoUnits;
     if (is_too_narrow(facts)) return kTooNarrow;
     if (desc.rows < kFewestRows) return "there are too few rows to fill a matrix";
@@ -104,10 +108,7 @@ const char* flash_coopmat_obstacle(const FoveaPlan_T& plan) {
     const Problem& p = plan.problem;
     const FoveaDeviceFacts& facts = plan.facts;
     if (const char* why = flash_obstacle(plan)) return why;
-    if (wants(p, FOVEA_OUTPUT_ROW_STATS)) return kNoStats;
-    if (has_compressed(p)) return kCompressed;
-    if (p.precision != FOVEA_PRECISION_F16_PRODUCTS) return kNotAllowed;
-    if (const char* why = device_obstacle(facts)) return why;
+    if (const char* why = device_obstacle(facts, p.precision)) return why;
     if (p.kernel != FOVEA_KERNEL_AUTO) return nullptr;
     if (facts.device_class == FOVEA_CLASS_CPU) return kNoUnits;
     if (is_too_narrow(facts)) return kTooNarrow;
@@ -158,9 +159,9 @@ const char* flash_coopmat2_obstacle(const FoveaPlan_T& plan) {
     constexpr uint32_t kNeeded =
         FOVEA_FEATURE_COOPMAT2 | FOVEA_FEATURE_F16_ARITHMETIC | FOVEA_FEATURE_F16_STORAGE;
     if (const char* why = flash_obstacle(plan)) return why;
-    if (wants(p, FOVEA_OUTPUT_ROW_STATS)) return kNoStats;
-    if (has_compressed(p)) return kCompressed;
-    if (p.precision != FOVEA_PRECISION_F16_PRODUCTS) return kNotAllowed;
+    if (wants(p, FOVEA_OUTPUT_ROW_STATS)) return "row statistics are wanted, which it does not keep";
+    if (p.precision != FOVEA_PRECISION_F16_PRODUCTS)
+        return "it rounds factors to float16, which FOVEA_PRECISION_F16_PRODUCTS must allow";
     constexpr const char* kLacks =
         "the device lacks VK_NV_cooperative_matrix2 with flexible dimensions, or float16 arithmetic and "
         "storage";

@@ -104,6 +104,11 @@ class DispatchBuilder {
         spec(FOVEA_SPEC_CALL, (general ? shader::kGeneralCall : 0u) | (entries ? shader::kEntriesCall : 0u) |
                                   (stats ? shader::kStatsCall : 0u) | gathered_);
     }
+    // Of a kernel on matrix units.
+    void bfloat16(FoveaPrecision precision) {
+        if (precision == FOVEA_PRECISION_BF16_PRODUCTS)
+            spec(FOVEA_SPEC_CALL, out_.spec[FOVEA_SPEC_CALL] | shader::kBfloat16Call);
+    }
     void spec(uint32_t id, uint32_t value) {
         out_.spec[id] = value;
         if (id >= out_.spec_count) out_.spec_count = id + 1;

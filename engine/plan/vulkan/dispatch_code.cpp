@@ -2,6 +2,7 @@
 
 #include "plan/vulkan/shaders.hpp"
 #include "problem/status.hpp"
+#include "shaders/interface.h"
 
 #include <cstring>
 #include <initializer_list>
@@ -12,12 +13,14 @@ namespace {
 constexpr size_t kHeaderWords = 5;
 constexpr size_t kBoundWord = 3;  // ids are below it
 constexpr size_t kNoteWords = 2;  // for each id
+constexpr size_t kMostAdded = 9;  // words that a module of bfloat16 has more than one of float16
 
 // Opcodes and operands, from the SPIR-V specification.
 enum Op : uint32_t {
     kUndef = 1,
     kName = 5,
     kMemberName = 6,
+    kExtension = 10,
     kEntryPoint = 15,
     kCapability = 17,
     kTypeInt = 21,
@@ -75,6 +78,8 @@ constexpr uint32_t kSpecId = 1, kBinding = 33;  // decorations
 constexpr uint32_t kStorageBuffer = 12;         // storage class
 constexpr uint32_t kFloat16 = 9, kInt16 = 22;   // capabilities: arithmetic, not storage alone
 constexpr uint32_t kStorageBuffer16BitAccess = 4433;
+constexpr uint32_t kBfloat16Type = 5116, kBfloat16CooperativeMatrix = 5118;
+constexpr uint32_t kBfloat16Encoding = 0;  // an operand of OpTypeFloat
 
 struct Instruction {
     uint32_t op, length;
@@ -107,7 +112,7 @@ class CodeWriter {
     CodeWriter(const CodeChoice& choice, const uint32_t* module, size_t words, uint32_t* out)
         : choice_(choice), in_(module), words_(words), out_(out) {
         const size_t bound = module[kBoundWord];
-        notes_ = out + words;
+        notes_ = out + words + kMostAdded;
         values_ = notes_ + bound;
         memset(notes_, 0, kNoteWords * bound * sizeof *notes_);
     }
@@ -434,6 +439,11 @@ class CodeWriter {
 
     // ==== what is written ====
 
+    bool is_bfloat16() const {
+        return computes_float16_ && choice_.spec_count > FOVEA_SPEC_CALL &&
+               (choice_.spec[FOVEA_SPEC_CALL] & shader::kBfloat16Call) != 0;
+    }
+
     // Without a buffer of 16-bit numbers the capability goes, and with it all that needs it.
     bool is_left_out_type(uint32_t id) const { return has(id, kIsStored) && !stores_16_bits_; }
 
@@ -451,9 +461,22 @@ class CodeWriter {
                 return emit_entry_point(i);
             case kCapability:
                 if (o[0] == kStorageBuffer16BitAccess && !stores_16_bits_) return;
+                if (o[0] == kFloat16 && is_bfloat16())
+                    return put({2u << 16 | kCapability, kBfloat16Type, 2u << 16 | kCapability,
+                                kBfloat16CooperativeMatrix});
                 break;
-            case kTypeInt:
+            case kExtension:
+                if (is_bfloat16() && !names_bfloat16_) {
+                    put({6u << 16 | kExtension, 0, 0, 0, 0, 0});
+                    memcpy(out_ + written_ - 5, "SPV_KHR_bfloat16", 16);
+                    names_bfloat16_ = true;
+                }
+                break;
             case kTypeFloat:
+                if (is_bfloat16() && o[1] == 16)
+                    return put({4u << 16 | kTypeFloat, o[0], 16, kBfloat16Encoding});
+                [[fallthrough]];
+            case kTypeInt:
             case kTypeVector:
             case kTypeArray:
             case kTypeRuntimeArray:
@@ -518,12 +541,13 @@ class CodeWriter {
     size_t written_ = 0;
     uint32_t block_ = 0;  // that is being written; 0: outside of all
     bool computes_float16_ = false, computes_int16_ = false, stores_16_bits_ = false;
+    bool names_bfloat16_ = false;
 };
 
 }  // namespace
 
 size_t dispatch_code_room(const uint32_t* module, size_t module_words) {
-    return module_words + kNoteWords * module[kBoundWord];
+    return module_words + kMostAdded + kNoteWords * module[kBoundWord];
 }
 
 size_t write_dispatch_code(const CodeChoice& choice, const uint32_t* module, size_t module_words,

@@ -25,6 +25,8 @@ constexpr Named kNamed[] = {
      FOVEA_OFF("subgroupSizeControl and computeFullSubgroups")},
     {FOVEA_FEATURE_COOPMAT, "cooperativeMatrix and vulkanMemoryModel",
      FOVEA_OFF("cooperativeMatrix and vulkanMemoryModel")},
+    {FOVEA_FEATURE_BF16_PRODUCTS, "shaderBFloat16Type and shaderBFloat16CooperativeMatrix",
+     FOVEA_OFF("shaderBFloat16Type and shaderBFloat16CooperativeMatrix")},
     {FOVEA_FEATURE_COOPMAT2, "the parts of VK_NV_cooperative_matrix2",
      FOVEA_OFF("the parts of VK_NV_cooperative_matrix2")},
     {FOVEA_FEATURE_PUSH_DESCRIPTORS, "VK_KHR_push_descriptor", FOVEA_OFF("VK_KHR_push_descriptor")},

@@ -380,8 +380,10 @@ void explain_flash(const FoveaPlan_T& plan, TextSink& text) {
     const FlashPlan& f = plan.vulkan.flash;
     const BlockGrid& g = plan.vulkan.grid;
     if (f.form == FlashForm::coopmat)
-        text.line("matrices of %u x %u x %u in float16, %u subgroups of %u, depth %u", plan.facts.coopmat_m,
-                  plan.facts.coopmat_n, plan.facts.coopmat_k, f.subgroups, f.threads / f.subgroups, f.depth);
+        text.line("matrices of %u x %u x %u in %s, %u subgroups of %u, depth %u", plan.facts.coopmat_m,
+                  plan.facts.coopmat_n, plan.facts.coopmat_k,
+                  plan.problem.precision == FOVEA_PRECISION_BF16_PRODUCTS ? "bfloat16" : "float16",
+                  f.subgroups, f.threads / f.subgroups, f.depth);
     text.line(
         "tiles of %u rows x %u keys, %u value columns, %u threads%s, %s", f.rows, f.block_keys, f.columns,
         f.threads, f.measured ? " (measured on this device)" : "",

@@ -143,6 +143,7 @@ class SliceMaker {
     }
 
     void matrix_constants(DispatchBuilder& d) const {
+        d.bfloat16(p.precision);
         d.spec(FOVEA_SPEC_MATRIX_M, plan_.facts.coopmat_m);
         d.spec(FOVEA_SPEC_MATRIX_N, plan_.facts.coopmat_n);
         d.spec(FOVEA_SPEC_MATRIX_K, plan_.facts.coopmat_k);

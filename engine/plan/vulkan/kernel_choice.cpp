@@ -29,7 +29,7 @@ constexpr Candidate kCandidates[] = {
      "one pass on flexible matrices, factors in float16, sums in float32"},
     {FOVEA_KERNEL_FLASH_COOPMAT, flash_coopmat_obstacle, no_reason,
      within_buffers<FOVEA_KERNEL_FLASH_COOPMAT, plan_flash_coopmat>,
-     "one pass on the device's matrix units, factors in float16, sums in float32"},
+     "one pass on the device's matrix units, factors in the precision's 16 bits, sums in float32"},
     {FOVEA_KERNEL_FLASH, flash_obstacle, no_reason, within_buffers<FOVEA_KERNEL_FLASH, plan_flash>,
      "one pass with an online softmax; memory does not grow with the lengths"},
     {FOVEA_KERNEL_STAGED, staged_obstacle, no_reason, within_buffers<FOVEA_KERNEL_STAGED, plan_staged>,

@@ -399,6 +399,7 @@ void fill_linear(const FoveaPlan_T& plan, const Block& block, FoveaDispatch& out
         builder.spec(FOVEA_SPEC_MATRIX_M, plan.facts.coopmat_m);
         builder.spec(FOVEA_SPEC_MATRIX_N, plan.facts.coopmat_n);
         builder.spec(FOVEA_SPEC_MATRIX_K, plan.facts.coopmat_k);
+        builder.bfloat16(d.precision);
         builder.spec(FOVEA_SPEC_COLUMNS, v.tile.columns);
         builder.spec(FOVEA_SPEC_SUBGROUPS, v.tile.subgroups);
         out.subgroup_size = v.tile.threads / v.tile.subgroups;
@@ -563,7 +564,9 @@ FoveaResult plan_vulkan_linear(FoveaPlan_T& plan, FoveaDiag* diag) {
     v.quads = d.n_in % 4 == 0 && d.x_row_stride % 4 == 0 && d.w_row_stride % 4 == 0 &&
               (!d.weight_is_in_out || d.n_out % 4 == 0);
     if (FoveaResult r = require_shader(linear_shader(plan), diag)) return r;
-    char reason[sizeof plan.info.reason] = "linear on the device's matrix units, factors in float16";
+    char reason[sizeof plan.info.reason];
+    snprintf(reason, sizeof reason, "linear on the device's matrix units, factors in %s",
+             d.precision == FOVEA_PRECISION_BF16_PRODUCTS ? "bfloat16" : "float16");
     if (no_matrices)
         snprintf(reason, sizeof reason, "linear: tiles of rows x outputs; not on matrix units: %s",
                  no_matrices);
