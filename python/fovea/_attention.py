@@ -16,8 +16,8 @@ from ._run import EnginePlan, plan_attention
 class Plan:
     """A call that is kept: made once, run often on arrays of the same shapes, strides and types.
 
-    `plan(q, k, v)` gives what fovea.attention gives. Masks, lengths and the other arrays are those that the plan was made with;
-    they are read anew at each run. Not to be called by two threads at once."""
+    `plan(q, k, v)` gives what fovea.attention gives. Masks, lengths and the other arrays are those that the plan was made with:
+    leave them as they are while it is kept, as some are read where they lie, and others were copied."""
 
     def __init__(self, q: Any, k: Any, v: Any, *, return_lse: bool = False, device: str | int | Engine = 'auto',
                  **options: Any) -> None:
@@ -65,6 +65,10 @@ class Plan:
         return view
 
     def __call__(self, q: Any, k: Any, v: Any) -> Any:
+        with self._plan.engine.lock:  # the bindings are the plan's own
+            return self._attend(q, k, v)
+
+    def _attend(self, q: Any, k: Any, v: Any) -> Any:
         bind, bindings = self._bind, self._call.bindings
         alive = (bind(0, 'q', q), bind(1, 'k', k), bind(2, 'v', v))
         o = np.empty(self._o_shape, self._dtype)
