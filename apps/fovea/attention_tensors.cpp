@@ -3,6 +3,7 @@
 #include "attention_options.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 
@@ -52,7 +53,15 @@ Result<void> keep_as_f32(AttentionCall& call, FoveaBinding binding, const Tensor
     const Result<std::vector<float>> values = to_f32(t);
     if (!values) return values.error();
     keep(call, binding, std::as_bytes(std::span(*values)));
-    call.notes.push_back(t.name + ": converted from " + std::string(element_type_name(t.type)) + " to f32");
+    uint64_t beyond = 0;
+    for (size_t n = 0; t.type == ElementType::f64 && n < values->size(); ++n) {
+        double wide;
+        std::memcpy(&wide, t.bytes.data() + n * sizeof wide, sizeof wide);
+        beyond += std::isfinite(wide) && !std::isfinite((*values)[n]);
+    }
+    call.notes.push_back(
+        t.name + ": converted from " + std::string(element_type_name(t.type)) + " to f32" +
+        (beyond ? "; " + std::to_string(beyond) + " numbers beyond its range became infinite" : ""));
     return {};
 }
 

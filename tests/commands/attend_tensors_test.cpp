@@ -169,6 +169,22 @@ TEST(AttendTensors, row_statistics_are_four_numbers_a_row_as_help_says) {
     }
 }
 
+TEST(AttendTensors, numbers_that_float32_does_not_hold_are_told) {
+    const Scratch scratch;
+    TensorSet set = qkv();
+    std::vector<double> hide(kLength, 0.0);
+    hide[1] = hide[4] = -1.7e308;
+    hide[2] = -INFINITY;
+    set.tensors.push_back(
+        make_tensor("mask", ElementType::f64, {1, kLength}, std::as_bytes(std::span(hide))).value());
+    ASSERT_TRUE(save_safetensors(scratch / "in.safetensors", set));
+    const CommandRun run = run_command(scratch, "attend IN --out OUT --backend cpu");
+    EXPECT_NE(run.output.find(
+                  "note: mask: converted from f64 to f32; 2 numbers beyond its range became infinite\n"),
+              std::string::npos)
+        << run.output;
+}
+
 TEST(AttendTensors, a_cache_may_hold_no_keys) {
     const Scratch scratch;
     TensorSet set;
