@@ -8,6 +8,7 @@
 #include "files/json_string.hpp"
 #include "files/json_text.hpp"
 #include "files/locale_point.hpp"
+#include "files/utf8.hpp"
 
 namespace fovea {
 
@@ -74,8 +75,13 @@ Result<JsonValue> parse_json(std::string_view text, size_t max_depth) {
 }
 
 std::string json_string(std::string_view text) {
-    std::string out;
-    files::append_json_string(out, text);
+    std::string valid, out;
+    for (size_t at = files::utf8_fault(text); at < text.size(); at = files::utf8_fault(text)) {
+        valid += text.substr(0, at);
+        valid += "\xef\xbf\xbd";
+        text.remove_prefix(at + 1);
+    }
+    files::append_json_string(out, valid.append(text));
     return out;
 }
 

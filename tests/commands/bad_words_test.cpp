@@ -2,6 +2,8 @@
 // the word or the file, exit code 2, and no file left behind.
 #include "commands/command_run.hpp"
 
+#include <fovea/files/json.hpp>
+
 namespace fovea::test {
 namespace {
 
@@ -147,6 +149,17 @@ TEST(BadWords, a_tensor_that_nothing_reads_is_named) {
     save_call(scratch, 5, "a\nb");
     const CommandRun escaped = run_command(scratch, "attend IN --out OUT --backend cpu");
     EXPECT_NE(escaped.output.find("note: not read: a\\x0ab\n"), std::string::npos) << escaped.output;
+}
+
+TEST(BadWords, json_stays_json_where_a_name_is_no_utf8) {
+    const Scratch scratch;
+    save_call(scratch, 5);
+    const std::string path = (scratch / "a\xff\"b.safetensors").string();
+    const CommandRun run = run_shell(scratch, "FOVEA attend IN --backend cpu --json --out '" + path + "'");
+    ASSERT_EQ(run.exit_code, 0) << run.error;
+    const Result<JsonValue> json = parse_json(run.output);
+    ASSERT_TRUE(json) << json.error().text << run.output;
+    EXPECT_TRUE((*json)["out"].text().ends_with("/a\xef\xbf\xbd\"b.safetensors")) << run.output;
 }
 
 TEST(BadWords, names_with_spaces_and_other_letters_and_the_input_as_output) {

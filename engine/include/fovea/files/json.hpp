@@ -51,7 +51,7 @@ class JsonValue {
 // than `max_depth`.
 Result<JsonValue> parse_json(std::string_view text, size_t max_depth = 32);
 
-// The text with its quotes; it must be valid UTF-8.
+// The text with its quotes. Bytes that are no UTF-8, as paths may have them, become U+FFFD.
 std::string json_string(std::string_view text);
 // The shortest digits that read back to the same value; NaN and infinities, which JSON lacks, become null.
 std::string json_number(double value);
