@@ -100,7 +100,7 @@ void FlashTask<kProducts>::run() {
                              floats(layout_.values),
                              base_ + layout_.hidden,
                              size_t(step),
-                             kKeyRows ? floats(layout_.packed) : nullptr,
+                             kKeyRows && kProducts == Products::f32 ? floats(layout_.packed) : nullptr,
                              floats(layout_.row),
                              floats(layout_.pairs)};
     // A panel is packed at its first block and written after the last one that it sees, so that memory is
@@ -202,10 +202,10 @@ void FlashTask<kProducts>::logits_of(size_t panel, const KeyBlock& block, const 
             dot_block<kMode, kProducts>(part.vectors(), k, block.k_stride, part.keys(),
                                         queries(panel) + first, depth_, s, lane_row(3));
             apply_logit_steps(steps, lanes(panel), part, block.begin, logits(), block_max);
-        } else if (kKeyRows && block.packed_k && part.keys() == block.keys() && part.vectors() == kVectors) {
+        } else if (kKeyRows && kProducts == Products::f32 && block.packed_k && part.keys() == block.keys() &&
+                   part.vectors() == kVectors) {
             const size_t packed = block.packed_tiles * kKeyRows;
-            packed_dot_block<kProducts>(block.packed_k, block.packed_tiles, queries(panel), depth_, s,
-                                        block_max);
+            packed_dot_block(block.packed_k, block.packed_tiles, queries(panel), depth_, s, block_max);
             dot_block<DotMode::max, kProducts>(kVectors, k + packed * block.k_stride, block.k_stride,
                                                block.keys() - packed, queries(panel), depth_,
                                                s + packed * kPanel, block_max);
@@ -230,32 +230,37 @@ void FlashTask<kProducts>::add_block(size_t panel, KeyBlock& block) {
     const size_t first = segments.first_vector * kLanes;
     grow_maximum(form_.max_in, segments.last_vector - segments.first_vector, block_max + first, form_.unit,
                  maxima(panel) + first, sums(panel) + first, factor + first);
-    // Where the whole panel sees the whole block and no weight is dropped.
-    const bool as_pairs = kProducts == Products::bf16 && segments.part[0].keys() == block.keys() &&
-                          segments.part[0].vectors() == kVectors && !p_.dropout &&
-                          !(form_.max_in == MaxIn::exponents && any_far(kVectors, maxima(panel)));
+    // Keys that the whole panel meets, if no weight is dropped: theirs become pairs at once.
+    const bool at_once = kProducts == Products::bf16 && !p_.dropout &&
+                         !(form_.max_in == MaxIn::exponents && any_far(kVectors, maxima(panel)));
+    const size_t paired = at_once ? segments.keys_of_all(block.begin) / 2 * 2 : 0;
+    // Weights of keys [row, row + keys) for `vectors` vectors.
+    const auto weigh = [&](size_t row, size_t keys, size_t first_vector, size_t vectors) {
+        const size_t at = first_vector * kLanes, beside_rows = std::min(keys, ahead_.keys_beside_rows());
+        const auto add_up = [&](size_t from, size_t count, Ahead& ahead) {
+            float* s = logits() + from * kPanel + at;
+            if constexpr (kProducts == Products::bf16)
+                if (from < paired)
+                    return exponentials_as_pairs(form_.max_in, s, count, form_.unit, maxima(panel),
+                                                 sums(panel), ahead, logits() + from / 2 * kPanel);
+            exponentials(form_.max_in, vectors, s, count, form_.unit, maxima(panel) + at, sums(panel) + at,
+                         ahead);
+        };
+        add_up(row, beside_rows, ahead_.rows);
+        add_up(row + beside_rows, keys - beside_rows, ahead_.of_block());
+    };
+    if (paired) weigh(0, paired, 0, kVectors);
     for (size_t n = 0; n < segments.count; ++n) {
         const Segment& part = segments.part[n];
-        const size_t at = part.first_vector * kLanes;
-        float* s = logits() + size_t(part.first_key - block.begin) * kPanel + at;
-        const size_t beside_rows = std::min(part.keys(), ahead_.keys_beside_rows());
-        const auto add_up = [&](size_t first_key, size_t keys, Ahead& ahead) {
-            float* row = s + first_key * kPanel;
-            if constexpr (kProducts == Products::bf16)
-                if (as_pairs)
-                    return exponentials_as_pairs(form_.max_in, row, keys, form_.unit, maxima(panel),
-                                                 sums(panel), ahead, s + first_key / 2 * kPanel);
-            exponentials(form_.max_in, part.vectors(), row, keys, form_.unit, maxima(panel) + at,
-                         sums(panel) + at, ahead);
-        };
-        add_up(0, beside_rows, ahead_.rows);
-        add_up(beside_rows, part.keys() - beside_rows, ahead_.of_block());
+        const size_t row = std::max(size_t(part.first_key - block.begin), paired),
+                     past = size_t(part.last_key - block.begin);
+        if (row < past) weigh(row, past - row, part.first_vector, part.vectors());
         if (p_.dropout) apply_dropout(call_, lanes(panel), part, block.begin, logits());
     }
     if (!wants_o()) return;
     if constexpr (kProducts == Products::bf16) {
         const bool hides = std::any_of(hidden, hidden + segments.count, [](bool some) { return some; });
-        add_value_pairs(block, lanes(panel), segments, hides, as_pairs, p_.dim_v, logits(), outputs(panel),
+        add_value_pairs(block, lanes(panel), segments, hides, paired, p_.dim_v, logits(), outputs(panel),
                         factor);
     } else {
         add_values(panel, block, segments, hidden);

@@ -18,7 +18,7 @@ struct FlashLayout {
     uint64_t logits;   // [key_block][panel]
     uint64_t rows;     // a few rows of one float for each lane
     uint64_t keys;     // [key_block][dim_qk], copied where K cannot be read in place; words with pairs
-    uint64_t packed;   // the same in tiles of key_rows, if that is not 0
+    uint64_t packed;   // the same in tiles of key_rows, if that is not 0; not with pairs
     uint64_t values;   // [key_block + 1][dim_v] in the order of Columns; with pairs a row for two keys
     uint64_t row;      // [dim_v], one value of a compressed type at a time; with pairs keys, too
     uint64_t pairs;    // with pairs: three rows of words of [dim_v]
@@ -50,7 +50,7 @@ constexpr FlashLayout flash_layout(const TargetShape& shape, uint64_t panels, ui
     place(layout.logits, key_block * panel * 4);
     place(layout.rows, kLaneRows * panel * 4);
     place(layout.keys, key_block * depth * 4);
-    if (shape.key_rows) place(layout.packed, (key_block * depth + shape.lanes) * 4);
+    if (shape.key_rows && !pairs) place(layout.packed, (key_block * depth + shape.lanes) * 4);
     place(layout.values, (((pairs ? words_of(key_block) : key_block) + 1) * dim_v + shape.lanes) * 4);
     place(layout.row, (pairs && dim_qk > dim_v ? dim_qk : dim_v) * 4);
     if (pairs) place(layout.pairs, 3 * words_of(dim_v) * 4);

@@ -82,25 +82,27 @@ void pack_panel_of_pairs(const T* const* rows, size_t depth, size_t vectors, flo
     }
 }
 
-// Two values as a row of pairs in the order of Columns.
-inline void pack_pair_of_rows(const void* const (&half)[2], size_t pair, size_t columns, size_t capacity,
-                              float* to) {
-    const auto* upper = static_cast<const unsigned char*>(half[0]);
-    const auto* lower = static_cast<const unsigned char*>(half[1]);
+// Values two by two as rows [first, first + pairs) in the order of Columns: row n of `upper` and of `lower`,
+// which are `stride` bytes apart.
+inline void pack_pairs_of_rows(const void* upper, const void* lower, int64_t stride, size_t first,
+                               size_t pairs, size_t columns, size_t capacity, float* to) {
+    const auto at = [&](const void* half, size_t n, size_t c) {
+        return static_cast<const unsigned char*>(half) + int64_t(n) * stride + c * 2;
+    };
     pack_columns_from(
-        [&](size_t, size_t c) HWY_ATTR {
+        [&](size_t n, size_t c) HWY_ATTR {
             const U u;
             const hn::Rebind<uint16_t, F> h;
-            const auto* a = reinterpret_cast<const uint16_t*>(upper + c * 2);
-            const auto* b = reinterpret_cast<const uint16_t*>(lower + c * 2);
-            const VU first = hn::PromoteTo(u, hn::LoadU(h, a)), second = hn::PromoteTo(u, hn::LoadU(h, b));
-            return hn::BitCast(F(), hn::Or(hn::ShiftLeft<16>(first), second));
+            const auto* a = reinterpret_cast<const uint16_t*>(at(upper, n, c));
+            const auto* b = reinterpret_cast<const uint16_t*>(at(lower, n, c));
+            const VU high = hn::PromoteTo(u, hn::LoadU(h, a)), low = hn::PromoteTo(u, hn::LoadU(h, b));
+            return hn::BitCast(F(), hn::Or(hn::ShiftLeft<16>(high), low));
         },
-        [&](size_t, size_t c, float* word) HWY_ATTR {
-            memcpy(word, lower + c * 2, 2);
-            memcpy(reinterpret_cast<unsigned char*>(word) + 2, upper + c * 2, 2);
+        [&](size_t n, size_t c, float* word) HWY_ATTR {
+            memcpy(word, at(lower, n, c), 2);
+            memcpy(reinterpret_cast<unsigned char*>(word) + 2, at(upper, n, c), 2);
         },
-        pair, 1, columns, capacity, to);
+        first, pairs, columns, capacity, to);
 }
 
 // Keys that are words where they lie: bfloat16, an even number of them to a row, rows behind each other.
@@ -135,6 +137,14 @@ inline KeyBlock fetch_key_pairs(const AttentionCall& call, const QueryRows& rows
         for (int64_t n = 0; n < run.count; ++n, ++keys) {
             const void*& from = half[keys % 2];
             const int64_t first = run.first + n * p.v.row;
+            if (run.inside && p.v_type == FOVEA_BF16 && keys % 2 == 0 && n + 1 < run.count) {
+                const size_t pairs = size_t(run.count - n) / 2;
+                pack_pairs_of_rows(call.at<const Bfloat16>(FOVEA_BIND_V, first),
+                                   call.at<const Bfloat16>(FOVEA_BIND_V, first + p.v.row), 4 * p.v.row,
+                                   keys / 2, pairs, p.dim_v, capacity, scratch.v);
+                n += int64_t(2 * pairs) - 1, keys += 2 * pairs - 1;
+                continue;
+            }
             if (!run.inside) {
                 from = zeros;  // a hidden key: any finite numbers will do
             } else if (p.v_type == FOVEA_BF16) {
@@ -144,13 +154,12 @@ inline KeyBlock fetch_key_pairs(const AttentionCall& call, const QueryRows& rows
                 round_stored_row(call, FOVEA_BIND_V, p.v_type, first, p.dim_v, scratch.value_row, row);
                 from = row;
             }
-            if (keys % 2) pack_pair_of_rows(half, keys / 2, p.dim_v, capacity, scratch.v);
+            if (keys % 2) pack_pairs_of_rows(half[0], half[1], 0, keys / 2, 1, p.dim_v, capacity, scratch.v);
         }
         j += run.count;
     }
     if (keys % 2) {
-        half[1] = zeros;
-        pack_pair_of_rows(half, keys / 2, p.dim_v, capacity, scratch.v);
+        pack_pairs_of_rows(half[0], zeros, 0, keys / 2, 1, p.dim_v, capacity, scratch.v);
     }
     block.v = {scratch.v, 0, capacity};
     return block;
@@ -193,13 +202,8 @@ HWY_INLINE V pair_of(V first, V second) {
     return hn::BitCast(F(), hn::OddEven(hn::BitCast(h, upper), hn::BitCast(h, hn::ShiftRight<16>(lower))));
 }
 
-template <MaxIn kMax>
-HWY_INLINE V exponential_of(V logit, V scale, V minus_max) {
-    return exp2(kMax == MaxIn::exponents ? mul_add(logit, scale, minus_max)
-                                         : hn::Mul(hn::Add(logit, minus_max), scale));
-}
-
-// exponentials() of a whole panel, and what they give as pairs: pair n in the row of key n.
+// exponentials() of a whole panel and an even number of keys, and what they give as pairs: pair n in the row
+// of key n.
 template <MaxIn kMax>
 HWY_NOINLINE void exponentials_as_pairs_of(const float* s, size_t keys, float unit, const float* max,
                                            float* sum, Ahead& ahead_of_all, float* pairs) {
@@ -211,25 +215,16 @@ HWY_NOINLINE void exponentials_as_pairs_of(const float* s, size_t keys, float un
         total[v] = hn::Load(f, sum + v * kLanes);
     }
     Ahead ahead = ahead_of_all;
-    size_t j = 0;
-    for (; j + 2 <= keys; j += 2, s += 2 * kPanel, pairs += kPanel) {
+    for (size_t j = 0; j < keys; j += 2, s += 2 * kPanel, pairs += kPanel) {
         ahead.step();
         ahead.step();
-        FOVEA_UNROLL for (size_t v = 0; v < kVectors; ++v) {
-            const V p = exponential_of<kMax>(hn::Load(f, s + v * kLanes), scale, minus_max[v]);
-            const V r = exponential_of<kMax>(hn::Load(f, s + kPanel + v * kLanes), scale, minus_max[v]);
-            total[v] = hn::Add(hn::Add(total[v], p), r);
-            hn::Store(pair_of(p, r), f, pairs + v * kLanes);
-        }
+        V p[2][kVectors];
+        FOVEA_UNROLL for (size_t key = 0; key < 2; ++key)
+            weights_of<kVectors, kMax>(s + key * kPanel, scale, minus_max, p[key], total);
+        FOVEA_UNROLL for (size_t v = 0; v < kVectors; ++v)
+            hn::Store(pair_of(p[0][v], p[1][v]), f, pairs + v * kLanes);
     }
-    for (size_t v = 0; v < kVectors; ++v) {
-        if (j < keys) {
-            const V p = exponential_of<kMax>(hn::Load(f, s + v * kLanes), scale, minus_max[v]);
-            total[v] = hn::Add(total[v], p);
-            hn::Store(pair_of(p, hn::Zero(f)), f, pairs + v * kLanes);
-        }
-        hn::Store(total[v], f, sum + v * kLanes);
-    }
+    FOVEA_UNROLL for (size_t v = 0; v < kVectors; ++v) hn::Store(total[v], f, sum + v * kLanes);
     ahead_of_all = ahead;
 }
 inline void exponentials_as_pairs(MaxIn in, const float* s, size_t keys, float unit, const float* max,
@@ -275,31 +270,46 @@ inline void sum_pairs_of_seen(size_t vectors, const Columns& w, const PairRange&
     }
 }
 
-// o = o * factor + weights times values, for the vectors of `segments`; `weights` are the block's, which
-// become pairs, unless they `are_pairs`. `hidden`: some of them are of hidden keys, and zero.
+// A vector's pairs beside those of all cost a call of the tiles; fewer are added as zeros to the others.
+constexpr size_t kPairsWorthATile = 8;
+
+// o = o * factor + weights times values, for the vectors of `segments`; `weights` are the block's, of whose
+// keys the first `paired` are pairs. The others become pairs, and factors ones. `hidden`: some weights are of
+// hidden keys, and zero.
 inline void add_value_pairs(KeyBlock& block, const Lanes& lanes, const Segments& segments, bool hidden,
-                            bool are_pairs, size_t columns, float* weights, float* o, const float* factor) {
-    PairRange seen[kVectors], all{block.keys(), 0};
-    for (size_t v = segments.first_vector; v < segments.last_vector; ++v) {
-        const int64_t begin = lanes.begin[v * kLanes], end = lanes.end[v * kLanes + kLanes - 1];
-        seen[v] = {size_t(std::max(begin, block.begin) - block.begin),
-                   size_t(std::max(std::min(end, block.end), block.begin) - block.begin)};
-        if (seen[v].begin >= seen[v].end) continue;
-        all = {HWY_MIN(all.begin, seen[v].begin), HWY_MAX(all.end, seen[v].end)};
+                            size_t paired, size_t columns, float* weights, float* o, float* factor) {
+    const size_t first = segments.first_vector, last = segments.last_vector;
+    PairRange seen[kVectors], pairs[kVectors], all{block.keys(), 0}, common{0, block.keys()};
+    for (size_t v = first; v < last; ++v) {
+        const int64_t begin = std::clamp(int64_t{lanes.begin[v * kLanes]}, block.begin, block.end),
+                      end = std::clamp(int64_t{lanes.end[v * kLanes + kLanes - 1]}, begin, block.end);
+        seen[v] = {size_t(begin - block.begin), size_t(end - block.begin)};
+        pairs[v] = {seen[v].begin / 2, words_of(seen[v].end)};
+        all = {HWY_MIN(all.begin, pairs[v].begin), HWY_MAX(all.end, pairs[v].end)};
+        common = {HWY_MAX(common.begin, pairs[v].begin), HWY_MIN(common.end, pairs[v].end)};
     }
-    const PairRange pairs{all.begin / 2, words_of(all.end)};
-    hidden |= all.begin % 2 != 0 || (all.end % 2 != 0 && all.end < block.keys());
-    for (size_t v = segments.first_vector; v < segments.last_vector; ++v) {
-        hidden |= seen[v].begin != all.begin || seen[v].end != all.end;
-        if (!are_pairs) pack_weight_pairs(seen[v], pairs, weights + v * kLanes);
+    if (common.begin - all.begin < kPairsWorthATile) common.begin = all.begin;
+    if (all.end - common.end < kPairsWorthATile) common.end = all.end;
+    for (size_t v = first; v < last; ++v) {
+        PairRange& own = pairs[v];
+        own = {HWY_MIN(own.begin, common.begin), HWY_MAX(own.end, common.end)};
+        hidden |= 2 * own.begin < seen[v].begin || HWY_MIN(2 * own.end, block.keys()) > seen[v].end;
+        pack_weight_pairs(seen[v], {HWY_MAX(own.begin, paired / 2), own.end}, weights + v * kLanes);
     }
     if (hidden && block.finite < 0) block.finite = all_pairs_finite(block.v, words_of(block.keys()), columns);
-    const size_t at = segments.first_vector * kLanes, vectors = segments.last_vector - segments.first_vector;
-    if (hidden && !block.finite)
-        sum_pairs_of_seen(vectors, block.v, pairs, columns, weights + at, o + at, factor + at);
-    else
-        sum_block<Products::bf16>(vectors, block.v, pairs.begin, pairs.end - pairs.begin, columns,
-                                  weights + pairs.begin * kPanel + at, o + at, factor + at);
+    const auto add = [&](size_t v, size_t vectors, size_t begin, size_t end) {
+        if (begin >= end) return;
+        const size_t at = v * kLanes;
+        if (hidden && !block.finite)
+            sum_pairs_of_seen(vectors, block.v, {begin, end}, columns, weights + at, o + at, factor + at);
+        else
+            sum_block<Products::bf16>(vectors, block.v, begin, end - begin, columns,
+                                      weights + begin * kPanel + at, o + at, factor + at);
+        std::fill(factor + at, factor + at + vectors * kLanes, 1.0f);
+    };
+    for (size_t v = first; v < last; ++v) add(v, 1, pairs[v].begin, HWY_MIN(common.begin, pairs[v].end));
+    add(first, last - first, common.begin, common.end);
+    for (size_t v = first; v < last; ++v) add(v, 1, HWY_MAX(common.begin, common.end), pairs[v].end);
 }
 
 #endif  // FOVEA_HAS_PAIRS

@@ -42,6 +42,25 @@ void unpack_panel(const float* panel, const float* factor, size_t depth, size_t 
         const size_t lanes = HWY_MIN(kLanes, row_count - first);
         const V scale = hn::Load(f, factor + first);
         size_t e = 0;
+#if FOVEA_HAS_PAIRS
+        // Two numbers of a row are a word: half as much to transpose.
+        for (; std::is_same_v<T, Bfloat16> && e + 2 * kLanes <= depth; e += 2 * kLanes) {
+            const hn::Repartition<uint16_t, F> h;
+            V block[kLanes];
+            FOVEA_UNROLL for (size_t n = 0; n < kLanes; ++n) {
+                const float* word = from + (e + 2 * n) * kPanel;
+                const VU lower = bits_of_bfloat(mul_add(scale, hn::Load(f, word), hn::Zero(f)));
+                const VU upper = bits_of_bfloat(mul_add(scale, hn::Load(f, word + kPanel), hn::Zero(f)));
+                block[n] = hn::BitCast(
+                    f, hn::OddEven(hn::BitCast(h, upper), hn::BitCast(h, hn::ShiftRight<16>(lower))));
+            }
+            transpose(block);
+            FOVEA_UNROLL for (size_t n = 0; n < kLanes; ++n) {
+                if (n < lanes)
+                    hn::StoreU(hn::BitCast(h, block[n]), h, reinterpret_cast<uint16_t*>(rows[first + n] + e));
+            }
+        }
+#endif
         for (; e + kLanes <= depth; e += kLanes) {
             V block[kLanes];
             FOVEA_UNROLL for (size_t n = 0; n < kLanes; ++n) {

@@ -49,7 +49,20 @@ struct Segments {
         }
     }
 
+    // How many keys from the first of the block on every vector of a panel meets.
+    size_t keys_of_all(int64_t block_begin) const {
+        int64_t end = block_begin;
+        for (size_t n = 0; n < count && part[n].first_key == end && part[n].vectors() == kVectors; ++n)
+            end = part[n].last_key;
+        return size_t(end - block_begin);
+    }
+
   private:
+    // One key alone is cheaper as part of its neighbour, even if that is looked at lane by lane.
+    static bool joins(const Segment& a, bool a_partial, const Segment& b, bool b_partial) {
+        return a.last_key == b.first_key && a.first_vector == b.first_vector &&
+               a.last_vector == b.last_vector && (a_partial == b_partial || (a_partial ? b : a).keys() == 1);
+    }
     void add(const Lanes& lanes, size_t vectors, int64_t begin, int64_t end) {
         Segment s{kVectors, 0, begin, end};
         for (size_t v = 0; v < vectors; ++v) {
@@ -60,9 +73,9 @@ struct Segments {
         if (s.first_vector >= s.last_vector) return;
         const size_t first = s.first_vector * kLanes, last = s.last_vector * kLanes - 1;
         partial[count] = lanes.begin[last] > begin || lanes.end[first] < end;
-        if (count && !partial[count] && !partial[count - 1] && part[count - 1].last_key == begin &&
-            part[count - 1].first_vector == s.first_vector && part[count - 1].last_vector == s.last_vector) {
+        if (count && joins(part[count - 1], partial[count - 1], s, partial[count])) {
             part[count - 1].last_key = end;
+            partial[count - 1] |= partial[count];
             return;
         }
         part[count++] = s;

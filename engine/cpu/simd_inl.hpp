@@ -100,6 +100,46 @@ constexpr float kExp2Centred[5] = {0x1.62e42ap-1f, 0x1.ebf9bcp-3f, 0x1.c6b752p-5
 constexpr float kExp2Unit[5] = {0x1.62e4bap-1f, 0x1.ebdb56p-3f, 0x1.c91ce6p-5f, 0x1.277856p-7f,
                                 0x1.e974f4p-10f};
 
+// 2^x for x <= 127, within 2 ulp of the result; 0 where the result would be subnormal, exactly 1 at 0, 0 at
+// -inf, NaN at NaN. Subnormal results would cost more than a hundred cycles each, here and in every product
+// with them.
+#if HWY_TARGET == HWY_AVX3
+// Nothing that computes these is put off until after the next such call.
+template <size_t N>
+HWY_INLINE void in_this_order([[maybe_unused]] V (&v)[N]) {
+#if defined(__GNUC__)
+    if constexpr (N > 1) FOVEA_UNROLL for (size_t n = 0; n < N; ++n) asm volatile("" : "+v"(v[n].raw));
+#endif
+}
+
+// exp2 of each, a step of all after the other: a chain of ten instructions waits for itself, and compilers
+// write one chain behind the other.
+template <size_t N>
+HWY_INLINE void exp2_each(V (&x)[N]) {
+    const F f;
+    V fraction[N], p[N];
+    in_this_order(x);
+    FOVEA_UNROLL for (size_t n = 0; n < N; ++n) fraction[n] =
+        V{_mm512_reduce_ps(x[n].raw, 1)};  // x - floor(x)
+    in_this_order(fraction);
+    FOVEA_UNROLL for (size_t n = 0; n < N; ++n) p[n] = hn::Set(f, kExp2Unit[4]);
+    FOVEA_UNROLL for (size_t term = 5; term-- > 0;) {
+        const V constant = hn::Set(f, term ? kExp2Unit[term - 1] : 1.0f);
+        FOVEA_UNROLL for (size_t n = 0; n < N; ++n) p[n] = mul_add(p[n], fraction[n], constant);
+        in_this_order(p);
+    }
+    __mmask16 normal[N];
+    FOVEA_UNROLL for (size_t n = 0; n < N; ++n) normal[n] =
+        _mm512_cmp_ps_mask(x[n].raw, _mm512_set1_ps(-126.0f), _CMP_NLT_UQ);
+    FOVEA_UNROLL for (size_t n = 0; n < N; ++n) x[n] =
+        V{_mm512_maskz_scalef_ps(normal[n], p[n].raw, x[n].raw)};
+}
+HWY_INLINE V exp2(V x) {
+    V one[1] = {x};
+    exp2_each(one);
+    return one[0];
+}
+#else
 HWY_INLINE V exp2_polynomial(V r, const float (&c)[5]) {
     const F f;
     V p = mul_add(hn::Set(f, c[4]), r, hn::Set(f, c[3]));
@@ -109,16 +149,8 @@ HWY_INLINE V exp2_polynomial(V r, const float (&c)[5]) {
     return mul_add(p, r, hn::Set(f, 1.0f));
 }
 
-// 2^x for x <= 127, within 2 ulp of the result; 0 where the result would be subnormal, exactly 1 at 0, 0 at
-// -inf, NaN at NaN. Subnormal results would cost more than a hundred cycles each, here and in every product
-// with them.
 HWY_INLINE V exp2(V x) {
     const F f;
-#if HWY_TARGET == HWY_AVX3
-    const V fraction{_mm512_reduce_ps(x.raw, 1)};  // x - floor(x)
-    const __mmask16 normal = _mm512_cmp_ps_mask(x.raw, _mm512_set1_ps(-126.0f), _CMP_NLT_UQ);
-    return V{_mm512_maskz_scalef_ps(normal, exp2_polynomial(fraction, kExp2Unit).raw, x.raw)};
-#else
     // Adding 1.5 * 2^23 rounds to an integer and leaves it in the low bits; 127 more makes them an exponent.
     const I i;
     const V magic = hn::Set(f, 12582912.0f + 127.0f);
@@ -134,8 +166,12 @@ HWY_INLINE V exp2(V x) {
     const V r = hn::Sub(x, hn::Sub(t, magic));
     const V power = hn::BitCast(f, hn::ShiftLeft<23>(hn::BitCast(i, t)));
     return hn::Mul(exp2_polynomial(r, kExp2Centred), power);
-#endif
 }
+template <size_t N>
+HWY_INLINE void exp2_each(V (&x)[N]) {
+    FOVEA_UNROLL for (size_t n = 0; n < N; ++n) x[n] = exp2(x[n]);
+}
+#endif
 
 // kLanes elements widened to float32, exactly.
 HWY_INLINE V load_row(const float* from) { return hn::LoadU(F(), from); }
@@ -198,20 +234,25 @@ HWY_INLINE void store_row(V v, uint16_t* to) {
     for (size_t n = 0; n < kLanes; ++n) to[n] = float_to_half(lanes[n]);
 #endif
 }
+#if HWY_TARGET != HWY_SCALAR
+// The number in bfloat16 is the upper half of each word. As float_to_bfloat: a carry of the rounding may run
+// into the exponent, and a NaN stays one. (The instruction of AVX512-BF16 would take subnormal numbers for
+// zero.)
+HWY_INLINE VU bits_of_bfloat(V v) {
+    const U u;
+    const VU bits = hn::BitCast(u, v), odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(u, 1u));
+    const VU rounded = hn::Add(bits, hn::Add(odd, hn::Set(u, 0x7fffu)));
+    const VU quiet = hn::Or(bits, hn::Set(u, 0x400000u));
+    return hn::IfThenElse(hn::RebindMask(u, hn::IsNaN(v)), quiet, rounded);
+}
+#endif
 HWY_INLINE void store_row(V v, Bfloat16* to) {
     auto* halves = reinterpret_cast<uint16_t*>(to);
 #if HWY_TARGET == HWY_SCALAR
     *halves = float_to_bfloat(hn::GetLane(v));
 #else
-    // As float_to_bfloat: a carry of the rounding may run into the exponent, and a NaN stays one. (The
-    // instruction of AVX512-BF16 would take subnormal numbers for zero.)
-    const U u;
-    const VU bits = hn::BitCast(u, v), odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(u, 1u));
-    const VU rounded = hn::Add(bits, hn::Add(odd, hn::Set(u, 0x7fffu)));
-    const VU quiet = hn::Or(bits, hn::Set(u, 0x400000u));
-    const VU kept = hn::IfThenElse(hn::RebindMask(u, hn::IsNaN(v)), quiet, rounded);
     const hn::Rebind<uint16_t, F> h;
-    hn::StoreU(hn::DemoteTo(h, hn::BitCast(I(), hn::ShiftRight<16>(kept))), h, halves);
+    hn::StoreU(hn::DemoteTo(h, hn::BitCast(I(), hn::ShiftRight<16>(bits_of_bfloat(v)))), h, halves);
 #endif
 }
 template <class T>

@@ -90,6 +90,19 @@ struct Ahead {
     }
 };
 
+// p = 2^(s * unit - max), of one key; total grows by it.
+template <size_t NV, MaxIn kMax>
+HWY_INLINE void weights_of(const float* s, V unit, const V (&minus_max)[NV], V (&p)[NV], V (&total)[NV]) {
+    const F f;
+    FOVEA_UNROLL for (size_t v = 0; v < NV; ++v) {
+        const V logit = hn::Load(f, s + v * kLanes);
+        p[v] = kMax == MaxIn::exponents ? mul_add(logit, unit, minus_max[v])
+                                        : hn::Mul(hn::Add(logit, minus_max[v]), unit);
+    }
+    exp2_each(p);
+    FOVEA_UNROLL for (size_t v = 0; v < NV; ++v) total[v] = hn::Add(total[v], p[v]);
+}
+
 // s = 2^(s * unit - max[lane]); sum[lane] grows by it. Hidden entries are -inf and become 0.
 template <size_t NV, MaxIn kMax>
 HWY_NOINLINE void exponentials_of(float* HWY_RESTRICT s, size_t keys, float unit,
@@ -105,14 +118,9 @@ HWY_NOINLINE void exponentials_of(float* HWY_RESTRICT s, size_t keys, float unit
     Ahead ahead = ahead_of_all;
     for (size_t j = 0; j < keys; ++j, s += kPanel) {
         ahead.step();
-        FOVEA_UNROLL for (size_t v = 0; v < NV; ++v) {
-            const V logit = hn::Load(f, s + v * kLanes);
-            const V x = kMax == MaxIn::exponents ? mul_add(logit, scale, minus_max[v])
-                                                 : hn::Mul(hn::Add(logit, minus_max[v]), scale);
-            const V p = exp2(x);
-            total[v] = hn::Add(total[v], p);
-            hn::Store(p, f, s + v * kLanes);
-        }
+        V p[NV];
+        weights_of<NV, kMax>(s, scale, minus_max, p, total);
+        FOVEA_UNROLL for (size_t v = 0; v < NV; ++v) hn::Store(p[v], f, s + v * kLanes);
     }
     FOVEA_UNROLL for (size_t v = 0; v < NV; ++v) hn::Store(total[v], f, sum + v * kLanes);
     ahead_of_all = ahead;

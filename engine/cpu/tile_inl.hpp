@@ -80,7 +80,7 @@ HWY_NOINLINE void dot_tile(const float* HWY_RESTRICT k, size_t k_stride, const f
 
 // dot_tile with DotMode::max for M rows that were packed (pack_keys), k[e * M + r], and every vector of a
 // panel.
-template <size_t M, Products kProducts>
+template <size_t M>
 HWY_NOINLINE void packed_dot_tile(const float* HWY_RESTRICT k, const float* HWY_RESTRICT q, size_t depth,
                                   float* HWY_RESTRICT s, float* HWY_RESTRICT max) {
     const F f;
@@ -93,8 +93,7 @@ HWY_NOINLINE void packed_dot_tile(const float* HWY_RESTRICT k, const float* HWY_
         FOVEA_UNROLL for (size_t v = 0; v < kVectors; ++v) b[v] = hn::Load(f, q + v * kLanes);
         FOVEA_UNROLL for (size_t r = 0; r < M; ++r) {
             const V a = hn::Set(f, k[r]);
-            FOVEA_UNROLL for (size_t v = 0; v < kVectors; ++v) sum[r][v] =
-                multiply_add<kProducts>(a, b[v], sum[r][v]);
+            FOVEA_UNROLL for (size_t v = 0; v < kVectors; ++v) sum[r][v] = mul_add(a, b[v], sum[r][v]);
         }
     }
     FOVEA_UNROLL for (size_t r = 0; r < M; ++r) {
@@ -162,11 +161,11 @@ void dot_block_of(const float* k, size_t k_stride, size_t rows, const float* q, 
     }
 }
 
-template <Products kProducts = Products::f32>
-void packed_dot_block(const float* k, size_t tiles, const float* q, size_t depth, float* s, float* max) {
+inline void packed_dot_block(const float* k, size_t tiles, const float* q, size_t depth, float* s,
+                             float* max) {
     constexpr size_t M = kKeyRows ? kKeyRows : 1;
     for (size_t t = 0; t < tiles; ++t)
-        packed_dot_tile<M, kProducts>(k + t * M * depth, q, depth, s + t * M * kPanel, max);
+        packed_dot_tile<M>(k + t * M * depth, q, depth, s + t * M * kPanel, max);
 }
 
 // Numbers that sum_block reads, with a key's row being summed over. Column c of row j stands at
