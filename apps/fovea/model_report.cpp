@@ -118,8 +118,8 @@ std::string model_text(const CheckpointModel& model) {
     for (const auto& [type, count] : types_of(model.files())) types += ", " + type + " " + n(count);
     line("weights", n(model.files().weights.size()) + " tensors, " + n(numbers_of(model.files())) +
                         " numbers, " + bytes_text(model.files().stored_bytes()) + types);
-    line("memory", "weights stay in their files; a run takes of a layer at most what it is in float32, " +
-                       bytes_text(model.block_bytes()));
+    line("memory", "weights stay in their files; of a layer a run makes at most " +
+                       bytes_text(model.run_block_bytes()) + " of float32");
     if (!model.missing().empty()) line("missing", some(model.missing()));
     if (!model.has_unembedding()) line("", "without an unembedding there are no logits");
     if (!model.unread().empty()) line("not read", some(model.unread()));

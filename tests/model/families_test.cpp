@@ -163,6 +163,22 @@ TEST_P(Families, compute_what_transformers_computes_in_float64) {
     }
 }
 
+// Bytes of the largest layer's matrices that stay as the files hold them.
+uint64_t stored_matrix_bytes(const CheckpointModel& model) {
+    uint64_t most = 0;
+    for (uint64_t n = 0; n < model.facts().layers; ++n) {
+        uint64_t bytes = 0;
+        const Result<Block> block = model.block(n, 1, true);
+        EXPECT_TRUE(block) << block.error().text;
+        const AttentionPart& a = block->attention;
+        const FeedForward& f = block->feed_forward;
+        for (const Linear* one : {&a.query, &a.key, &a.value, &a.output, &f.up, &f.gate, &f.down})
+            if (one->stored) bytes += one->stored->size_bytes;
+        most = std::max(most, bytes);
+    }
+    return most;
+}
+
 TEST_P(Families, give_the_same_bits_from_files_that_are_not_mapped) {
     const fs::path folder = fs::path(FOVEA_FAMILIES) / GetParam(), gguf = folder / "model.gguf";
     std::vector<fs::path> paths;
@@ -179,6 +195,11 @@ TEST_P(Families, give_the_same_bits_from_files_that_are_not_mapped) {
             const Result<CheckpointModel> model = CheckpointModel::open(files);
             ASSERT_TRUE(model) << model.error().text;
             EXPECT_EQ(model->files().stored_bytes(), mapped->files().stored_bytes());
+            // What a run takes of a layer: float32 of some, and of matrices that stay stored only what must
+            // be read.
+            EXPECT_LE(mapped->run_block_bytes(), mapped->block_bytes());
+            const uint64_t of_layer = run_model_bytes(*model, 0, {}) - run_model_bytes(*mapped, 0, {});
+            EXPECT_EQ(of_layer, held ? 0 : stored_matrix_bytes(*model));
             ASSERT_EQ(model->files().weights.size(), mapped->files().weights.size());
             for (const StoredWeight& weight : mapped->files().weights) {
                 const StoredWeight* const other = model->files().find(weight.name);

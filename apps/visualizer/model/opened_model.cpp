@@ -24,7 +24,7 @@ bool is_model_path(const std::filesystem::path& path) {
 Result<std::shared_ptr<const OpenedModel>> open_model(const std::filesystem::path& path) {
     Result<TextModel> opened = open_text_model(path);
     if (!opened) return opened.error();
-    const uint64_t layer = opened->weights.block_bytes();
+    const uint64_t layer = opened->weights.run_block_bytes();
     if (const uint64_t memory = machine_memory(); memory > 0 && layer > memory)
         return Error{FOVEA_OUT_OF_HOST_MEMORY, "model",
                      printable_name(path.string(), 400) + ": one layer takes " + format_bytes(layer) +

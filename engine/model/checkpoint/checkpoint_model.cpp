@@ -99,6 +99,7 @@ class CheckpointModel::Loader {
         std::vector<std::string> missing;
         std::set<std::string, std::less<>> read;
         uint64_t numbers = 0;
+        uint64_t unmapped_bytes = 0;  // of matrices that stay as they are, but must be read
     };
     Survey* survey = nullptr;
     bool as_stored = false;  // matrices stay as they are where they can
@@ -142,6 +143,7 @@ class CheckpointModel::Loader {
             stored->type != WeightType::other) {
             layer.stored = std::make_shared<const StoredWeight>(*stored);
             layer.weight = {shape, {}};
+            if (survey && stored->bytes.empty()) survey->unmapped_bytes += stored->size_bytes;
             layer.bias = tensor(full + ".bias", {out}, false);
             return layer;
         }
@@ -439,9 +441,7 @@ Result<CheckpointModel> CheckpointModel::of(Result<Checkpoint> files) {
          ++n) {
         const uint64_t before = survey.numbers;
         loader.block(n, 1);
-        const uint64_t bytes = (survey.numbers - before) * 4;
-        model.block_bytes_ = std::max(model.block_bytes_, bytes);
-        model.all_block_bytes_ += bytes;
+        model.block_bytes_ = std::max(model.block_bytes_, (survey.numbers - before) * 4);
         if (loader.error()) break;
         Loader rest(*files, *known->family, known->facts, model.root_);
         Loader::Survey of_rest;
@@ -449,6 +449,8 @@ Result<CheckpointModel> CheckpointModel::of(Result<Checkpoint> files) {
         rest.block(n, 1);
         model.stored_block_bytes_ = std::max(model.stored_block_bytes_, of_rest.numbers * 4);
         model.all_stored_block_bytes_ += of_rest.numbers * 4;
+        model.run_block_bytes_ =
+            std::max(model.run_block_bytes_, of_rest.numbers * 4 + of_rest.unmapped_bytes);
     }
     Model ends;
     loader.prediction(ends);

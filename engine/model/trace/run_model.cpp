@@ -102,7 +102,7 @@ uint64_t run_model_bytes(const CheckpointModel& model, uint64_t tokens, const Mo
     if (options.with_weights) floats += tokens * tokens * (f.layers * f.heads + 5);
     if (options.with_hidden) floats += tokens * f.width * (f.layers + 1);
     if (options.with_lens) floats += (f.layers + 1) * (f.width + f.vocabulary);
-    return model.block_bytes() + 4 * floats;
+    return model.run_block_bytes() + 4 * floats;
 }
 
 Result<std::vector<HeadPatch>> head_contexts(const CheckpointModel& model, std::span<const uint32_t> ids,

@@ -61,10 +61,11 @@ class CheckpointModel {
     const std::vector<std::string>& unread() const { return unread_; }
     // Whether rows of the last block can become logits.
     bool has_unembedding() const { return has_unembedding_; }
-    // Bytes of the largest block as float32, and of all blocks.
+    // Bytes of the largest block as float32.
     uint64_t block_bytes() const { return block_bytes_; }
-    uint64_t all_block_bytes() const { return all_block_bytes_; }
-    // The same of what stored blocks still have in float32.
+    // What a run holds of one: its matrices stay as the files have them, where they are mapped at no cost.
+    uint64_t run_block_bytes() const { return run_block_bytes_; }
+    // What stored blocks still have in float32: of the largest, and of all.
     uint64_t stored_block_bytes() const { return stored_block_bytes_; }
     uint64_t all_stored_block_bytes() const { return all_stored_block_bytes_; }
 
@@ -100,7 +101,7 @@ class CheckpointModel {
     std::string root_;  // before the names of the body's weights
     std::vector<std::string> missing_, unread_;
     bool has_unembedding_ = false;
-    uint64_t block_bytes_ = 0, all_block_bytes_ = 0, stored_block_bytes_ = 0, all_stored_block_bytes_ = 0;
+    uint64_t block_bytes_ = 0, run_block_bytes_ = 0, stored_block_bytes_ = 0, all_stored_block_bytes_ = 0;
 };
 
 // What one head gives in place of its own: the context of another run, see ModelRunOptions::on_layer.
