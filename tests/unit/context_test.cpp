@@ -59,11 +59,11 @@ TEST(Context, TakesNoMatricesWhoseSumsAreRounded) {
 
 // Factors of bfloat16 count in the shape that float16 has here, if the host enabled them.
 TEST(Context, TakesBfloat16InTheShapeOfFloat16) {
-    const auto features_with = [](uint32_t side, bool enabled, VkComponentTypeKHR sum) {
+    const auto features_with = [](uint32_t rows, bool enabled, VkComponentTypeKHR sum) {
         FakeDevice device;
         device.extensions.push_back("VK_KHR_shader_bfloat16");
         device.bfloat16 = true;
-        device.matrix_shapes.push_back({side, side, side, sum, VK_COMPONENT_TYPE_BFLOAT16_KHR});
+        device.matrix_shapes.push_back({rows, 16, 16, sum, VK_COMPONENT_TYPE_BFLOAT16_KHR});
         FakeHost host(device);
         if (!enabled) --host.host.enabled_extension_count;  // it is the last
         FoveaContext context = nullptr;
