@@ -21,10 +21,10 @@
 #include <algorithm>
 #include <cstring>
 
+#if FOVEA_HAS_PAIRS
+
 HWY_BEFORE_NAMESPACE();
 namespace fovea::cpu::HWY_NAMESPACE {
-
-#if FOVEA_HAS_PAIRS
 
 // Numbers that are finite stay so: the largest ones would round to infinity.
 HWY_INLINE V within_bfloat(V v) {
@@ -312,9 +312,9 @@ inline void add_value_pairs(KeyBlock& block, const Lanes& lanes, const Segments&
     for (size_t v = first; v < last; ++v) add(v, 1, HWY_MAX(common.begin, common.end), pairs[v].end);
 }
 
-#endif  // FOVEA_HAS_PAIRS
-
 }  // namespace fovea::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
+
+#endif  // FOVEA_HAS_PAIRS
 
 #endif  // per-target include guard
