@@ -1,6 +1,7 @@
-#pragma once
 // C reads and writes numbers with the decimal point of the host program's locale; our texts have "." in each.
 // (from_chars and to_chars of a double would do, but for the tables that they bring into a page.)
+#pragma once
+
 #include <cstdio>
 #include <string>
 #include <string_view>

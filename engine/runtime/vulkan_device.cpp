@@ -122,15 +122,15 @@ Result<void> VulkanDevice::choose_features(FoveaDeviceNeeds needs, const DeviceW
     timeline_ = timeline_features_.timelineSemaphore;
     pipeline_statistics_ = statistics_features_.pipelineExecutableInfo;
     enables_.features = &own_;
-    // Layers of that age take it for a mistake.
+    // A layer that is older than VK_KHR_shader_bfloat16 reports a device that enables it.
     const uint32_t layer = instance_.layer_version();
-    const bool is_unknown = layer && layer < VK_MAKE_API_VERSION(0, 1, 4, 321);
+    const bool knows_no_bfloat16 = layer && layer < VK_MAKE_API_VERSION(0, 1, 4, 321);
     for (uint32_t i = 0; i < needs.count; ++i) {
         FoveaDeviceNeed& need = needs.items[i];
         const std::string_view name = need.extension ? need.extension : need.feature;
         const bool push = name == VK_KHR_PUSH_DESCRIPTOR_EXTENSION_NAME || name == "pushDescriptor";
         const bool unwanted = (push && !wishes.push_descriptors) ||
-                              (name == "VK_KHR_shader_bfloat16" && is_unknown) ||
+                              (name == "VK_KHR_shader_bfloat16" && knows_no_bfloat16) ||
                               (name == VK_EXT_DEVICE_FAULT_EXTENSION_NAME && !wishes.device_fault);
         if (unwanted) need.available = 0;
     }

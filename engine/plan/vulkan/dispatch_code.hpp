@@ -15,10 +15,11 @@ namespace fovea {
 //     undefined values and stores to it nothing: the flags of the dispatch keep the shader from both;
 //   - where no variable of 16-bit numbers is left, the capability to store them goes too, with their types;
 //   - with kBfloat16Call among its constants the float of 16 bits that a module computes with becomes
-//   bfloat16 (SPV_KHR_bfloat16): one
-//     operand of its type, two capabilities for one, and the extension's name. The matrix kernels have it for
-//     the type of factors alone once the branches for float16 are gone (shaders/factors.glsl), so that one
-//     module serves both, and a compiler of GLSL that knows no bfloat16 builds it.
+//   bfloat16
+//     (SPV_KHR_bfloat16): one operand of its type, two capabilities for one, and the extension's name. The
+//     matrix kernels have it for the type of factors alone once the branches for float16 are gone
+//     (shaders/factors.glsl), so that one module serves both, and a compiler of GLSL that knows no bfloat16
+//     builds it. Mesa's compiler for one GPU takes the result; no driver that was at hand could run it.
 // What is left has one variable for each slot, because a slot that is declared as words and as vectors is
 // read as one of them only. Ids and specialization constants stay as they are.
 
