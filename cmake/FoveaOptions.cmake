@@ -49,6 +49,12 @@ if(EMSCRIPTEN)
   endif()
 endif()
 
+# The kernels are compiled with -O3 (engine/CMakeLists.txt), programs and libraries above them with -O2, tests with -O1
+# (tests/CMakeLists.txt): an ordinary file gains nothing from -O3 but compile time.
+if(PROJECT_IS_TOP_LEVEL AND NOT EMSCRIPTEN AND NOT MSVC)
+  string(REPLACE "-O3" "-O2" CMAKE_CXX_FLAGS_RELEASE "${CMAKE_CXX_FLAGS_RELEASE}")
+endif()
+
 add_library(fovea_flags INTERFACE)
 target_compile_features(fovea_flags INTERFACE cxx_std_20)
 if(MSVC)

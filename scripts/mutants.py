@@ -255,7 +255,7 @@ class Work:
             command = re.sub(r' -o \S+\.o ', f' -iquote {source.parent} -o {made} ', command)
             command = re.sub(r' -M[TF] \S+| -MD', '', re.sub(r' -c \S+', f' -c {overlay / own}', command))
             # The mutant's folders come before all others; the compiler is called without ccache.
-            command = re.sub(r'^(?:\S*ccache )?(\S+) ', rf'\1 {first} ', command)
+            command = re.sub(r'^(?:.*?ccache )?(\S+) ', rf'\1 {first} ', command)
             status, output = self.run(['sh', '-c', command], 600)
             if status != 0:
                 return next((line for line in output.splitlines() if 'error' in line), output[-200:])
