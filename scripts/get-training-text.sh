@@ -12,6 +12,8 @@ bible -l9999 gen1:1-rev22:21 2>/dev/null | sed -n -E 's/^ +[0-9]+ //p' >"$1.unfi
 # Another edition of the package would train another model, under the same name.
 expected=b5c4940bcfeee072c0935b5200d0f9d88a00a0199cb0961d16133458fcdfae5d
 if [[ $(sha256sum <"$1.unfinished") != "$expected  -" ]]; then
-    echo "get-training-text: this is not the text of bible-kjv-text 4.38; weights trained on it will differ" >&2
+    rm "$1.unfinished"
+    echo "get-training-text: the text of bible-kjv-text has another hash than that of version 4.38; install that version" >&2
+    exit 1
 fi
 mv "$1.unfinished" "$1"

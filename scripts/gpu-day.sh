@@ -21,8 +21,9 @@ pack() {
     local root=$here/.. cache to lib name
     cache=${FOVEA_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/fovea}
     to=${1:-$root/out/gpu-day} lib=$cache/usr/lib/x86_64-linux-gnu
+    source "$here/tools/own-folder.sh"
     [[ -d $lib ]] || fail "$cache has no private tools (scripts/get-vulkan-tools.sh)"
-    rm -rf "$to" && mkdir -p "$to/bin" "$to/lib" "$to/layers" || exit 2
+    own_folder "$to" && mkdir -p "$to/bin" "$to/lib" "$to/layers" || exit 2
     for name in fovea fovea_test_semantics fovea_test_vulkan; do
         [[ -x $root/build/default/bin/$name ]] || fail "build/default/bin/$name is not built"
         strip -o "$to/bin/$name" "$root/build/default/bin/$name"

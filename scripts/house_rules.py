@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 
-SOURCES = {'.cpp', '.hpp', '.h', '.comp', '.glsl', '.def', '.ts', '.mjs', '.py', '.sh', '.cmake', '.txt', '.md', '.json', '.html', '.css', ''}
+SOURCES = {'.cpp', '.hpp', '.h', '.comp', '.glsl', '.def', '.ts', '.mjs', '.py', '.sh', '.cmake', '.txt', '.md', '.json', '.html', '.css', '.yml', ''}
 CODE = {'.cpp', '.hpp', '.h'}
 SHADERS = {'.comp', '.glsl'}
 GENERATED = {'package-lock.json'}  # written by a tool, not by hand
@@ -51,6 +51,27 @@ HOST_ACCESS_LINES = 6  # around the stage, where the barrier's accesses stand
 # Put together here so that this file does not violate its own rule.
 UNFINISHED = re.compile(r'\b(' + '|'.join(['TO' + 'DO', 'FIX' + 'ME', 'XX' + 'X', 'HA' + 'CK:']) + r')\b')
 MACHINE_PATH = re.compile(r'(?<![\w.$}*])/(' + '|'.join(['ro' + 'ot', 'wo' + 'rk', 'ho' + 'me']) + r')/[\w.]')
+
+
+# A recursive removal, and those of its arguments that name no file: whatever the variable holds would go. The folder that
+# `mktemp -d` made may go; a folder that a caller names is emptied by own_folder alone, which looks for its marker.
+REMOVAL = re.compile(r'\brm\s+((?:-\S+\s+)*-(?:\w*[rR]\w*|-recursive)\b[^;&|\n]*)')
+VARIABLE = re.compile(r'\$(?:\{[^}]*\}|\([^)]*\)|\w+|[@*])')
+REMOVER = 'scripts/tools/own-folder.sh'
+SHELL = re.compile(r'^#!.*\b(ba)?sh\b|^# shellcheck shell=')
+ACTION = re.compile(r'\buses:\s*(?!\S+@[0-9a-f]{40}\b)\S+')
+
+
+def loose_removals(text):
+    """(line number, argument) of each recursive removal of a path that is a variable and nothing else."""
+    made = set(re.findall(r'\b(\w+)=\$\(mktemp -d', text))
+    for number, line in enumerate(text.split('\n'), 1):
+        for arguments in REMOVAL.findall(re.sub(r'(^|\s)#.*', '', line)):
+            for argument in arguments.split():
+                path = argument.strip('"\'')
+                variables = VARIABLE.findall(path)
+                if variables and not re.search(r'\w', VARIABLE.sub('', path)) and path.strip('${}') not in made:
+                    yield number, argument
 
 
 def tracked_files(root):
@@ -137,6 +158,11 @@ def check_file(root, name):
             yield f'{name}:{number}: the path of one machine'
         if suffix in SHADERS and len(line) > MAX_COLUMNS:
             yield f'{name}:{number}: {len(line)} columns; the limit is {MAX_COLUMNS}'
+        if suffix == '.yml' and ACTION.search(line):
+            yield f'{name}:{number}: an action is pinned by the hash of its commit'
+    if name != REMOVER and SHELL.search(text.split('\n', 1)[0]):
+        for number, argument in loose_removals(text):
+            yield f'{name}:{number}: rm -r {argument} removes whatever that holds: use own_folder ({REMOVER})'
     if suffix == '.md':
         yield from broken_links(root, name, text)
     if suffix not in CODE:
@@ -233,8 +259,17 @@ def self_test():
         'apps/a/j.cpp': 'float f = 1.0F;\n',
         'apps/a/k.cpp': 'unsigned u = 0xffU;\n',
         'apps/a/l.cpp': 'b.dstAccessMask = VK_ACCESS_SHADER_READ_BIT;\nbarrier(VK_PIPELINE_STAGE_HOST_BIT, b);\n',
+        'scripts/a.sh': '#!/bin/bash\nrm -rf --one-file-system "$folder"\n',
+        'scripts/b.sh': '#!/bin/sh\nrm -r "${1:?}/$2"\n',
+        'scripts/c.sh': '#!/bin/bash\nrm -fR $(dirname "$1")\n',
+        'scripts/d.sh': '#!/bin/bash\n[ -e x ] && rm --recursive "$folder"/* || exit\n',
+        '.github/workflows/a.yml': '- uses: actions/checkout@v4\n',
     }
     good = {
+        REMOVER: '# shellcheck shell=bash\nrm -rf "$1"\n',
+        'scripts/ok.sh': '#!/bin/bash\nagain=$(mktemp -d)\ntrap \'rm -rf "$again"\' EXIT\n'
+                         'rm -rf "$prefix/gpus" "${to:?}/lib" # rm -rf "$to"\nrm -f "$file"\nrm "$file" -x\n',
+        '.github/workflows/ok.yml': '- uses: actions/checkout@' + 40 * 'a' + ' # v4\n',
         'docs/ok.md': '# Here\n[a](#here) [b](https://example.org/x) `[c](d)`\n',
         'engine/plan/ok.cpp': '// does not throw; std::vector is for others\nconst char* s = "printf(";\n'
                               'void f() { snprintf(a, 1, "x"); new (p) Plan; }\n',

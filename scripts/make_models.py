@@ -276,6 +276,8 @@ def in_float64(on):
 def make(name, folder):
     model_type, settings, storage, gguf = MODELS[name]
     rng = np.random.default_rng(list(name.encode()))
+    if folder.exists() and folder.parent != FAMILIES:
+        raise SystemExit(f"{folder} exists; name an --out that has no {name} yet")
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     config = AutoConfig.for_model(model_type, **settings)

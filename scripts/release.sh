@@ -35,6 +35,7 @@ while [[ $# -gt 0 ]]; do
 done
 [[ -z $given || -z $check${targets[*]:-} ]] || fail "--check and --target make their own builds; they cannot go with --build"
 source "$root/scripts/install-packages.sh"
+source "$root/scripts/tools/own-folder.sh"
 for target in "${targets[@]}"; do
     case $target in
     aarch64) install_packages g++-aarch64-linux-gnu libhwy-dev ;;
@@ -63,8 +64,7 @@ copy_sources() { # FROM TO
 
 pack() { # FOLDER NAME: FOLDER/NAME becomes FOLDER/NAME.tar.gz
     tar -C "$1" --sort=name --format=gnu --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 --numeric-owner \
-        --mode=u+rw,go=rX -cf - "$2" | gzip -n9 >"$1/$2.tar.gz"
-    rm -r "${1:?}/$2"
+        --mode=u+rw,go=rX --remove-files -cf - "$2" | gzip -n9 >"$1/$2.tar.gz"
 }
 
 # One for each kind of build, so that none finds another's settings. For this machine where no TARGET is given.
@@ -108,7 +108,7 @@ pack_binary() { # BUILD FOLDER NAME COMPONENT
 
 pack_build() { # SOURCES BUILD FOLDER
     local sources=fovea-$version-source
-    rm -rf "$3" && mkdir -p "$3"
+    own_folder "$3"
     pack_binary "$2" "$3" "fovea-$version-linux-$(uname -m)${core:+-core}" "$core"
     copy_sources "$1" "$3/$sources"
     mkdir -p "$3/$sources/shaders/spirv"

@@ -4,7 +4,7 @@
 #   scripts/test-debian13.sh FOLDER [ARGS]       ARGS go to ./dev test there; needs root (chroot)
 #   scripts/test-debian13.sh FOLDER --engine     shorter: what a host installs, without the programs: builds the
 #                                                libraries, then the suites unit, kernels and consumer
-# The folder is kept and used again.
+# The folder is kept and used again; one that holds something else is refused.
 set -euo pipefail
 root=$(realpath "$(dirname "$0")/..")
 folder=${1:?usage: test-debian13.sh FOLDER [--engine | ARGS of ./dev test]}
@@ -13,9 +13,10 @@ shift
 command -v debootstrap >/dev/null || { echo "fovea: install debootstrap first:  apt-get install debootstrap" >&2; exit 1; }
 
 source "$root/scripts/tools/debian-mirror.sh"
+source "$root/scripts/tools/own-folder.sh"
 mirror=$(debian_mirror)
-if [[ ! -e $folder/ready ]]; then
-    rm -rf --one-file-system "$folder"
+if [[ ! -e $folder/ready || ! -e $folder/$own_folder_marker ]]; then
+    own_folder "$folder"
     debootstrap --variant=minbase --include=ca-certificates trixie "$folder" "$mirror"
     touch "$folder/ready"
 fi

@@ -11,7 +11,8 @@ text="the cat sat on the mat and the dog sat on the rug because it was warm"
 "$@" --preset 4 --show mask --theme light --screenshot $out/visualizer-mask-light.png
 "$@" --preset 7 --text "$text" --show lines --show gpu --roof --theme light --screenshot $out/visualizer-lines-light.png
 "$@" --preset long-16k --tiles cpu --exact --screenshot $out/visualizer-map.png
-model=$(mktemp -d)/model.safetensors
+folder=$(mktemp -d)
+model=$folder/model.safetensors
 python3 tests/visualizer/made_model.py "$model"
 "$@" "$model" --show layers --theme light --screenshot $out/visualizer-layers-light.png
-rm -r "$(dirname "$model")"
+rm -r "$folder"

@@ -43,6 +43,6 @@ for tool in emcc em++ emar emranlib emcmake emsize; do
 done
 chmod +x "$tmp"/bin/*
 
-rm -rf "$home"
+rm -rf "$prefix/emscripten"
 mv "$tmp/new" "$home"
 cp -a --remove-destination "$tmp"/bin/. "$prefix/bin/"

@@ -1,10 +1,11 @@
 #!/bin/bash
 # Packs the component core of a build twice: as it stands, and from a copy of the sources in another folder. The archives must be equal, byte by byte. Then
 # configures the source archive where there is no glslang: its shaders must be those that the build compiled.
-#   release.sh SOURCES BUILD FOLDER CMAKE TOOLS       FOLDER is emptied; TOOLS: the private tools, for Vulkan headers
+#   release.sh SOURCES BUILD FOLDER CMAKE TOOLS       FOLDER keeps what is made; TOOLS: the private tools, for Vulkan headers
 set -euo pipefail
 sources=$1 build=$2 folder=$3 cmake=$4 tools=$5
-rm -rf "$folder" && mkdir -p "$folder/tools/stamps"
+rm -rf "$folder"/{first,second,build,tools,fovea-*-source}
+mkdir -p "$folder/tools/stamps"
 export SOURCE_DATE_EPOCH=1700000000
 # A command whose output matters only when it fails; a step that ends silently says which one it was.
 trap 'echo "release.sh: line $LINENO failed" >&2' ERR
