@@ -224,6 +224,10 @@ Result<void> add_config(const ModelFolder& folder, Checkpoint& out) {
     Result<JsonValue> json = load_json(folder, "config.json", files::kMaxConfigBytes);
     if (!json) return json.error();
     out.config = std::move(*json);
+    if (!folder.has("generation_config.json")) return {};
+    json = load_json(folder, "generation_config.json", files::kMaxConfigBytes);
+    if (!json) return json.error();
+    out.generation_config = std::move(*json);
     return {};
 }
 

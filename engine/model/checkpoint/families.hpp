@@ -78,5 +78,7 @@ struct KnownModel {
     ModelFacts facts;
 };
 Result<KnownModel> read_facts(const Checkpoint& files);
+// Fills `end_tokens` and `generation_settings`.
+Result<void> read_generation(const Checkpoint& files, ModelFacts& facts);
 
 }  // namespace fovea

@@ -533,6 +533,7 @@ Result<KnownModel> read_facts(const Checkpoint& files) {
             s.fail(wrong("rope", "rotary positions of " + std::to_string((*rope)->rope.width) +
                                      " columns do not fit heads of " + std::to_string(f.head_width)));
     if (s.error()) return *s.error();
+    if (Result<void> r = read_generation(files, f); !r) return r.error();
     return known;
 }
 

@@ -123,6 +123,7 @@ struct Checkpoint {
     std::filesystem::path folder;  // of config.json and tokenizer.json; empty for GGUF
     std::vector<StoredWeight> weights;
     JsonValue config;              // config.json; null's value for GGUF
+    JsonValue generation_config;   // generation_config.json; null's value where there is none
     std::optional<GgufFile> gguf;  // its metadata; its weights are moved to `weights`
 
     // Null when there is none.

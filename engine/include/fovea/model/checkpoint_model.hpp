@@ -41,6 +41,12 @@ struct ModelFacts {
     // For models that read pictures: the numbers of a patch, and how many patches a picture has. 0: the model
     // reads tokens. `vocabulary` is then 0, and logits are those of classes.
     uint64_t patch_width = 0, patches = 0;
+    // Token IDs that end a generated text, rising: eos_token_id of config.json and of generation_config.json;
+    // of GGUF the keys for it and the tokens that llama.cpp ends at. IDs beyond the vocabulary may be there.
+    std::vector<uint32_t> end_tokens;
+    // Settings of generation_config.json, or of GGUF's general.sampling, that would choose other tokens and
+    // that no program here applies: "repetition_penalty 1.1".
+    std::vector<std::string> generation_settings;
 };
 
 // A checkpoint whose family is known. Copying it copies no weight. Safe from any thread: nothing is changed

@@ -1,0 +1,183 @@
+// What a model's files say about generation: where it ends, and how tokens are chosen.
+#include <algorithm>
+#include <set>
+
+#include "model/checkpoint/families.hpp"
+
+namespace fovea {
+namespace {
+
+using Names = std::span<const std::string_view>;
+
+bool is_one_of(std::string_view name, Names names) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+// ---- config.json and generation_config.json ----
+
+// A token ID, a list of them, or null. IDs that no vocabulary has, as -1, end nothing.
+Result<void> take_ids(const JsonValue& value, const char* file, std::set<uint32_t>& out) {
+    const auto take = [&](const JsonValue& one) {
+        const double id = one.number();
+        if (id >= 0 && id < 4294967296.0 && id == double(uint32_t(id))) out.insert(uint32_t(id));
+        return one.kind() == JsonValue::Kind::number;
+    };
+    bool read = value.kind() == JsonValue::Kind::null || value.kind() == JsonValue::Kind::array;
+    for (const JsonValue& one : value.items()) read = take(one) && read;
+    if (read || take(value)) return {};
+    return Error{FOVEA_INVALID_ARGUMENT, "eos_token_id",
+                 std::string("eos_token_id of ") + file + " must be a token ID or a list of token IDs"};
+}
+
+// Keys of generation_config.json that choose no token.
+constexpr std::string_view kNeutral[] = {"_from_model_config",
+                                         "bos_token_id",
+                                         "cache_config",
+                                         "cache_implementation",
+                                         "chat_format",
+                                         "compile_config",
+                                         "decoder_start_token_id",
+                                         "disable_compile",
+                                         "eos_token_id",
+                                         "max_length",
+                                         "max_new_tokens",
+                                         "max_window_size",
+                                         "output_attentions",
+                                         "output_hidden_states",
+                                         "output_logits",
+                                         "output_scores",
+                                         "pad_token_id",
+                                         "return_dict_in_generate",
+                                         "transformers_version",
+                                         "trust_remote_code",
+                                         "use_cache",
+                                         "low_memory",
+                                         "num_return_sequences",
+                                         "token_healing"};
+// Those that count with do_sample alone.
+constexpr std::string_view kSampling[] = {"temperature", "top_k",          "top_p",      "min_p",
+                                          "typical_p",   "epsilon_cutoff", "eta_cutoff", "top_h"};
+
+std::string setting_text(const std::string& key, const JsonValue& value) {
+    const bool nested = value.kind() == JsonValue::Kind::array || value.kind() == JsonValue::Kind::object;
+    return printable_name(key, 60) + " " + (nested ? "[...]" : printable_name(value.scalar_text(), 40));
+}
+
+std::vector<std::string> settings_of(const JsonValue& config) {
+    std::vector<std::string> all;
+    for (const auto& [key, value] : config.members()) {
+        const JsonValue::Kind kind = value.kind();
+        const bool is_empty = kind == JsonValue::Kind::null ||
+                              (kind == JsonValue::Kind::array && value.items().empty()) ||
+                              (kind == JsonValue::Kind::object && value.members().empty()) ||
+                              (kind == JsonValue::Kind::boolean && !value.boolean());
+        if (is_empty || is_one_of(key, kNeutral)) continue;
+        if (is_one_of(key, kSampling) && !config["do_sample"].boolean()) continue;
+        // 0 and 1 are what these settings are without a key: no penalty, one beam, no least length.
+        if (kind == JsonValue::Kind::number && (value.number() == 1 || value.number() == 0)) continue;
+        all.push_back(setting_text(key, value));
+    }
+    return all;
+}
+
+// ---- GGUF ----
+
+// Tokens that end generation by their texts, as llama.cpp finds them (llama_vocab::impl::load).
+constexpr std::string_view kEndTexts[] = {"<|eot_id|>",
+                                          "<|im_end|>",
+                                          "<|end|>",
+                                          "<|return|>",
+                                          "<|call|>",
+                                          "<|flush|>",
+                                          "<|calls|>",
+                                          "<end_of_turn>",
+                                          "<|endoftext|>",
+                                          "</s>",
+                                          "<|eom_id|>",
+                                          "<EOT>",
+                                          "_<EOT>",
+                                          "[EOT]",
+                                          "[EOS]",
+                                          "<|end_of_text|>",
+                                          "<end_of_utterance>",
+                                          "<eos>",
+                                          "<turn|>",
+                                          "<|tool_response>"};
+// Tokens around pieces of code, which end it too: by their key, or by their text where there is no key.
+struct CodeToken {
+    std::string_view key;
+    std::array<std::string_view, 5> texts;
+};
+constexpr CodeToken kCodeTokens[] = {
+    {"tokenizer.ggml.fim_pad_token_id", {"<|fim_pad|>", "<fim-pad>", "<fim_pad>", "<PAD>", "[PAD]"}},
+    {"tokenizer.ggml.fim_rep_token_id",
+     {"<|fim_repo|>", "<|repo_name|>", "<fim-repo>", "<REPO>", "<reponame>"}},
+    {"tokenizer.ggml.fim_sep_token_id", {"<|file_sep|>"}}};
+
+std::set<uint32_t> gguf_ends(const GgufFile& file) {
+    const GgufValue* list = file.find("tokenizer.ggml.tokens");
+    const auto texts = list ? list->texts() : std::nullopt;
+    std::set<uint32_t> ends;
+    // llama.cpp takes the kind's own ID where the key is missing or names no token.
+    const auto take = [&](std::string_view key, std::optional<uint32_t> otherwise = {}) {
+        const GgufValue* value = file.find(key);
+        const auto id = value ? value->whole() : std::nullopt;
+        if (id && *id < UINT32_MAX && (!texts || *id < texts->size()))
+            ends.insert(uint32_t(*id));
+        else if (otherwise)
+            ends.insert(*otherwise);
+        return id.has_value();
+    };
+    const GgufValue* kind = file.find("tokenizer.ggml.model");
+    const std::string_view model = kind ? kind->text().value_or("") : "";
+    take("tokenizer.ggml.eos_token_id", model == "llama" ? std::optional(2u)
+                                        : model == "t5"  ? std::optional(1u)
+                                                         : std::nullopt);
+    take("tokenizer.ggml.eot_token_id");
+    take("tokenizer.ggml.eom_token_id");
+    std::array<bool, std::size(kCodeTokens)> by_key;
+    for (size_t i = 0; i < by_key.size(); ++i) by_key[i] = take(kCodeTokens[i].key);
+    if (!texts) return ends;
+    std::map<std::string_view, uint32_t> found;
+    for (size_t i = 0; i < texts->size(); ++i) {
+        const std::string_view text = (*texts)[i];
+        if (text.size() < 5 && text != "</s>") continue;
+        bool is_end = is_one_of(text, kEndTexts);
+        for (size_t c = 0; c < by_key.size(); ++c)
+            is_end = is_end || (!by_key[c] && is_one_of(text, kCodeTokens[c].texts));
+        if (!is_end) continue;
+        ends.insert(uint32_t(i));
+        found[text] = uint32_t(i);
+    }
+    // In these vocabularies "<|end|>" ends a part of an answer, and "</s>" is a word.
+    const auto has = [&](std::string_view text) { return found.contains(text); };
+    if (has("<|end|>") && ((has("<|return|>") && (has("<|call|>") || has("<|calls|>"))) ||
+                           (has("<|flush|>") && (has("<|call|>") || has("<|calls|>")))))
+        ends.erase(found["<|end|>"]);
+    if (has("</s>") && has("<|tool_response>")) ends.erase(found["</s>"]);
+    return ends;
+}
+
+}  // namespace
+
+Result<void> read_generation(const Checkpoint& files, ModelFacts& facts) {
+    std::set<uint32_t> ends;
+    if (files.gguf) {
+        ends = gguf_ends(*files.gguf);
+        for (const GgufValue& value : files.gguf->metadata)
+            if (value.key.starts_with("general.sampling."))
+                facts.generation_settings.push_back(printable_name(value.key, 60));
+    } else {
+        for (const JsonValue* config : {&files.config, &files.config["text_config"]})
+            if (Result<void> r = take_ids((*config)["eos_token_id"], "config.json", ends); !r) return r;
+        if (Result<void> r =
+                take_ids(files.generation_config["eos_token_id"], "generation_config.json", ends);
+            !r)
+            return r;
+        facts.generation_settings = settings_of(files.generation_config);
+    }
+    facts.end_tokens.assign(ends.begin(), ends.end());
+    return {};
+}
+
+}  // namespace fovea
