@@ -83,7 +83,7 @@ def _from_dlpack(name: str, value: Any) -> np.ndarray:
         raise Refused(f'{name} lies on a device (DLPack device type {tensor.device_type}); move it to the host first', name)
     code, bits = tensor.code, tensor.bits
     is_words = code == _BFLOAT16 and bits == 16
-    if tensor.lanes != 1 or not (is_words or code in _CODES):
+    if tensor.lanes != 1 or bits not in (8, 16, 32, 64) or not (is_words or code in _CODES):
         raise Refused(f'{name} has elements of DLPack type {code} with {bits} bits; float32, float16 and bfloat16 are taken',
                       name)
     size = bits // 8
@@ -100,17 +100,32 @@ def _from_dlpack(name: str, value: Any) -> np.ndarray:
     return array.view(BFLOAT16) if is_words else array
 
 
+def _settled(name: str, value: Any) -> Any:
+    """A tensor of PyTorch's whose memory holds its numbers, which nobody waits to differentiate."""
+    if getattr(value, 'requires_grad', False):
+        torch = sys.modules.get('torch')
+        if torch is None or torch.is_grad_enabled():
+            raise Refused(f'{name} requires grad, and autograd cannot follow this call: give {name}.detach(), or call it under '
+                          'torch.no_grad(); fovea.gradients has the gradients', name)
+        value = value.detach()
+    for bit in ('conj', 'neg'):  # DLPack shows the memory that these still change
+        if getattr(value, f'is_{bit}', bool)():
+            value = getattr(value, f'resolve_{bit}')()
+    return value
+
+
 def as_array(name: str, value: Any, words: bool = False) -> np.ndarray:
     """`value` as a numpy array over the same memory, or a copy that is aligned and in the machine's byte order. words: an array of
     uint16 is one of bfloat16."""
     if isinstance(value, np.ndarray):
+        if isinstance(value, np.ma.MaskedArray):
+            raise Refused(f'{name} is a masked array, whose mask would be lost: give {name}.filled(0), and mask= says which keys are seen',
+                          name)
         if not is_own(value):
             value = value.astype(native(value.dtype))
         return value.view(BFLOAT16) if words and value.dtype == np.uint16 else value
     if hasattr(value, '__dlpack__'):
-        if getattr(value, 'requires_grad', False):
-            value = value.detach()
-        return _from_dlpack(name, value)
+        return _from_dlpack(name, _settled(name, value))
     array = np.asarray(value)
     if array.dtype == object:
         raise Refused(f'{name} is a {type(value).__name__}, not an array', name)

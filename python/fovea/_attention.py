@@ -8,8 +8,8 @@ import numpy as np
 
 from . import _declarations as c
 from ._arrays import address, as_array, like, native, readable, type_name
-from ._call import FLOATS, Bindings, Call, as_four, empty_like_call, strides_of, type_number
-from ._library import Engine, Refused, engine_for, lib
+from ._call import FLOATS, Bindings, Call, as_four, check_words, empty_like_call, lse_of, strides_of, type_number
+from ._library import Engine, Refused, engine_for, lib, put
 from ._run import EnginePlan, plan_attention
 
 
@@ -65,8 +65,7 @@ class Plan:
         return view
 
     def __call__(self, q: Any, k: Any, v: Any) -> Any:
-        with self._plan.engine.lock:  # the bindings are the plan's own
-            return self._attend(q, k, v)
+        return self._plan.exclusively(self._attend, q, k, v)  # the bindings are the plan's own
 
     def _attend(self, q: Any, k: Any, v: Any) -> Any:
         bind, bindings = self._bind, self._call.bindings
@@ -75,13 +74,13 @@ class Plan:
         buffer = bindings[c.FOVEA_BIND_O]
         buffer.data, buffer.size_bytes = o.__array_interface__['data'][0], o.nbytes
         if not self._return_lse:
-            self._plan.run(bindings)
+            self._plan.run_bound(bindings)
             del alive
             return o if type(q) is np.ndarray else like(q, o)
         lse = np.empty(self._shape[:3], np.float32)
         buffer = bindings[c.FOVEA_BIND_LSE]
         buffer.data, buffer.size_bytes = address(lse), lse.nbytes
-        self._plan.run(bindings)
+        self._plan.run_bound(bindings)
         return like(q, o), like(q, shaped_lse(lse, self._call.ndim))
 
 
@@ -181,11 +180,7 @@ def gradients(q: Any, k: Any, v: Any, do: Any, *, o: Any = None, lse: Any = None
     backward.has_lse_gradient = int(dlse is not None)
     for name, value, binding in (('lse', lse, c.FOVEA_BIND_LSE), ('dlse', dlse, c.FOVEA_BIND_DLSE)):
         if value is not None:
-            array = np.ascontiguousarray(as_array(name, value))
-            type_number(name, array, ('f4',))
-            if array.size != batch * heads * rows:
-                raise Refused(f'{name} has shape {array.shape}; it must be [{batch}, {heads}, {rows}]', name)
-            call.bind(binding, array)
+            call.bind(binding, lse_of(call, name, value))
     made: dict[str, Any] = {}
     for name, source, binding in (('q', call.q, c.FOVEA_BIND_DQ), ('k', call.k, c.FOVEA_BIND_DK), ('v', call.v, c.FOVEA_BIND_DV)):
         if name in wrt:
@@ -214,13 +209,12 @@ def merge(parts: Sequence[tuple[Any, Any]], *, dtype: str | None = None, device:
     first, so that the same parts give the same bits, whoever computed them. A sink belongs to one part alone."""
     if not parts:
         raise Refused('parts is empty; there is nothing to merge', 'parts')
-    if dtype not in (None, 'bfloat16'):
-        raise Refused(f"dtype is {dtype!r}; it must be 'bfloat16' or None", 'dtype')
     for number, part in enumerate(parts):
         if not isinstance(part, (tuple, list)) or len(part) != 2:
             raise Refused(f'parts: part {number} is a {type(part).__name__}; each must be (o, lse)', 'parts')
     arrays = [(as_array('parts', o, dtype is not None), as_array('parts', lse)) for o, lse in parts]
     o, lse = arrays[0]
+    check_words(dtype, o)
     desc = c.FoveaMergeDesc(struct_size=ctypes.sizeof(c.FoveaMergeDesc), parts=len(parts))
     desc.x_type = desc.y_type = type_number('parts', o, FLOATS)
     type_number('parts', lse, ('f4',))
@@ -228,7 +222,8 @@ def merge(parts: Sequence[tuple[Any, Any]], *, dtype: str | None = None, device:
         if other.shape != o.shape or other.dtype != o.dtype or other_lse.shape != o.shape[:-1] or other_lse.dtype != lse.dtype:
             raise Refused(f'parts: part {number} is {type_name(other)} {other.shape} with lse {other_lse.shape}; each must be {type_name(o)} '
                           f'{o.shape} with lse {o.shape[:-1]}', 'parts')
-    desc.batch, desc.heads, desc.len, desc.dim = as_four('parts', o, 'bhsd').shape
+    for field, count in zip(('batch', 'heads', 'len', 'dim'), as_four('parts', o, 'bhsd').shape):
+        put(desc, field, count)
     x, part_lse = np.stack([part for part, _ in arrays]), np.stack([part for _, part in arrays])
     merged, merged_lse = np.empty(o.shape, o.dtype), np.empty(lse.shape, lse.dtype)
     plan = EnginePlan(engine_for(device), lib.foveaEnginePlanMerge, desc)

@@ -2,13 +2,15 @@
 from __future__ import annotations
 
 import ctypes
+import math
+from ctypes import c_float
 from typing import Any, Sequence
 
 import numpy as np
 
 from . import _declarations as c
 from ._arrays import address, as_array, is_bfloat16, is_own, readable, span_bytes, type_name
-from ._library import Refused
+from ._library import Refused, put
 
 LAYOUTS = {  # axes of a four-dimensional array as [batch, heads, tokens, width]
     'bhsd': (0, 1, 2, 3),
@@ -27,22 +29,34 @@ def type_number(name: str, array: np.ndarray, allowed: Sequence[str]) -> int:
         names = {'f4': 'float32', 'f2': 'float16', 'bf16': 'bfloat16', 'u1': 'uint8', 'b1': 'bool', 'i4': 'int32'}
         taken = [names[a] for a in allowed]
         listed = ' or '.join(filter(None, (', '.join(taken[:-1]), taken[-1])))
-        words = "; words of bfloat16 need dtype='bfloat16'" if kind == 'u2' and 'bf16' in allowed else ''
-        raise Refused(f'{name} is {type_name(array)}; it must be {listed}{words}', name)
+        wanted = ''
+        if kind == 'u2' and 'bf16' in allowed:
+            wanted = "; words of bfloat16 need dtype='bfloat16'"
+        elif name == 'mask':
+            wanted = ': give attention_mask != 0' if kind[0] in 'iu' else ': numbers to add to the scores are bias='
+        elif 'f4' in allowed and kind[0] in 'fiu':
+            wanted = f': give {name}.astype(np.float32)'
+        raise Refused(f'{name} is {type_name(array)}; it must be {listed}{wanted}', name)
     return _TYPES[kind]
 
 
-def _whole(name: str, value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
-        raise Refused(f'{name} is {value!r}; it must be a whole number', name)
-    return int(value)
+def check_words(dtype: Any, *arrays: np.ndarray) -> None:
+    """dtype says what arrays of uint16 hold, and changes no other type."""
+    if dtype not in (None, 'bfloat16'):
+        raise Refused(f"dtype is {dtype!r}; it must be 'bfloat16', which arrays of uint16 then hold, or None", 'dtype')
+    if dtype and not any(map(is_bfloat16, arrays)):
+        raise Refused(f"dtype is 'bfloat16', which arrays of uint16 hold, but the arrays are {type_name(arrays[0])}: leave dtype out",
+                      'dtype')
 
 
-def _unsigned(name: str, value: Any) -> int:
-    value = _whole(name, value)
-    if not 0 <= value < 2**64:
-        raise Refused(f'{name} is {value}; it must be from 0 to 2^64 - 1', name)
-    return value
+def lse_of(call: Call, name: str, value: Any) -> np.ndarray:
+    """lse or its gradient, packed: [batch, heads, queries], or without the axes that the call has not."""
+    array = np.ascontiguousarray(as_array(name, value))
+    type_number(name, array, ('f4',))
+    shape = call.q.shape[:3]
+    if array.shape not in (shape, shape[4 - call.ndim:]):
+        raise Refused(f'{name} has shape {array.shape}; it must be {shape}: [batch, heads, queries]', name)
+    return array.reshape(shape)
 
 
 def truth(name: str, value: Any, otherwise: str = '') -> bool:
@@ -55,7 +69,10 @@ def truth(name: str, value: Any, otherwise: str = '') -> bool:
 def _number(name: str, value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float, np.floating, np.integer)):
         raise Refused(f'{name} is {value!r}; it must be a number', name)
-    return float(value)
+    rounded = c_float(float(value)).value if -2**128 < value < 2**128 or value != value else math.inf
+    if math.isinf(rounded) or rounded == 0 != value:
+        raise Refused(f'{name} is {value}; it must be a number that float32 holds', name)
+    return rounded
 
 
 def as_four(name: str, array: np.ndarray, layout: str) -> np.ndarray:
@@ -107,14 +124,13 @@ class Call:
                  layout: str = 'bhsd', dtype: str | None = None) -> None:
         if layout not in LAYOUTS:
             raise Refused(f"layout is {layout!r}; it must be one of {', '.join(LAYOUTS)}", 'layout')
-        if dtype not in (None, 'bfloat16'):
-            raise Refused(f"dtype is {dtype!r}; it must be 'bfloat16', which arrays of uint16 then hold, or None", 'dtype')
         self.layout = layout
         self.words = dtype is not None
         self.desc = desc = c.FoveaAttentionDesc(struct_size=ctypes.sizeof(c.FoveaAttentionDesc))
         self.bindings = Bindings()
         self.keep: dict[int, np.ndarray] = {}
         self._take_tensors(q, k, v)
+        check_words(dtype, self.q, self.k, self.v)
         if truth('causal', causal, ', and align says where query 0 stands'):
             desc.flags |= c.FOVEA_FLAG_CAUSAL
         if isinstance(align, str):
@@ -123,7 +139,8 @@ class Call:
                               'align')
             desc.align = _ALIGNS[align]
         else:
-            desc.align, desc.q_offset = c.FOVEA_ALIGN_OFFSET, _whole('align', align)
+            desc.align = c.FOVEA_ALIGN_OFFSET
+            put(desc, 'q_offset', align, 'align')
         if scale is not None:
             desc.scale = _number('scale', scale)
             if desc.scale == 0:
@@ -133,9 +150,10 @@ class Call:
             if not isinstance(window, (tuple, list)) or len(window) != 2:
                 raise Refused(f'window is {window!r}; it must be (left, right), None for all of a side', 'window')
             desc.flags |= c.FOVEA_FLAG_WINDOW
-            desc.window_left, desc.window_right = (-1 if n is None else _whole('window', n) for n in window)
+            for side, count in zip(('window_left', 'window_right'), window):
+                put(desc, side, -1 if count is None else count)
         desc.dropout_p = _number('dropout_p', dropout_p)
-        desc.dropout_seed = _unsigned('seed', seed)
+        put(desc, 'dropout_seed', seed, 'seed')
         self._take_matrix('mask', desc.mask, mask, c.FOVEA_BIND_MASK, ('b1', 'u1'))
         self._take_matrix('bias', desc.bias, bias, c.FOVEA_BIND_BIAS, FLOATS)
         self._take_vector('sinks', sinks, c.FOVEA_FLAG_SINKS, c.FOVEA_BIND_SINKS)
@@ -170,9 +188,9 @@ class Call:
                           f'{self.k.shape[2]}', 'v')
         if self.k.shape[3] != dim:
             raise Refused(f'k has rows of {self.k.shape[3]} elements, and q of {dim} (dim_qk)', 'k')
-        desc.batch, desc.heads_q, desc.heads_kv = batch, heads, self.k.shape[1]
-        desc.dim_qk, desc.dim_v = dim, self.v.shape[3]
-        desc.len_q, desc.len_kv = rows, self.k.shape[2]
+        for field, count in (('batch', batch), ('heads_q', heads), ('heads_kv', self.k.shape[1]), ('dim_qk', dim),
+                             ('dim_v', self.v.shape[3]), ('len_q', rows), ('len_kv', self.k.shape[2])):
+            put(desc, field, count)
         desc.o_type = desc.q_type
 
     def _take_matrix(self, name: str, desc: c.FoveaMatrixDesc, value: Any, binding: int, allowed: Sequence[str]) -> None:
@@ -184,15 +202,24 @@ class Call:
             raise Refused(f'{name} has {array.ndim} dimensions; it must have 2 to 4: [batch, heads, queries, keys] or the last '
                           'of them', name)
         view = array[(np.newaxis,) * (4 - array.ndim)]
+        batch, extents = self.desc.batch, (self.desc.batch, self.desc.heads_q, self.desc.len_q)
+        by_batch = array.ndim < 4 and array.shape[0] == batch > 1
+        of_batch = f'{name}[:, None, None, :]' if array.ndim == 2 else f'{name}[:, None]'
+        if by_batch and batch == extents[4 - array.ndim]:
+            raise Refused(f'{name} has shape {array.shape}, whose first axis may be {("heads", "queries")[3 - array.ndim]} or the batch: '
+                          f'give {name}[None] for the former, {of_batch} for the latter', name)
+        for axis, extent, whole in zip(('batch', 'heads', 'rows'), view.shape, extents):
+            if extent not in (1, whole):
+                hint = f'; if its first axis is the batch, give {of_batch}' if by_batch else ''
+                raise Refused(f'{name}.{axis} is {extent}; it must be 1 or {whole}{hint}', name)
         once = tuple(slice(0, 1) if s == 0 and n > 1 else slice(None) for n, s in zip(view.shape[:3], view.strides[:3]))
         view = readable(view[once], name)
         keys = view.shape[3]
         if keys < self.desc.len_kv:  # the library would hide the rest, where others broadcast a single one
             raise Refused(f'{name} has {keys} columns; it must have one for each key, {self.desc.len_kv}', name)
-        if 0 in view.shape[:3] and self.desc.len_q > 0:
-            raise Refused(f'{name} has shape {array.shape}; no extent may be 0', name)
         desc.present, desc.type = 1, kind
-        desc.batch, desc.heads, desc.rows, desc.keys = view.shape
+        for field, count in zip(('batch', 'heads', 'rows', 'keys'), view.shape):
+            put(desc, field, count)
         view = whole_words(view)
         desc.strides = strides_of(view)
         self.bind(binding, view)
@@ -212,7 +239,7 @@ class Call:
         array = as_array('kv_lengths', value)
         desc = self.desc
         if array.dtype.kind not in 'iu' or array.shape != (desc.batch,):
-            raise Refused(f'kv_lengths is {array.dtype} {array.shape}; it must be whole numbers [{desc.batch}], one for each batch '
+            raise Refused(f'kv_lengths is {array.dtype} {array.shape}; it must be integers [{desc.batch}], one for each batch '
                           'entry', 'kv_lengths')
         if array.size and (array.min() < 0 or array.max() > desc.len_kv):
             raise Refused(f'kv_lengths has {array.min()} to {array.max()}; each must be 0 to {desc.len_kv}', 'kv_lengths')

@@ -8,10 +8,10 @@ from typing import Any, Iterator, NamedTuple
 import numpy as np
 
 from . import _declarations as c
-from ._arrays import as_array, like
+from ._arrays import like, widened
 from ._attention import shaped_lse
-from ._call import Call, type_number
-from ._library import Engine, Refused, engine_for, lib
+from ._call import Call, lse_of
+from ._library import Engine, Refused, engine_for, lib, whole
 from ._run import EnginePlan
 from ._text import CSV, JSON, LATEX, PLAIN, PYTHON, made_text
 
@@ -33,23 +33,25 @@ class RowStats(NamedTuple):
 class Inspection:
     """One call, looked into. Made by fovea.inspect; holds q, k and lse, O(N) in all.
 
-    Rows and keys are numbers, slices or ranges without steps (None: all). `head` is a query head, `batch` an entry."""
+    Rows and keys are integers, slices or ranges without steps (None: all). weights(), top(), map() and the derivations show one head
+    of one batch entry, the first of each unless `head` and `batch` choose another."""
 
     def __init__(self, q: Any, k: Any, v: Any = None, *, lse: Any = None, device: str | int | Engine = 'auto',
                  **options: Any) -> None:
         self._engine = engine_for(device)
-        self._given = q
+        self._given, self._options = q, options
         # Weights hang on q and k alone; the engine's description wants values of some width, and k serves.
         self._call = call = Call(q, k, k if v is None else v, **options)
         if lse is None:
             array = self._forward_lse()
         else:
-            array = np.ascontiguousarray(as_array('lse', lse))
-            type_number('lse', array, ('f4',))
-            if array.size != self.batch * self.heads * self.rows:
-                raise Refused(f'lse has shape {array.shape}; it must be [{self.batch}, {self.heads}, {self.rows}]', 'lse')
+            array = lse_of(call, 'lse', lse)
         self._lse = array.reshape(call.q.shape[:3])
         call.bind(c.FOVEA_BIND_LSE, self._lse)
+
+    def __repr__(self) -> str:
+        return (f'<fovea.Inspection of batch {self.batch}, {self.heads} heads, {self.rows} queries and {self.keys} keys: weights(), top() '
+                'and map() show one head>')
 
     @property
     def batch(self) -> int:
@@ -92,9 +94,7 @@ class Inspection:
         if given is None:
             return 0, count
         if isinstance(given, (int, np.integer)) and not isinstance(given, bool):
-            at = int(given) + count if given < 0 else int(given)
-            if not 0 <= at < count:
-                raise Refused(f'{name} is {given}; there are {count}', name)
+            at = self._one(name, given, count)
             return at, at + 1
         if isinstance(given, slice):
             given = range(*given.indices(count))
@@ -104,9 +104,12 @@ class Inspection:
             raise Refused(f'{name} is {given!r}; it must hold at least one of 0 to {count - 1}', name)
         return given.start, given.stop
 
-    def _check_head(self, head: int, batch: int) -> None:
-        self._range('head', head, self.heads)
-        self._range('batch', batch, self.batch)
+    def _one(self, name: str, given: Any, count: int) -> int:
+        at = whole(name, given, -count, count - 1)
+        return at + count if at < 0 else at
+
+    def _head(self, head: int, batch: int) -> tuple[int, int]:
+        return self._one('head', head, self.heads), self._one('batch', batch, self.batch)
 
     def _tile(self, batch: int, heads: Range, rows: Range, keys: Range, size: tuple[int, int], outputs: int,
               sampled: bool = False) -> tuple[np.ndarray | None, np.ndarray | None]:
@@ -128,16 +131,15 @@ class Inspection:
         return mass, largest
 
     def weights(self, rows: Any = None, keys: Any = None, head: int = 0, batch: int = 0) -> np.ndarray:
-        """float32 [rows, keys]: weights of one head as they multiply the values (after dropout, if there is any). Each is
-        computed again from q, k and lse; its relative error is that of the kernels and |lse| * 2^-24."""
-        self._check_head(head, batch)
+        """float32 [rows, keys]: weights of one head, the first by default, as they multiply the values (after dropout, if there is any).
+        Each is computed again from q, k and lse; its relative error is that of the kernels and |lse| * 2^-24."""
+        head, batch = self._head(head, batch)
         row_range, key_range = self._range('rows', rows, self.rows), self._range('keys', keys, self.keys)
         out_rows, out_keys = row_range[1] - row_range[0], key_range[1] - key_range[0]
         if out_rows * out_keys > _MOST_CELLS:
             raise Refused(f'rows and keys are {out_rows} x {out_keys} weights; at most {_MOST_CELLS} are given at once: ask for a '
                           'part, or for a map', 'rows')
         out = np.empty((out_rows, out_keys), np.float32)
-        head, batch = head % self.heads, batch % self.batch
         for (r0, r1), (k0, k1) in _tiles(row_range, key_range):
             _, largest = self._tile(batch, (head, head + 1), (r0, r1), (k0, k1), (r1 - r0, k1 - k0), c.FOVEA_TILE_MAX)
             assert largest is not None
@@ -150,9 +152,7 @@ class Inspection:
         if last is not None:
             if rows is not None:
                 raise Refused('last and rows are both given; one of them says which queries count', 'last')
-            if isinstance(last, bool) or not isinstance(last, (int, np.integer)) or not 1 <= last <= self.rows:
-                raise Refused(f'last is {last!r}; it must be 1 to {self.rows}', 'last')
-            rows = range(self.rows - int(last), self.rows)
+            rows = range(self.rows - whole('last', last, 1, self.rows), self.rows)
         row_range = self._range('rows', rows, self.rows)
         out = np.empty((self.batch, self.heads, self.keys), np.float64)
         for batch in range(self.batch):
@@ -189,7 +189,7 @@ class Inspection:
         cell = c.FoveaCell(struct_size=ctypes.sizeof(c.FoveaCell))
         for name, field, given, count in (('row', 'query', row, self.rows), ('key', 'key', key, self.keys),
                                           ('head', 'head', head, self.heads), ('batch', 'batch', batch, self.batch)):
-            setattr(cell, field, self._range(name, given, count)[0])
+            setattr(cell, field, self._one(name, given, count))
         bindings = type(self._call.bindings).from_buffer_copy(self._call.bindings)
         bindings[c.FOVEA_BIND_LSE] = c.FoveaHostBuffer()
         return made_text(lib.foveaDeriveCell, ctypes.byref(self._call.desc), bindings, ctypes.byref(cell), form)
@@ -202,19 +202,36 @@ class Inspection:
     def top(self, k: int, rows: Any = None, head: int = 0, batch: int = 0) -> tuple[np.ndarray, np.ndarray]:
         """int64 and float32 [rows, k]: of each row the k keys with the largest weights, the largest first and of equal ones the
         first, and those weights. -1 and 0 where a row sees fewer keys."""
-        if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or not 1 <= k <= self.keys:
-            raise Refused(f'k is {k!r}; it must be 1 to {self.keys}', 'k')
-        self._check_head(head, batch)
         first, end = self._range('rows', rows, self.rows)
-        found, values = np.empty((end - first, k), np.int64), np.empty((end - first, k), np.float32)
+        most = _MOST_CELLS // (end - first)
+        whole('k', k, 1, most)
+        found, values = np.full((end - first, k), -1, np.int64), np.zeros((end - first, k), np.float32)
         step = max(1, _TILE_CELLS // self.keys)
         for r0 in range(first, end, step):
-            weights = self.weights(range(r0, min(end, r0 + step)), None, head, batch)
-            best = np.argsort(-weights, axis=1, kind='stable')[:, :k]
-            chosen = np.take_along_axis(weights, best, 1)
-            at = slice(r0 - first, r0 - first + len(weights))
-            found[at], values[at] = np.where(chosen > 0, best, -1), chosen
+            part = range(r0, min(end, r0 + step))
+            weights = self.weights(part, None, head, batch)
+            seen = weights > 0
+            if (seen.sum(1) < k).any():  # weights may be too small for float32, or NaN
+                seen = self._seen(part, batch, head)
+            order = np.where(seen, -np.nan_to_num(weights, nan=0), 1)
+            best = np.argsort(order, axis=1, kind='stable')[:, :k]
+            at = slice(r0 - first, r0 - first + len(weights)), slice(0, best.shape[1])
+            is_seen = np.take_along_axis(seen, best, 1)
+            found[at] = np.where(is_seen, best, -1)
+            values[at] = np.where(is_seen, np.take_along_axis(weights, best, 1), 0)
         return found, values
+
+    def _seen(self, rows: range, batch: int, head: int) -> np.ndarray:
+        """bool [rows, keys]: the weights of the call with all scores 0."""
+        call, options = self._call, dict(self._options)
+        for name in ('scale', 'softcap', 'alibi', 'sinks', 'dropout_p', 'layout', 'dtype'):
+            options.pop(name, None)
+        bias = call.keep.get(c.FOVEA_BIND_BIAS)
+        if bias is not None:
+            options['bias'] = np.where(np.isneginf(widened(bias)), np.float32(-np.inf), np.float32(0))
+        q, k = (np.zeros((*array.shape[:3], 1), np.float32) for array in (call.q, call.k))
+        equal = Inspection(q, k, lse=np.zeros(q.shape[:3], np.float32), device=self._engine, **options)
+        return equal.weights(rows, None, head, batch) > 0
 
 
 def _tiles(rows: Range, keys: Range) -> Iterator[tuple[Range, Range]]:

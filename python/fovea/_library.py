@@ -2,6 +2,8 @@
 from __future__ import annotations
 
 import ctypes
+import functools
+import numbers
 import os
 import sys
 import threading
@@ -35,6 +37,9 @@ class FoveaError(RuntimeError):
         super().__init__(text)
         self.code, self.field = code, field
 
+    def __reduce__(self) -> tuple[Any, ...]:  # a worker process hands its exceptions over by pickle
+        return type(self), (str(self), self.code, self.field)
+
 
 class Refused(ValueError):
     """A call that was refused before anything was written: the line names the field, its value and the limit."""
@@ -42,6 +47,38 @@ class Refused(ValueError):
     def __init__(self, text: str, field: str) -> None:
         super().__init__(text)
         self.field = field
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (str(self), self.field)
+
+
+def whole(name: str, value: Any, least: int, most: int) -> int:
+    """An integer of the caller's, from `least` to `most`."""
+    if type(value) is not int and (isinstance(value, bool) or not isinstance(value, numbers.Integral)):
+        raise Refused(f'{name} is {value!r}; it must be an integer', name)
+    number = int(value)
+    if not least <= number <= most:
+        raise Refused(f'{name} is {number}; it must be {least} to {most}', name)
+    return number
+
+
+@functools.lru_cache(maxsize=None)
+def _limits(struct: Any, field: str) -> tuple[int, int]:
+    kind = next(member[1] for member in struct._fields_ if member[0] == field)
+    bits = 8 * ctypes.sizeof(kind)
+    return (-1 << bits - 1, (1 << bits - 1) - 1) if kind(-1).value < 0 else (0, (1 << bits) - 1)
+
+
+def put(struct: ctypes.Structure, field: str, value: Any, name: str = '') -> None:
+    """Sets a field to an integer of the caller's, which ctypes would cut to the field's bits. All such fields are set here."""
+    setattr(struct, field, whole(name or field, value, *_limits(type(struct), field)))
+
+
+def c_text(name: str, value: str) -> bytes:
+    """A text for a `const char*`, which a 0 would end."""
+    if '\0' in value:
+        raise Refused(f'{name} is {value!r}; it must not contain the character U+0000', name)
+    return value.encode()
 
 
 _REFUSALS = (c.FOVEA_INVALID_ARGUMENT, c.FOVEA_UNSUPPORTED, c.FOVEA_LIMIT_EXCEEDED, c.FOVEA_SIZE_OVERFLOW)
@@ -104,25 +141,41 @@ class Engine:
     """One open device. Calls on it take turns: the lock is held while one runs."""
 
     def __init__(self, options: c.FoveaEngineOptions) -> None:
-        handle, diag = ctypes.c_void_p(), new_diag()
-        check(lib.foveaOpenEngine(ctypes.byref(options), ctypes.byref(handle), ctypes.byref(diag)), diag)
-        self.handle = handle
-        self.lock = threading.RLock()
-        self._close = weakref.finalize(self, lib.foveaCloseEngine, handle)
-        self._close.atexit = False  # at its end the process gives everything back, drivers in their own order
+        self._options = options
+        self.lock, self.is_running = threading.RLock(), False
+        handle, diag = self._open(), new_diag()
+        _live.add(self)
         info = c.FoveaDeviceInfo(struct_size=ctypes.sizeof(c.FoveaDeviceInfo))
         check(lib.foveaEngineDevice(handle, ctypes.byref(info), None, ctypes.byref(diag)), diag)
         self.device = _device(info)
         self.reason: str = lib.foveaEngineReason(handle).decode()
 
+    def _open(self) -> ctypes.c_void_p:
+        handle, diag = ctypes.c_void_p(), new_diag()
+        check(lib.foveaOpenEngine(ctypes.byref(self._options), ctypes.byref(handle), ctypes.byref(diag)), diag)
+        self._close = weakref.finalize(self, lib.foveaCloseEngine, handle)
+        self._close.atexit = False  # at its end the process gives everything back, drivers in their own order
+        self.opened: ctypes.c_void_p | None = handle  #: None in a forked child that has not used it
+        return handle
+
+    @property
+    def handle(self) -> ctypes.c_void_p:
+        """The engine in the library. A forked child opens a new one."""
+        if self.opened is None:
+            with self.lock:
+                return self.opened or self._open()
+        return self.opened
+
     def abandon(self) -> None:
         """In a forked child: its threads stayed with the parent, so nothing of it may be used or closed."""
         self._close.detach()
+        self.opened, self.lock, self.is_running = None, threading.RLock(), False
 
 
 _CHOICES = {'auto': c.FOVEA_CHOOSE_AUTOMATIC, 'cpu': c.FOVEA_CHOOSE_CPU, 'vulkan': c.FOVEA_CHOOSE_VULKAN,
             'reference': c.FOVEA_CHOOSE_REFERENCE}
 _engines: dict[Any, Engine] = {}
+_live: weakref.WeakSet[Engine] = weakref.WeakSet()
 _engines_lock = threading.Lock()
 
 
@@ -133,17 +186,14 @@ def open_engine(device: str | int = 'auto', *, threads: int | None = None, tunin
     if isinstance(device, bool) or not isinstance(device, (str, int)):
         raise Refused(f"device is {device!r}; it must be a name or a number of fovea.devices()", 'device')
     if isinstance(device, int):
-        if not 0 <= device < 2**32:
-            raise Refused(f'device is {device}; there is no such device', 'device')
-        options.has_device, options.device = 1, device
+        put(options, 'device', device)
+        options.has_device = 1
     elif device in _CHOICES:
         options.backend = _CHOICES[device]
     else:
-        options.device_name = device.encode()
+        options.device_name = c_text('device', device)
     if threads is not None:
-        if not 1 <= threads <= 2**16:
-            raise Refused(f'threads is {threads}; it must be 1 to 65536', 'threads')
-        options.cpu_threads = threads
+        options.cpu_threads = whole('threads', threads, 1, 2**16)
     if tuning_file is not None:
         options.tuning_file = os.fsencode(tuning_file)
     options.validation = int(validation)
@@ -164,9 +214,8 @@ def engine_for(device: str | int | Engine = 'auto') -> Engine:
 
 def _after_fork() -> None:
     global _engines_lock
-    for engine in _engines.values():
+    for engine in list(_live):
         engine.abandon()
-    _engines.clear()
     _engines_lock = threading.Lock()
 
 

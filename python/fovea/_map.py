@@ -13,7 +13,7 @@ import numpy as np
 
 from . import _declarations as c
 from ._inspection import Inspection, inspect
-from ._library import Refused, check, lib, new_diag
+from ._library import Refused, c_text, check, lib, new_diag
 
 _DECADES = 6  # a logarithmic range spans at most so many below the largest number, as in `fovea map`
 _MOST_SVG_CELLS = 4096
@@ -51,7 +51,7 @@ class Map:
         """uint8 [height, width, 3]."""
         low, high = self.range
         logarithmic = self._scale == 'log' and low > 0
-        colours = c.FoveaColours(struct_size=ctypes.sizeof(c.FoveaColours), map=self._colours.encode(), low=low, high=high,
+        colours = c.FoveaColours(struct_size=ctypes.sizeof(c.FoveaColours), map=c_text('colours', self._colours), low=low, high=high,
                                  scale=c.FOVEA_SCALE_LOGARITHMIC if logarithmic else c.FOVEA_SCALE_LINEAR)
         values, diag = np.ascontiguousarray(self.array), new_diag()
         out = np.empty((*values.shape, 3), np.uint8)
@@ -114,14 +114,13 @@ def map_of(looked: Inspection, size: tuple[int, int] = (512, 512), *, head: int 
            reducer: str = 'mass', colours: str = 'viridis', scale_of_colours: str = 'log') -> Map:
     """See map()."""
     row_range, key_range = looked._range('rows', rows, looked.rows), looked._range('keys', keys, looked.keys)
-    looked._check_head(head, batch)
+    head, batch = looked._head(head, batch)
     if not isinstance(size, (tuple, list)) or len(size) != 2 or not all(isinstance(n, (int, np.integer)) and n >= 1 for n in size):
         raise Refused(f'size is {size!r}; it must be (width, height), at least 1 each', 'size')
     if reducer not in ('mass', 'max'):
         raise Refused(f"reducer is {reducer!r}; it must be 'mass' or 'max'", 'reducer')
     width, height = min(int(size[0]), key_range[1] - key_range[0]), min(int(size[1]), row_range[1] - row_range[0])
-    head %= looked.heads
-    mass, largest = looked._tile(batch % looked.batch, (head, head + 1), row_range, key_range, (height, width),
+    mass, largest = looked._tile(batch, (head, head + 1), row_range, key_range, (height, width),
                                  c.FOVEA_TILE_MASS if reducer == 'mass' else c.FOVEA_TILE_MAX)
     if mass is None:
         assert largest is not None

@@ -15,7 +15,7 @@ import numpy as np
 from . import _declarations as c
 from ._arrays import as_array, is_bfloat16, widened
 from ._call import as_four, truth
-from ._library import FoveaError, Refused, lib
+from ._library import FoveaError, Refused, c_text, lib, whole
 from ._text import JSON, PLAIN, made_text
 
 
@@ -36,10 +36,8 @@ class Lesson:
     def __init__(self, name: str | int, seed: int | None = None) -> None:
         number = None
         if seed is not None:
-            if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or not 0 <= seed < 2**64:
-                raise Refused(f'seed is {seed!r}; it must be from 0 to 2^64 - 1', 'seed')
-            number = ctypes.byref(ctypes.c_uint64(int(seed)))
-        text = str(name).encode()
+            number = ctypes.byref(ctypes.c_uint64(whole('seed', seed, 0, 2**64 - 1)))
+        text = c_text('name', str(name))
         told = json.loads(made_text(lib.foveaRunLesson, text, number, JSON))
         self._printed = made_text(lib.foveaRunLesson, text, number, PLAIN)
         self.name: str = told['name']
@@ -97,7 +95,8 @@ class View:
 
     def stage(self, name: str = '', head: int = 0) -> str:
         """One stage of what the page shows, as text: 'scores', 'weights', ...; '': the one that it shows first."""
-        return made_text(lib.foveaSessionStage, self.session.encode(), name.encode(), head)
+        return made_text(lib.foveaSessionStage, c_text('session', self.session), c_text('stage', name),
+                         whole('head', head, 0, 2**32 - 1))
 
     def page(self) -> str:
         """The file."""
@@ -140,8 +139,7 @@ class View:
 
 def _session_tensor(name: str, value: Any, layout: str, batch: int, keep: list[np.ndarray]) -> Any:
     view = as_four(name, as_array(name, value), layout)
-    if not 0 <= batch < view.shape[0]:
-        raise Refused(f'batch is {batch}; {name} has {view.shape[0]}', 'batch')
+    whole('batch', batch, 0, view.shape[0] - 1)
     if view.dtype.kind != 'f' and not is_bfloat16(view):
         raise Refused(f'{name} is {view.dtype}; it must be of floating-point numbers', name)
     array = np.ascontiguousarray(widened(view[batch]))
@@ -160,7 +158,7 @@ def view(q: Any = None, k: Any = None, v: Any = None, *, text: str | None = None
              bfloat16; v may be left out
     tokens   what queries and keys stand for, as many texts as there are of each
     q, k     or in their place `model, text`. A model is the name of a small one that learned a task ("induction", "recall",
-             "reverse", "sort": a sequence of its tokens, None its own example), and the page shows all of it; or
+             "reverse", "sort", "text": a sequence of its tokens, None its own example), and the page shows all of it; or
              what fovea.transformers.read takes: a folder, a .gguf file, a name or a transformers model, of which `layer` is shown
     level    1 to 7, of the page's; None: 3 where causal, else the page's own
     keys     of a session, as docs/files.md lists them: head=1, i=3, j=2, stage='scores', mask='causal', ..."""
@@ -171,7 +169,7 @@ def view(q: Any = None, k: Any = None, v: Any = None, *, text: str | None = None
         text = k if text is None else text
         if text is not None and not isinstance(text, str):
             raise Refused(f'text is {type(text).__name__}; it must be a str', 'text')
-        if isinstance(q, str) and q in TASKS:
+        if isinstance(q, str) and q in c.TASKS:
             fields['task'], q, k = q, None, None
         else:
             if text is None:
@@ -209,9 +207,6 @@ def view(q: Any = None, k: Any = None, v: Any = None, *, text: str | None = None
         checked = json.loads(made_text(lib.foveaReadSession, json.dumps(file).encode()))['session']
         session = json.dumps(checked, ensure_ascii=False) + '\n'
     return View(session, height)
-
-
-TASKS = ('induction', 'recall', 'reverse', 'sort')
 
 
 def _layer_of(model: Any, text: str, layer: int, tokenizer: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[str], dict[str, Any]]:

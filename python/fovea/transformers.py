@@ -17,7 +17,6 @@ For inference: calls that autograd would have to follow are refused."""
 from __future__ import annotations
 
 import os
-import sys
 from typing import Any, Collection, Iterator, Mapping, NamedTuple
 
 import numpy as np
@@ -25,7 +24,7 @@ import numpy as np
 from ._arrays import as_array, like, widened
 from ._attention import attention
 from ._inspection import Inspection, inspect
-from ._library import Refused
+from ._library import Refused, whole
 
 
 class Kept(NamedTuple):
@@ -42,10 +41,21 @@ class Kept(NamedTuple):
         return inspect(self.q, self.k, lse=self.lse, device=device, **self.options)
 
 
+class NotKept(KeyError):
+    """A layer that a Capture does not have; says why."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
 class Capture(Mapping[int, Kept]):
-    """Of each chosen layer its last call, by the layer's number."""
+    """The last call of each chosen layer, by the layer's number."""
 
     def __init__(self, layers: Collection[int] | None) -> None:
+        if layers is not None and (isinstance(layers, str) or not isinstance(layers, Collection)):
+            raise Refused(f'layers is {layers!r}; it must be a list of layer numbers, such as [{layers}], or None for all', 'layers')
+        for layer in layers or ():
+            whole('layers', layer, 0, 2**31 - 1)
         self._wanted, self._kept = layers, dict[int, Kept]()
         self.calls = 0       #: attention calls since clear(), of whichever layer
         self.repeated = set[int]()  #: layers that ran more than once since then, as those of encoder and decoder do
@@ -64,7 +74,18 @@ class Capture(Mapping[int, Kept]):
         self.repeated.clear()
 
     def __getitem__(self, layer: int) -> Kept:
-        return self._kept[layer]
+        if layer in self._kept:
+            return self._kept[layer]
+        raise NotKept(f'layer {layer!r} was not kept: {self._says()}')
+
+    def __repr__(self) -> str:
+        return f'<fovea.transformers.Capture: {self._says()}>'
+
+    def _says(self) -> str:
+        if self.calls:
+            return f'kept are {sorted(self._kept)}'
+        return ("no attention call came: the model has not run with this attention implementation, or computes attention without "
+                "transformers' interface of it")
 
     def __iter__(self) -> Iterator[int]:
         return iter(sorted(self._kept))
@@ -75,8 +96,10 @@ class Capture(Mapping[int, Kept]):
 
 def call_options(module: Any, query: np.ndarray, key: np.ndarray, mask: np.ndarray | None, scaling: float | None = None,
                  is_causal: bool | None = None, sliding_window: int | None = None, softcap: float | None = None, s_aux: Any = None,
-                 position_bias: Any = None) -> dict[str, Any]:
+                 position_bias: Any = None, head_mask: Any = None) -> dict[str, Any]:
     """What a model says of a call, in the words of fovea.attention."""
+    if head_mask is not None:
+        raise Refused("head_mask is given, which attention 'fovea' does not support: leave it out", 'head_mask')
     batch, keys = query.shape[0], key.shape[2]
     causal = getattr(module, 'is_causal', True) if is_causal is None else is_causal
     options: dict[str, Any] = {'scale': scaling, 'softcap': softcap or 0,
@@ -109,14 +132,11 @@ def attention_function(capture: Capture, device: Any = 'auto') -> Any:
 
     def forward(module: Any, query: Any, key: Any, value: Any, attention_mask: Any = None, scaling: float | None = None,
                 dropout: float = 0.0, **given: Any) -> tuple[Any, None]:
-        torch = sys.modules.get('torch')
-        if torch is not None and torch.is_grad_enabled() and any(getattr(t, 'requires_grad', False) for t in (query, key, value)):
-            raise Refused("query: attention 'fovea' is for inference: run the model under torch.no_grad()", 'query')
         if dropout:
             raise Refused(f"dropout is {dropout}: attention 'fovea' is for inference: call model.eval()", 'dropout')
         q, k, v = as_array('query', query), as_array('key', key), as_array('value', value)
         mask = None if attention_mask is None else as_array('attention_mask', attention_mask)
-        named = ('is_causal', 'sliding_window', 'softcap', 's_aux', 'position_bias')
+        named = ('is_causal', 'sliding_window', 'softcap', 's_aux', 'position_bias', 'head_mask')
         options = call_options(module, q, k, mask, scaling, **{name: given[name] for name in named if name in given})
         layer = getattr(module, 'layer_idx', None)
         capture.calls += 1
@@ -130,20 +150,57 @@ def attention_function(capture: Capture, device: Any = 'auto') -> Any:
     return forward
 
 
+def mask_function(masking: Any, supports: Any) -> Any:
+    """The function that transformers asks for a call's mask, `masking` being its module of masks. Causal and a window, with the last
+    query at the last key, are said by the call: the padding, [B, Lkv], is all of its mask. All else (packed sequences, pictures whose
+    tokens see each other, chunks, a cache with empty rows) is a mask of Lq x Lkv. supports(config): the model computes attention
+    through the interface; others get the mask that they would add by themselves."""
+    both = masking.and_masks(masking.causal_mask_function).__code__
+    window = masking.sliding_window_overlay(1).__code__
+    whole_texts = [masking.causal_mask_function, getattr(masking, 'bidirectional_mask_function', None)]
+
+    def is_said(rule: Any) -> bool:
+        code = getattr(rule, '__code__', None)
+        if code is both:
+            return all(is_said(part) or getattr(part, '__code__', None) is window for part in rule.__closure__[0].cell_contents)
+        return rule in whole_texts
+
+    def mask(batch_size: int, kv_length: int, kv_offset: int = 0, mask_function: Any = masking.causal_mask_function,
+             **given: Any) -> Any:
+        position = given.get('cache_position')  # until 4.57, then q_offset and q_length
+        end = int(given['q_offset']) + given['q_length'] if position is None else int(position[-1]) + 1
+        call = dict(given, batch_size=batch_size, kv_length=kv_length, kv_offset=kv_offset, mask_function=mask_function)
+        if not supports(given.get('config')):
+            return masking.eager_mask(**call)
+        if is_said(mask_function) and end == kv_offset + kv_length:
+            return masking.flash_attention_mask(**call)
+        return masking.sdpa_mask(**dict(call, allow_is_causal_skip=False, allow_is_bidirectional_skip=False, allow_torch_fix=False))
+
+    return mask
+
+
+def has_interface(config: Any) -> bool:
+    """True if the model of this configuration says that it computes attention through transformers' interface."""
+    from transformers import MODEL_MAPPING  # type: ignore[import]
+    try:
+        model = MODEL_MAPPING[type(config)]
+    except KeyError:
+        return False
+    return all(getattr(one, '_supports_attention_backend', False) for one in (model if isinstance(model, (tuple, list)) else (model,)))
+
+
 def register(name: str = 'fovea', layers: Collection[int] | None = None, device: Any = 'auto') -> Capture:
     """Makes attn_implementation=`name` known to transformers, and returns what keeps q, k and lse of `layers` (None: of all; an
     empty list: of none)."""
-    from transformers import AttentionInterface  # type: ignore[import]
+    from transformers import AttentionInterface
 
     capture = Capture(layers)
     AttentionInterface.register(name, attention_function(capture, device))
     try:
-        from transformers import AttentionMaskInterface
-        from transformers.masking_utils import flash_attention_mask  # type: ignore[import]
+        from transformers import AttentionMaskInterface, masking_utils
     except ImportError:  # before 4.53 masks are made by the model itself
         return capture
-    # The padding alone, [B, Lkv], instead of a mask of Lq x Lkv: causal and windows are said by the call.
-    AttentionMaskInterface.register(name, flash_attention_mask)
+    AttentionMaskInterface.register(name, mask_function(masking_utils, has_interface))
     return capture
 
 
@@ -202,5 +259,8 @@ def read(model: Any, text: str, *, layers: Collection[int] | None = None, tokeni
     if capture.repeated:
         raise Refused(f'model runs layer {min(capture.repeated)} more than once (encoder and decoder?): which is which cannot be told',
                       'model')
+    absent = [layer for layer in layers or () if layer not in capture]
+    if absent:
+        raise Refused(f'layers has {absent[0]}, and the model has no attention layer of that number', 'layers')
     numbers = ids[0].cpu().numpy()
     return Read(model, numbers, [tokenizer.decode([number]) for number in numbers.tolist()], capture)

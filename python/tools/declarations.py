@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 """Makes Python's view of the C headers, so that no number and no field stands in two places.
 
-    declarations.py python HEADER... > _declarations.py     ctypes structs, constants and function signatures
+    declarations.py python LEARNED HEADER... > _declarations.py  ctypes structs, constants and function signatures; the tasks' names
+                                                            of the table LEARNED (engine/model/tables/learned.json)
     declarations.py c HEADER... > sizes.c                   a program that prints what the C compiler says of the same structs:
                                                             `Struct size` and `Struct.field offset` lines
 
 Every pointer is a c_void_p but for `const char*`: what it points to is said by the header, and ctypes passes arrays,
 byref() and addresses alike. The headers are laid out by clang-format; what this parser does not understand it refuses."""
+import json
 import pathlib
 import re
 import sys
@@ -103,11 +105,12 @@ class Header:
         self.functions[name] = ('None' if result == 'void' else self.type_of(result), given)
 
 
-def print_python(header):
+def print_python(header, learned):
     print('"""Made by python/tools/declarations.py from the C headers; not edited by hand."""')
     print('from __future__ import annotations\n\nimport ctypes\nfrom typing import Any\n')
     for name, value in header.constants.items():
         print(f'{name} = {value!r}')
+    print(f'TASKS = {tuple(row["task"] for row in json.loads(learned))!r}')
     for name, fields in header.structs.items():
         print(f'\n\nclass {name}(ctypes.Structure):')
         for field, kind, length in fields:
@@ -148,9 +151,10 @@ def print_c(header, names):
 
 def main():
     kind, *names = sys.argv[1:]
-    header = Header([pathlib.Path(name).read_text(encoding='utf-8') for name in names])
+    texts = [pathlib.Path(name).read_text(encoding='utf-8') for name in names]
+    header = Header(texts[1:] if kind == 'python' else texts)
     if kind == 'python':
-        print_python(header)
+        print_python(header, texts[0])
     else:
         print_c(header, names)
 

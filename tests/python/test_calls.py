@@ -5,6 +5,7 @@ import ctypes
 import gc
 import os
 import pathlib
+import pickle
 import random
 import resource
 import signal
@@ -200,6 +201,15 @@ class Arrays(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, '^k lies on a device'):
             fovea.attention(q, Foreign(k, device=2), v)
 
+    def test_a_tensors_negative_bit_is_applied_and_one_that_autograd_follows_is_refused(self):
+        q, k, v = tensors(1, 2, 7, 4)
+        expected = fovea.attention(q, -k, v).tobytes()
+        self.assertEqual(fovea.attention(q, Foreign(k, negative=True), v).tobytes(), expected)
+        self.assertEqual(fovea.plan(q, k, v)(q, Foreign(k, negative=True), v).tobytes(), expected)
+        for call in (fovea.attention, fovea.inspect, fovea.map):
+            with self.assertRaisesRegex(fovea.Refused, r'^k requires grad.* k\.detach\(\)'):
+                call(q, Foreign(k, requires_grad=True), v)
+
     def test_bfloat16_is_read_where_it_lies_and_written_as_it_came(self):
         words = [(t.view(np.uint32) >> 16).astype(np.uint16) for t in tensors(2, 3, 17, 8)]
         wide = [(w.astype(np.uint32) << 16).view(np.float32) for w in words]
@@ -257,20 +267,47 @@ class Arrays(unittest.TestCase):
             thread.join()
         self.assertFalse(wrong)
 
-    def test_a_forked_child_opens_a_device_of_its_own(self):
-        q, k, v = tensors(1, 2, 64, 16)
-        expected = fovea.attention(q, k, v, device='cpu').tobytes()
-        child = os.fork()
-        if child == 0:
-            os._exit(0 if fovea.attention(q, k, v, device='cpu').tobytes() == expected else 1)
-        self.assertEqual(os.waitpid(child, 0)[1], 0)
+    def test_a_forked_child_opens_a_device_of_its_own_for_calls_and_for_what_its_parent_kept(self):
+        q, k, v = tensors(1, 2, 256, 16)
+        engine = fovea.open_engine('cpu', threads=2)
+        kept, look = fovea.plan(q, k, v, device=engine), fovea.inspect(q, k, device=engine)
+        calls = (lambda: fovea.attention(q, k, v, device='cpu'), lambda: kept(q, k, v), lambda: look.weights(3))
+        expected = [call().tobytes() for call in calls]
+        for call, bits in zip(calls, expected):
+            child = os.fork()
+            if child == 0:
+                signal.alarm(60)
+                os._exit(0 if call().tobytes() == bits and call().tobytes() == bits else 1)
+            self.assertEqual(os.waitpid(child, 0)[1], 0)
+            self.assertEqual(call().tobytes(), bits)
+
+    def test_a_call_within_a_call_of_the_same_thread_is_refused(self):
+        q, k, v = tensors(1, 2, 4, 8)
+        kept = fovea.plan(q, k, v, device='cpu')
+        for within in (lambda: kept(q, k, v), lambda: fovea.attention(q, k, v, device='cpu')):  # as a signal handler may do
+            with self.assertRaisesRegex(fovea.Refused, '^device is in the middle of a call'):
+                kept._plan.exclusively(within)
+        self.assertEqual(kept(q, k, v).tobytes(), fovea.attention(q, k, v, device='cpu').tobytes())
+
+    def test_errors_come_back_from_a_worker_process(self):
+        for error in (fovea.Refused('q is wrong', 'q'), fovea.FoveaError('no device', 7, 'device')):
+            back = pickle.loads(pickle.dumps(error))
+            self.assertEqual((type(back), str(back), vars(back)), (type(error), str(error), vars(error)))
 
 
 class Foreign:
     """An array of another library, as far as DLPack tells: its capsule is made here by hand."""
 
-    def __init__(self, array, code=None, device=1):
-        self.array, self.code, self.device = array, code, device
+    def __init__(self, array, code=None, device=1, negative=False, requires_grad=False):
+        self.array, self.code, self.device, self.negative, self.requires_grad = array, code, device, negative, requires_grad
+
+    # As PyTorch has it: a bit says that the memory's numbers are of the other sign.
+    def is_neg(self):
+        return self.negative
+
+    def resolve_neg(self):
+        self.resolved = Foreign(-self.array)  # its capsule does not own it, as one of PyTorch does
+        return self.resolved
 
     @property
     def shape(self):
@@ -301,6 +338,13 @@ def refused_calls():
                 ('heads_q', {'q': q[:, :3], 'k': k[:, :2], 'v': v[:, :2]}), ('dim_qk', {'q': q[..., :0], 'k': k[..., :0]}),
                 ('dim_v', {'v': v[..., :0]}), ('batch', {'q': q[:0], 'k': k[:0], 'v': v[:0]}), ('heads_q', {'q': q[:, :0]}))
     yield from (('layout', {'layout': 'sbhd'}), ('layout', {'layout': None}), ('align', {'align': 'left'}), ('align', {'align': 1.5}),
+                ('align', {'align': 2**64}), ('align', {'align': -2**63 - 1}), ('window_left', {'window': (2**64 + 1, 0)}),
+                ('window_right', {'window': (0, 2**63)}), ('seed', {'seed': 2**64 + 5}), ('device', {'device': 2**32}),
+                ('device', {'device': 'cpu\0x'}), ('scale', {'scale': 1e39}), ('scale', {'scale': 1e-50}), ('scale', {'scale': 10**400}),
+                ('softcap', {'softcap': 1e-50}), ('dtype', {'dtype': 'bfloat16'}),
+                ('batch', {name: np.broadcast_to(a[:1], (2**32 + 1, *a.shape[1:])) for name, a in (('q', q), ('k', k), ('v', v))}),
+                ('mask', {'mask': np.ones((2, 6), bool)}), ('mask', {'mask': np.ones((2, 6, 6), bool)}),
+                ('mask', {'mask': np.ones((2, 6), np.int64)}), ('q', {'q': np.ma.masked_array(q, q > 0)}),
                 ('causal', {'causal': 'none'}), ('causal', {'causal': 'bottom-right'}), ('causal', {'causal': 0.5}),
                 ('align', {'align': True}), ('q_offset', {'align': 2**31}), ('scale', {'scale': 0}), ('scale', {'scale': 'x'}),
                 ('scale', {'scale': np.nan}), ('scale', {'scale': np.inf}), ('softcap', {'softcap': -1}), ('softcap', {'softcap': np.nan}),
@@ -340,9 +384,33 @@ class Refusals(unittest.TestCase):
                             ('wrt', lambda: fovea.gradients(q, k, v, q, wrt=('bias',))), ('parts', lambda: fovea.merge([])),
                             ('parts', lambda: fovea.merge([(q, q)])),
                             ('parts', lambda: fovea.merge([q, q])), ('wrt', lambda: fovea.gradients(q, k, v, q, wrt=())),
-                            ('causal', lambda: fovea.view(q, k, v, causal='none'))):
+                            ('causal', lambda: fovea.view(q, k, v, causal='none')),
+                            ('lse', lambda: fovea.gradients(q, k, v, q, o=q, lse=np.zeros((1, 3, 2), np.float32))),
+                            ('dlse', lambda: fovea.gradients(q, k, v, q, dlse=np.zeros((3, 2), np.float32))),
+                            ('lse', lambda: fovea.inspect(q, k, lse=np.zeros((1, 3, 2), np.float32))),
+                            ('dtype', lambda: fovea.merge([(q, q[..., 0])], dtype='bfloat16')),
+                            ('threads', lambda: fovea.open_engine('cpu', threads=2**32 + 1)),
+                            ('threads', lambda: fovea.open_engine('cpu', threads=1.5)),
+                            ('seed', lambda: fovea.lesson(2, seed=2**64)), ('name', lambda: fovea.lesson('t1-08\0x')),
+                            ('colours', lambda: fovea.map(q, k, colours='viridis\0x')),
+                            ('head', lambda: fovea.view(q, k, v).stage('weights', head=2**32))):
             with self.assertRaisesRegex(ValueError, field):
                 call()
+
+    def test_refusals_say_what_to_give_instead(self):
+        q, k, v = tensors(2, 4, 6, 8)
+        equal = tensors(6, 4, 6, 8)
+        for advice, arrays, options in (
+                ('q.astype(np.float32)', (q.astype(np.float64), k, v), {}),
+                ('numbers to add to the scores are bias=', (q, k, v), {'mask': np.zeros((6, 6), np.float32)}),
+                ('attention_mask != 0', (q, k, v), {'mask': np.ones((2, 6), np.int64)}),
+                ('mask[:, None, None, :]', (q, k, v), {'mask': np.ones((2, 6), bool)}),
+                ('mask[None] for the former, mask[:, None, None, :] for the latter', equal, {'mask': np.ones((6, 6), bool)}),
+                ('mask[:, None]', (q, k, v), {'mask': np.ones((2, 6, 6), bool)}), ('q.filled(0)', (np.ma.masked_array(q), k, v), {}),
+                ("leave dtype out", (q, k, v), {'dtype': 'bfloat16'})):
+            with self.assertRaises(fovea.Refused) as raised:
+                fovea.attention(*arrays, **options)
+            self.assertIn(advice, str(raised.exception))
 
 
 class Lasting(unittest.TestCase):

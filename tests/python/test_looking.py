@@ -87,6 +87,22 @@ class Weights(unittest.TestCase):
         self.assertEqual(nothing.top(2)[0].max(), -1)
         self.assertEqual(nothing.lse.max(), -np.inf)
 
+    def test_top_lists_each_seen_key_however_small_its_weight(self):
+        q, k = np.ones((1, 1), np.float32), np.float32([[0], [141], [-141]])
+        found, values = fovea.inspect(q, k).top(5)
+        self.assertEqual(found.tolist(), [[1, 0, 2, -1, -1]])
+        np.testing.assert_allclose(values, [[1, 0, 0, 0, 0]], atol=1e-6)
+        mask = np.array([[True, True, False]])
+        self.assertEqual(fovea.inspect(q, k, mask=mask, alibi=np.float32([1e4])).top(3)[0].tolist(), [[1, 0, -1]])
+        bias = np.float32([[-np.inf, -1e30, 0]])
+        self.assertEqual(fovea.inspect(q, k, bias=bias, softcap=2, scale=4.0).top(3)[0].tolist(), [[2, 1, -1]])
+        found, values = fovea.inspect(np.float32([[np.nan]]), k, causal=True, align=1).top(3)
+        self.assertEqual(found.tolist(), [[0, 1, -1]])
+        self.assertTrue(np.isnan(values[0, :2]).all())
+
+    def test_an_inspection_says_what_it_is_of(self):
+        self.assertRegex(repr(self.look), 'batch 2, 4 heads, 40 queries and 60 keys.* show one head')
+
     def test_a_derivation_ends_in_the_weight(self):
         steps = self.look.derive(12, 20, head=1, batch=1)
         self.assertAlmostEqual(steps['weight'], self.expected[1, 1, 12, 20], places=6)
@@ -101,7 +117,8 @@ class Weights(unittest.TestCase):
                             ('head', lambda: self.look.weights(head=4)), ('batch', lambda: self.look.weights(batch=2)),
                             ('rows', lambda: self.look.weights(slice(0, 9, 2))), ('rows', lambda: self.look.weights(slice(5, 5))),
                             ('last', lambda: self.look.key_mass(41)), ('last', lambda: self.look.key_mass(3, rows=2)),
-                            ('k', lambda: self.look.top(61)), ('lse', lambda: fovea.inspect(self.q, self.k, lse=np.zeros(3, np.float32))),
+                            ('k', lambda: self.look.top(0)), ('k', lambda: self.look.top(2**64)), ('head', lambda: self.look.weights(head=slice(0, 2))),
+                            ('head', lambda: self.look.derive(0, 0, head=None)), ('lse', lambda: fovea.inspect(self.q, self.k, lse=np.zeros(3, np.float32))),
                             ('form', lambda: self.look.derivation(0, 0, form='prose')), ('key', lambda: self.look.derive(0, 60)),
                             ('size', lambda: self.look.map((0, 4))), ('reducer', lambda: self.look.map(reducer='mean')),
                             ('map', lambda: self.look.map(colours='rainbow')), ('scale_of_colours', lambda: self.look.map(scale_of_colours='x')),
@@ -200,6 +217,9 @@ class Notebook(unittest.TestCase):
     def test_a_view_of_a_model_and_a_text_shows_a_task_or_a_layer_with_its_tokens(self):
         task = fovea.view('induction', 'with fovea fovea fovea', head=2)
         self.assertIn('"task": "induction"', task.session)
+        for name in fovea._declarations.TASKS:  # of the one table that every program has
+            self.assertIn(f'"task": "{name}"', fovea.view(name).session)
+        self.assertIn('text', fovea._declarations.TASKS)
         rows = [[float(n) for n in line.split()] for line in task.stage('weights', head=2).splitlines()]
         np.testing.assert_allclose(np.sum(rows, 1), 1, atol=1e-5)
         q, k, v = tensors(1, 4, 2, 5, 5, 8, seed=3)
@@ -259,6 +279,41 @@ class Model:
         self.layer_idx = layer
 
 
+class Masking:
+    """What fovea.transformers uses of transformers.masking_utils (4.53 to 5), on numpy's arrays."""
+
+    def and_masks(*parts):
+        mask_functions = parts
+
+        def and_mask(b, h, q, k):
+            return np.logical_and.reduce(np.broadcast_arrays(*(part(b, h, q, k) for part in mask_functions)))
+        return and_mask
+
+    def causal_mask_function(b, h, q, k):
+        return k <= q
+
+    def bidirectional_mask_function(b, h, q, k):
+        return q >= 0
+
+    def sliding_window_overlay(window):
+        def inner_mask(b, h, q, k):
+            return k > q - window
+        return inner_mask
+
+    def flash_attention_mask(attention_mask=None, **given):
+        return None if attention_mask is None or attention_mask.all() else attention_mask
+
+    def sdpa_mask(batch_size, kv_length, mask_function, kv_offset=0, q_offset=0, q_length=0, cache_position=None, **given):
+        assert not given['allow_is_causal_skip'] and not given['allow_torch_fix']
+        rows = np.arange(q_length) + q_offset if cache_position is None else cache_position
+        mask = np.broadcast_to(mask_function(0, 0, rows[:, None], np.arange(kv_length) + kv_offset), (len(rows), kv_length))
+        return np.broadcast_to(mask, (batch_size, 1, *mask.shape))
+
+    def eager_mask(dtype, **given):
+        mask = Masking.sdpa_mask(**given, allow_is_causal_skip=False, allow_torch_fix=False)
+        return np.where(mask, dtype(0), np.finfo(dtype).min)
+
+
 class Transformers(unittest.TestCase):
     """transformers itself is not needed: its interface is a table of functions."""
 
@@ -268,9 +323,9 @@ class Transformers(unittest.TestCase):
         masks = types.SimpleNamespace(register=lambda name, function: self.registered.__setitem__(name + '-mask', function))
         stand_in = types.ModuleType('transformers')
         stand_in.AttentionInterface, stand_in.AttentionMaskInterface = attention, masks
-        utilities = types.ModuleType('transformers.masking_utils')
-        utilities.flash_attention_mask = lambda *arguments: None
-        patch = mock.patch.dict(sys.modules, {'transformers': stand_in, 'transformers.masking_utils': utilities})
+        stand_in.masking_utils = Masking
+        stand_in.MODEL_MAPPING = {dict: types.SimpleNamespace(_supports_attention_backend=True), list: types.SimpleNamespace()}
+        patch = mock.patch.dict(sys.modules, {'transformers': stand_in})
         patch.start()
         self.addCleanup(patch.stop)
         self.kept = fovea.transformers.register(layers=[1])
@@ -300,6 +355,65 @@ class Transformers(unittest.TestCase):
         added = np.where(np.tri(9, dtype=bool), 0, -np.inf).astype(np.float32)[None, None]
         expected = oracle.attention(self.q, self.k, self.v, causal=True, scale=0.3)[0]
         np.testing.assert_allclose(self.run_layer(mask=added), expected, atol=2e-6)
+
+    def test_masks_that_the_call_does_not_say_are_made_in_full(self):
+        ask, causal = self.registered['fovea-mask'], Masking.causal_mask_function
+        window = Masking.and_masks(Masking.sliding_window_overlay(3), causal)
+        packed = Masking.and_masks(causal, lambda b, h, q, k: (q < 4) == (k < 4))
+        pictures = lambda b, h, q, k: causal(b, h, q, k) | (q < 3) & (k < 3)  # noqa: E731
+        padding = np.ones((2, 9), bool)
+        said = dict(batch_size=2, kv_length=9, kv_offset=0, config={}, dtype=np.float32)
+        new, old = dict(q_offset=0, q_length=9), dict(cache_position=np.arange(9))
+        for where in (new, old, dict(q_offset=8, q_length=1)):
+            for rule in (causal, window, Masking.bidirectional_mask_function):
+                self.assertIsNone(ask(mask_function=rule, attention_mask=padding, **where, **said))
+        rows, keys = np.arange(9)[:, None], np.arange(9)
+        for rule in (packed, pictures, Masking.and_masks(window, packed)):
+            mask = ask(mask_function=rule, attention_mask=None, **new, **said)
+            self.assertTrue((mask == rule(0, 0, rows, keys)).all())
+            expected = oracle.attention(self.q, self.k, self.v, scale=0.3, mask=mask)[0]
+            np.testing.assert_allclose(self.run_layer(mask=Foreign(mask.astype(np.float32) * 1e30 - 1e30)), expected, atol=2e-6)
+        # A cache of 9 rows, 5 of them filled: the last query is at key 4.
+        for where in (dict(q_offset=0, q_length=5), dict(cache_position=np.arange(5)), dict(q_offset=4, q_length=1)):
+            mask = ask(mask_function=causal, attention_mask=None, **where, **said)
+            self.assertEqual(mask[0, 0].sum(1).tolist(), [1, 2, 3, 4, 5][-mask.shape[2]:])
+        # A model that does not use the interface adds its mask by itself.
+        added = ask(mask_function=causal, attention_mask=None, **new, **dict(said, config=[]))
+        self.assertEqual((added.dtype, added[0, 0, 0, 1] < -1e30, added[0, 0, 1, 0]), (np.float32, True, 0))
+        with self.assertRaisesRegex(ValueError, '^head_mask'):
+            self.run_layer(head_mask=np.ones(4))
+
+    def test_layers_that_were_not_kept_say_so(self):
+        self.assertIn('no attention call came', repr(self.kept))
+        with self.assertRaisesRegex(KeyError, 'layer 5 was not kept: no attention call came'):
+            self.kept[5]
+        self.run_layer(layer=1)
+        with self.assertRaisesRegex(KeyError, r'layer 5 was not kept: kept are \[1\]'):
+            self.kept[5]
+        for layers in (2, 'all', [-1], [1.5], [True]):
+            with self.assertRaisesRegex(fovea.Refused, '^layers'):
+                fovea.transformers.register(layers=layers)
+
+    def test_a_read_of_layers_that_the_model_does_not_have_is_refused(self):
+        class Whole:
+            config, training, device = types.SimpleNamespace(_attn_implementation='eager'), False, 'cpu'
+            set_attn_implementation = train = lambda self, given: None
+
+            def eval(model):
+                return lambda **given: self.registered['fovea-read'](Model(1), Foreign(self.q), Foreign(self.k), Foreign(self.v))
+
+        torch = types.ModuleType('torch')
+        torch.no_grad, torch.is_grad_enabled, torch.Tensor = contextlib.nullcontext, lambda: False, Whole
+
+        class Ids(np.ndarray):
+            to = cpu = lambda self, *given: self
+            numpy = lambda self: np.asarray(self)  # noqa: E731
+
+        read = mock.Mock(side_effect=lambda text, return_tensors: {'input_ids': np.arange(9)[None].view(Ids)}, decode=str)
+        with mock.patch.dict(sys.modules, {'torch': torch}):
+            self.assertEqual(list(fovea.transformers.read(Whole(), 'a', layers=[1], tokenizer=read).layers), [1])
+            with self.assertRaisesRegex(fovea.Refused, '^layers has 99'):
+                fovea.transformers.read(Whole(), 'a', layers=[1, 99], tokenizer=read)
 
     def test_chosen_layers_are_kept_without_a_matrix(self):
         self.run_layer(layer=0)

@@ -1,5 +1,5 @@
 // npy files, and npz files: npy files deflated in a zip archive.
-import { deflateRawSync } from "node:zlib";
+import { crc32, deflateRawSync } from "node:zlib";
 
 export const npyOf = (shape, values, descr = "<f4") => {
     let header = `{'descr': '${descr}', 'fortran_order': False, 'shape': (${shape.join(", ")},), }`;
@@ -23,11 +23,13 @@ export function npzOf(files) {
             central = Buffer.alloc(46);
         local.writeUInt32LE(0x04034b50, 0);
         local.writeUInt16LE(8, 8);
+        local.writeUInt32LE(crc32(data), 14);
         local.writeUInt32LE(packed.length, 18);
         local.writeUInt32LE(data.length, 22);
         local.writeUInt16LE(file.length, 26);
         central.writeUInt32LE(0x02014b50, 0);
         central.writeUInt16LE(8, 10);
+        central.writeUInt32LE(crc32(data), 16);
         central.writeUInt32LE(packed.length, 20);
         central.writeUInt32LE(data.length, 24);
         central.writeUInt16LE(file.length, 28);
@@ -39,6 +41,7 @@ export function npzOf(files) {
     const directory = Buffer.concat(centrals),
         end = Buffer.alloc(22);
     end.writeUInt32LE(0x06054b50, 0);
+    end.writeUInt16LE(Object.keys(files).length, 8);
     end.writeUInt16LE(Object.keys(files).length, 10);
     end.writeUInt32LE(directory.length, 12);
     end.writeUInt32LE(at, 16);

@@ -1,6 +1,7 @@
 // Serves build/web with the headers that let a page use threads. PORT chooses the port; --plain leaves the headers out.
 import { createServer } from "node:http";
 import { createReadStream, statSync } from "node:fs";
+import { pipeline } from "node:stream";
 import { dirname, extname, join, normalize } from "node:path";
 import { fileURLToPath } from "node:url";
 
@@ -13,6 +14,9 @@ const types = {
     ".svg": "image/svg+xml",
     ".webmanifest": "application/manifest+json",
 };
+
+// A file that goes in the meantime, as a build's do, ends this answer and not the server.
+const send = (file, response) => pipeline(createReadStream(file), response, () => {});
 
 // Serves `folder` under `prefix`, compressed as hosts do; with `isolated`, as a host would that allows threads.
 export function serve(folder, { port = 0, isolated = true, prefix = "/" } = {}) {
@@ -59,11 +63,10 @@ export function serve(folder, { port = 0, isolated = true, prefix = "/" } = {}) 
                 "content-length": packed.size,
                 vary: "accept-encoding",
             });
-            createReadStream(`${file}.br`).pipe(response);
-            return;
+            return send(`${file}.br`, response);
         }
         response.writeHead(200, { ...headers, "content-length": size });
-        createReadStream(file).pipe(response);
+        send(file, response);
     });
     return new Promise((resolve, reject) =>
         server

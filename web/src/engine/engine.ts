@@ -47,8 +47,8 @@ export class Engine {
                 return;
             }
             const request: Request<K> = { id: this.nextId++, kind, ask };
-            this.waiting.set(request.id, { resolve, reject });
             this.worker.postMessage(request);
+            this.waiting.set(request.id, { resolve, reject });
         });
     }
 

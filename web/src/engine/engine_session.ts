@@ -1,6 +1,7 @@
 // Calls the engine module's C functions. Used by the Worker, and at build time for the numbers in the HTML.
 import { allTables, type Tables } from "../matrix/colors.ts";
 import type { EngineModule, Pointer } from "./engine_abi.ts";
+import { allocateText } from "./memory.ts";
 import type {
     Computed,
     FileTensor,
@@ -41,11 +42,11 @@ export class EngineSession {
     // A copy: the engine's memory may move with its next call.
     floats(address: Pointer, count: number): Float32Array {
         if (!address && count) this.fail();
-        return this.module.HEAPF32.slice(address >> 2, (address >> 2) + count);
+        return this.module.HEAPF32.slice(address / 4, address / 4 + count);
     }
 
     private withText<T>(text: string, use: (address: Pointer) => T): T {
-        const address = this.module.stringToNewUTF8(text);
+        const address = allocateText(this.module, text);
         try {
             return use(address);
         } finally {
@@ -199,7 +200,7 @@ export class EngineSession {
                 throw new Error(
                     `the browser has no memory for ${parts.reduce((n, p) => n + p.byteLength, 0)} more bytes`,
                 );
-            parts.forEach((part, i) => this.module.HEAPF32.set(part, addresses[i] >> 2));
+            parts.forEach((part, i) => this.module.HEAPF32.set(part, addresses[i] / 4));
             return use(addresses);
         } finally {
             for (const held of addresses) if (held) this.module._webRelease(held);

@@ -2,7 +2,8 @@
 import { EngineSession } from "./engine_session.ts";
 import { GpuHost, gpuEngines } from "../gpu/gpu_host.ts";
 import { loadEngine, loadLearned } from "./load_engine.ts";
-import type { EngineInfo, FileTensor, NamedBytes, Reply, Request } from "./protocol.ts";
+import type { EngineInfo, FileTensor, NamedBytes, Request } from "./protocol.ts";
+import { answerInTurn, textOf } from "./turns.ts";
 import { unzip } from "../files/unzip.ts";
 
 declare const ENGINE_FOLDERS: Record<string, string>;
@@ -270,23 +271,17 @@ function buffersIn(value: unknown, found: ArrayBuffer[] = []): ArrayBuffer[] {
     return found;
 }
 
-let queue = Promise.resolve();
-self.addEventListener("message", (event: MessageEvent<Request>) => {
-    queue = queue.then(async () => {
-        const reply: Reply = { id: event.data.id };
-        try {
-            reply.answer = await answer(event.data);
-        } catch (error) {
-            reply.error = error instanceof Error ? error.message : String(error);
-            // A trap leaves the engine in no known state.
-            if (typeof WebAssembly !== "undefined" && error instanceof WebAssembly.RuntimeError)
-                Object.assign(reply, {
-                    fatal: true,
-                    error: memoryRefused
-                        ? "the browser gives it no more memory"
-                        : `it failed (${reply.error})`,
-                });
-        }
-        self.postMessage(reply, { transfer: buffersIn(reply.answer) });
-    });
-});
+answerInTurn(
+    answer,
+    (found) => buffersIn(found),
+    (error) =>
+        // A trap leaves the engine in no known state.
+        typeof WebAssembly !== "undefined" && error instanceof WebAssembly.RuntimeError
+            ? {
+                  fatal: true,
+                  error: memoryRefused
+                      ? "the browser gives it no more memory"
+                      : `it failed (${error.message})`,
+              }
+            : { error: textOf(error) },
+);

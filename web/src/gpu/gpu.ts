@@ -43,6 +43,7 @@ export interface GpuRunOptions {
     signal?: AbortSignal; // ends the call between two slices
 }
 
+const upTo = (bytes: number, step: number) => Math.ceil(bytes / step) * step; // beyond 32 bits too
 const recordBytes = 256; // of one dispatch's push constants, where uniform buffers may begin
 const slicesAhead = 2; // submitted and not yet known to be done: the device never waits for the script
 
@@ -122,6 +123,8 @@ export class Gpu {
     private pipelines = new Map<string, Promise<Pipeline>>();
     private placeholders = new Map<number, GPUBuffer>();
     private workspace = new Map<number, GPUBuffer>(); // by the first byte of a region
+    private used = new Set<number>(); // regions of the run that goes on
+    private last: Promise<unknown> = Promise.resolve(); // run
     private records: GPUBuffer[] = [];
 
     private constructor(
@@ -135,7 +138,7 @@ export class Gpu {
             workgroupThreads: limits.maxComputeInvocationsPerWorkgroup,
             workgroupBytes: limits.maxComputeWorkgroupStorageSize,
             workgroups: limits.maxComputeWorkgroupsPerDimension,
-            storageRange: limits.maxStorageBufferBindingSize,
+            storageRange: limits.maxStorageBufferBindingSize - (limits.maxStorageBufferBindingSize % 256),
         };
         this.lost = device.lost.then(
             (info) => (this.gone = info.message || info.reason || "the device was lost"),
@@ -173,7 +176,7 @@ export class Gpu {
 
     // A buffer that plans may bind, with the bytes of `data` at its begin and zeros behind them.
     buffer(bytes: number, data?: ArrayBufferView): GPUBuffer {
-        const size = Math.max(16, (bytes + 15) & ~15);
+        const size = Math.max(16, upTo(bytes, 16));
         if (size > this.device.limits.maxBufferSize)
             throw new GpuRefusal(
                 `a buffer of ${size} bytes; maxBufferSize is ${this.device.limits.maxBufferSize}`,
@@ -184,7 +187,7 @@ export class Gpu {
     }
 
     write(buffer: GPUBuffer, data: ArrayBufferView): void {
-        const whole = data.byteLength & ~3;
+        const whole = data.byteLength - (data.byteLength % 4);
         const bytes = new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
         if (whole) this.device.queue.writeBuffer(buffer, 0, bytes.subarray(0, whole) as never);
         if (whole === data.byteLength) return;
@@ -195,7 +198,7 @@ export class Gpu {
 
     // The first `bytes` of a buffer, after all that was submitted.
     async read(buffer: GPUBuffer, bytes: number): Promise<ArrayBuffer> {
-        const size = (bytes + 3) & ~3;
+        const size = upTo(bytes, 4);
         const copy = this.device.createBuffer({ size: Math.max(4, size), usage: usage.read });
         try {
             const encoder = this.device.createCommandEncoder();
@@ -209,8 +212,19 @@ export class Gpu {
     }
 
     // Runs slices of a plan. `buffers`: by FoveaBinding, as many bytes as the plan asks for. Fails with what the device
-    // says; then the outputs hold anything.
+    // says; then the outputs hold anything. Runs take turns, as they share error scopes and workspace.
     async run(work: GpuWork, buffers: Map<number, GPUBuffer>, options: GpuRunOptions = {}): Promise<void> {
+        const run = this.last.then(() => this.play(work, buffers, options));
+        this.last = run.catch(() => {});
+        return run;
+    }
+
+    private async play(
+        work: GpuWork,
+        buffers: Map<number, GPUBuffer>,
+        options: GpuRunOptions,
+    ): Promise<void> {
+        this.used.clear();
         const first = options.first ?? 0,
             end = Math.min(work.slices, first + (options.count ?? work.slices));
         const waiting: Promise<unknown>[] = [];
@@ -231,6 +245,11 @@ export class Gpu {
         }
         const memory = await this.device.popErrorScope().catch(() => null),
             invalid = await this.device.popErrorScope().catch(() => null);
+        for (const [begin, buffer] of this.workspace)
+            if (!this.used.has(begin)) {
+                buffer.destroy();
+                this.workspace.delete(begin);
+            }
         if (this.gone) throw new Error(this.gone);
         if (failure) throw failure;
         if (memory ?? invalid) throw new Error((memory ?? invalid)!.message);
@@ -320,7 +339,7 @@ export class Gpu {
                                 resource: {
                                     buffer: records,
                                     offset: recordBytes * n,
-                                    size: (4 * dispatch.push.length + 15) & ~15,
+                                    size: upTo(4 * dispatch.push.length, 16),
                                 },
                             },
                         ],
@@ -347,7 +366,8 @@ export class Gpu {
             else merged.push({ ...range });
         }
         return merged.map(({ begin, end }) => {
-            const size = (end - begin + 255) & ~255; // a struct before a run-time array may be larger than what is bound
+            const size = upTo(end - begin, 256); // a struct before a run-time array may be larger than what is bound
+            this.used.add(begin);
             let buffer = this.workspace.get(begin);
             if (!buffer || buffer.size < size) {
                 buffer?.destroy();
@@ -375,15 +395,12 @@ export class Gpu {
             return {
                 buffer: region.buffer,
                 offset: binding.offset - region.begin,
-                size: Math.min(
-                    (binding.size + 255) & ~255,
-                    region.buffer.size - (binding.offset - region.begin),
-                ),
+                size: Math.min(upTo(binding.size, 256), region.buffer.size - (binding.offset - region.begin)),
             };
         }
         const buffer = buffers.get(binding.source);
         if (!buffer) throw new Error(`binding ${binding.source} has no buffer`);
-        const size = Math.min((binding.size + 15) & ~15, buffer.size - binding.offset);
+        const size = Math.min(upTo(binding.size, 16), buffer.size - binding.offset);
         return { buffer, offset: binding.offset, size };
     }
 

@@ -1,6 +1,7 @@
 // Calls by their numbers: planned by the engine's module, run on a GPU by gpu.ts or on the CPU by the module itself. What a
 // call means stands in fovea.h; here are the names of its numbers and of its buffers. Touches no page.
 import type { CallModule } from "../engine/call_abi.ts";
+import { allocate } from "../engine/memory.ts";
 import type { Gpu } from "./gpu.ts";
 import { GpuRefusal } from "./gpu.ts";
 
@@ -45,7 +46,7 @@ export class Calls {
     // An array of numbers in the engine's memory for the time of one call.
     private withNumbers<T>(numbers: number[] | null, use: (address: number) => T): T {
         if (!numbers) return use(0);
-        const address = this.module._malloc(8 * numbers.length);
+        const address = allocate(this.module, 8 * numbers.length);
         try {
             this.module.HEAPU8.set(new Uint8Array(Float64Array.from(numbers).buffer), address);
             return use(address);
@@ -101,13 +102,12 @@ export class Calls {
             const { bindings } = this.info(plan);
             const addresses = new Uint32Array(bindingCount);
             for (const { number, bytes } of bindings) {
-                addresses[number] = this.module._malloc(bytes + 16);
-                if (!addresses[number]) throw new Error(`no memory for ${bytes} more bytes`);
+                addresses[number] = allocate(this.module, bytes + 16);
                 held.push(addresses[number]);
             }
             for (const { number, tensor, written } of bindings)
                 if (!written) this.module.HEAPU8.set(bytesOf(tensors, number, tensor), addresses[number]);
-            const list = this.module._malloc(addresses.byteLength);
+            const list = allocate(this.module, addresses.byteLength);
             held.push(list);
             this.module.HEAPU8.set(new Uint8Array(addresses.buffer), list);
             if (!this.module._webCallRun(plan, list)) this.fail();

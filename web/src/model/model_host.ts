@@ -1,5 +1,6 @@
 // What the module that runs published models asks of the page: bytes of files, how far a run is, and what Unicode says of
 // texts, which browsers know. The other side is web/engine/browser_host.cpp.
+import { allocate } from "../engine/memory.ts";
 import type { ModelModule } from "./model_abi.ts";
 
 export interface ReadableFile {
@@ -54,13 +55,13 @@ const forms = ["NFC", "NFD", "NFKC", "NFKD"];
 export function makeHost(module: () => ModelModule, progress: (share: number) => void) {
     const patterns: RegExp[] = [];
     const files: ReadableFile[] = [];
-    const decoder = new TextDecoder(),
+    const decoder = new TextDecoder("utf-8", { ignoreBOM: true }), // each byte counts
         encoder = new TextEncoder();
     // Memory that threads share cannot be decoded where it lies.
     const textAt = (address: number, size: number) =>
         decoder.decode(module().HEAPU8.slice(address, address + size));
     const give = (count: number, bytes: Uint8Array) => {
-        const address = module()._malloc(4 + bytes.length) >>> 0;
+        const address = allocate(module(), 4 + bytes.length);
         new DataView(module().HEAPU8.buffer).setUint32(address, count, true);
         module().HEAPU8.set(bytes, address + 4);
         return address;

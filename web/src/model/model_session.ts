@@ -1,4 +1,5 @@
 // Calls of the module that runs published models, as the page and tests make them.
+import { allocateText } from "../engine/memory.ts";
 import type { ModelModule } from "./model_abi.ts";
 import type { ModelHost, ReadableFile } from "./model_host.ts";
 import type {
@@ -29,7 +30,7 @@ export class ModelSession {
         return JSON.parse(this.module.UTF8ToString(address)) as T;
     }
     private with<T>(text: string, call: (address: number) => number): T {
-        const address = this.module.stringToNewUTF8(text);
+        const address = allocateText(this.module, text);
         try {
             return this.read(call(address));
         } finally {
@@ -44,7 +45,7 @@ export class ModelSession {
     open(files: { name: string; file: ReadableFile }[], held: number): ModelFacts {
         this.host.files.splice(0, Infinity, ...files.map(({ file }) => file));
         for (const { name, file } of files) {
-            const address = this.module.stringToNewUTF8(name);
+            const address = allocateText(this.module, name);
             this.module._webModelFile(address, file.size);
             this.module._free(address);
         }

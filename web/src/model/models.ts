@@ -55,8 +55,8 @@ class Runner {
     ask<K extends ModelKind>(kind: K, ask: ModelRequests[K]["ask"]): Promise<ModelRequests[K]["answer"]> {
         this.worker ??= this.begin();
         return new Promise((resolve, reject) => {
-            this.waiting.set(this.nextId, { resolve, reject });
-            this.worker!.postMessage({ id: this.nextId++, kind, ask });
+            this.worker!.postMessage({ id: this.nextId, kind, ask });
+            this.waiting.set(this.nextId++, { resolve, reject });
         });
     }
     private begin(): Worker {

@@ -86,8 +86,8 @@ class Trainer {
     }
     ask<K extends TrainKind>(kind: K, ask: TrainRequests[K]["ask"]): Promise<TrainRequests[K]["answer"]> {
         return new Promise((resolve, reject) => {
-            this.waiting.set(this.nextId, { resolve, reject });
-            this.worker.postMessage({ id: this.nextId++, kind, ask });
+            this.worker.postMessage({ id: this.nextId, kind, ask });
+            this.waiting.set(this.nextId++, { resolve, reject });
         });
     }
 }

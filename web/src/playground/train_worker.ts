@@ -1,4 +1,6 @@
 // The playground's thread: training runs here, so that the page and its other engine stay quick.
+import { allocateText } from "../engine/memory.ts";
+import { answerInTurn } from "../engine/turns.ts";
 import type { TrainModule } from "./train_abi.ts";
 import type { Probe, TrainRequest } from "./train_protocol.ts";
 
@@ -17,7 +19,7 @@ async function answer({ kind, ask }: TrainRequest): Promise<unknown> {
     const given = ask as never as Record<string, never>;
     const texts: number[] = [];
     const text = (value: string) => {
-        texts.push(engine.stringToNewUTF8(value));
+        texts.push(allocateText(engine, value));
         return texts.at(-1)!;
     };
     const call = () => {
@@ -40,25 +42,13 @@ async function answer({ kind, ask }: TrainRequest): Promise<unknown> {
         const found = JSON.parse(engine.UTF8ToString(address));
         if (kind !== "probe") return found;
         const { address: at, count, ...rest } = found;
-        return { ...rest, weights: engine.HEAPF32.slice(at >> 2, (at >> 2) + count) } as Probe;
+        return { ...rest, weights: engine.HEAPF32.slice(at / 4, at / 4 + count) } as Probe;
     } finally {
         for (const held of texts) engine._free(held);
     }
 }
 
-let queue = Promise.resolve();
-self.addEventListener("message", (event: MessageEvent<TrainRequest>) => {
-    queue = queue.then(async () => {
-        const { id } = event.data;
-        try {
-            const found = await answer(event.data);
-            const { weights } = found as Partial<Probe>;
-            self.postMessage(
-                { id, answer: found },
-                { transfer: weights instanceof Float32Array ? [weights.buffer] : [] },
-            );
-        } catch (error) {
-            self.postMessage({ id, error: error instanceof Error ? error.message : String(error) });
-        }
-    });
+answerInTurn(answer, (found) => {
+    const { weights } = found as Partial<Probe>;
+    return weights instanceof Float32Array ? [weights.buffer as ArrayBuffer] : [];
 });
