@@ -227,6 +227,15 @@ function(fovea_add_vulkan_test name target)
   endforeach()
 endfunction()
 
+# A sweep: NAME@DRIVER draws COUNT calls, and nightly.NAME@DRIVER (label "nightly", which ./dev test leaves out) draws WHOLE.
+#   fovea_add_vulkan_sweep(NAME TARGET COUNT WHOLE ARGS ... DRIVERS ... LABELS ...)
+function(fovea_add_vulkan_sweep name target count whole)
+  cmake_parse_arguments(PARSE_ARGV 4 arg "" "" "ARGS;DRIVERS;LABELS")
+  fovea_add_vulkan_test(${name} ${target} ARGS ${arg_ARGS} --count ${count} DRIVERS ${arg_DRIVERS} LABELS ${arg_LABELS})
+  fovea_add_vulkan_test(nightly.${name} ${target} ARGS ${arg_ARGS} --count ${whole} DRIVERS ${arg_DRIVERS}
+    LABELS nightly TIMEOUT 7200)
+endfunction()
+
 # The test NAME@DRIVER runs with the layer's GPU-assisted validation: instrumented shaders that judge each access.
 function(fovea_instrument_shaders name driver)
   if(NOT DEFINED FOVEA_DRIVER_MISSING_${driver})

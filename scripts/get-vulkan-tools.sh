@@ -1,9 +1,10 @@
 #!/bin/bash
 # Puts tools that Debian 12 is too old for into a private folder, as an ordinary user, from Debian 13's packages.
 # Nothing outside the folder is touched, and what is there already is not fetched again.
-#   scripts/get-vulkan-tools.sh [--check] [--tests | --library] [FOLDER]     FOLDER: ${FOVEA_CACHE:-~/.cache/fovea}
+#   scripts/get-vulkan-tools.sh [--check] [--tests | --library | --only "PART ..."] [FOLDER]
+#       FOLDER: ${FOVEA_CACHE:-~/.cache/fovea}
 # --check installs nothing and exits 1 when a part is missing or older than this script's recipe. --tests adds what
-# only the tests use; --library takes the part alone that the library is built with (headers, glslang).
+# only the tests use; --library takes only the part that the library is built with (headers, glslang); --only names parts.
 #
 # FOLDER/include      Vulkan headers 1.4, volk.h and volk.c, vk_mem_alloc.h, imgui/: for the compiler (-isystem)
 # FOLDER/lib          libimgui.a
@@ -26,6 +27,10 @@ while [[ ${1:-} == --* ]]; do
     --check) check_only=yes ;;
     --tests) parts+=("${fovea_test_parts[@]}") ;;
     --library) parts=(vulkan) ;;
+    --only)
+        read -ra parts <<<"$2"
+        shift
+        ;;
     *)
         echo "fovea setup: unknown option $1" >&2
         exit 2

@@ -1,25 +1,25 @@
 #!/bin/bash
 # Installs the distribution's packages that building and testing Fovea needs, on Debian 12, Debian 13 and Ubuntu 24.04.
 # Needs root only when something is missing.
-#   scripts/setup-debian.sh           install what is missing
-#   scripts/setup-debian.sh --check   install nothing; exit 1 and name the packages when some are missing
-#   scripts/setup-debian.sh --tests      what only tests and the Python package need: its builder, MPI
-#   scripts/setup-debian.sh --browsers   Firefox and WebKit, for the browser tests only
-#   scripts/setup-debian.sh --library    what a host needs that builds the library alone (preset core)
+#   scripts/setup-debian.sh [--KIND] [--check | --list]
+#       --build (default)  everything that is compiled    --tests     what only the tests need
+#       --run              the command line               --python    the builder of Python wheels
+#       --visualizer       the visualizer                 --browsers  Firefox and WebKit
+#       --web              the web page                   --library   the library (preset core)
+#   --check installs nothing; exits 1 and names the packages when some are missing. --list only names them.
 # Everything newer than Debian 12 comes from scripts/get-vulkan-tools.sh, without root.
 set -euo pipefail
 
 codename=$(. /etc/os-release && echo "${VERSION_CODENAME:-unknown}")
-packages=(
-    # compilers and build tools (CPack asks `file`); clang carries libFuzzer, clang 19 is Emscripten's back end
-    build-essential cmake ninja-build pkg-config ccache python3 git ca-certificates doxygen file
-    clang clang-format clang-19 lld-19 llvm-19
-    # Vulkan and the libraries linked
-    libvulkan-dev vulkan-tools vulkan-validationlayers spirv-tools glslang-tools
-    libglfw3-dev libgtest-dev libhwy-dev libpcre2-dev libpng-dev libstb-dev libutf8proc-dev zlib1g-dev
-    # programs with a window on a virtual display, fonts, and Emscripten's parser
-    xvfb xauth x11-utils xdotool fonts-dejavu-core fonts-inter node-acorn
-)
+# What every program is built with, and the libraries that the command line links.
+run=(build-essential cmake ninja-build pkg-config ccache ca-certificates file libvulkan1
+    libhwy-dev libpcre2-dev libpng-dev libutf8proc-dev zlib1g-dev)
+window=(libglfw3-dev libstb-dev libfribidi-dev fonts-dejavu-core fonts-inter)
+# clang 19 is Emscripten's back end, acorn its parser.
+web=(python3 clang-19 lld-19 llvm-19 node-acorn)
+# clang carries libFuzzer.
+build=(git doxygen clang clang-format libvulkan-dev vulkan-tools vulkan-validationlayers spirv-tools glslang-tools libgtest-dev
+    python3 xvfb xauth x11-utils xdotool)
 # Package and least version of what Debian 12 has too old, or not at all, so that there it comes from backports: a software
 # Vulkan driver with Vulkan 1.4; --tests: the builder of Python wheels with the library that it reads versions by.
 newer=("mesa-vulkan-drivers 25.0")
@@ -28,12 +28,13 @@ newer_suite=
 # Chromium brings the second Vulkan driver and runs the browser tests.
 case $codename in
 bookworm)
-    packages+=(libclang-rt-14-dev chromium)
+    build+=(libclang-rt-14-dev chromium)
     newer_suite=bookworm-backports
     ;;
-trixie) packages+=(libclang-rt-19-dev chromium) ;;
+trixie) build+=(libclang-rt-19-dev chromium) ;;
 noble)
-    packages+=(libclang-rt-18-dev debian-archive-keyring) # its Chromium is a snap, which has no driver to use
+    run+=(debian-archive-keyring)
+    build+=(libclang-rt-18-dev) # its Chromium is a snap, which has no driver to use
     wheels=() # built elsewhere: its builder was not tried
     ;;
 *)
@@ -42,21 +43,35 @@ noble)
     ;;
 esac
 
-part=
-case ${1:-} in
+kind=--build
+[[ ! ${1:-} =~ ^--(build|run|visualizer|web|tests|python|browsers|library)$ ]] || { kind=$1 && shift; }
+needs_node=no
+case $kind in
+--build)
+    packages=("${run[@]}" "${window[@]}" "${web[@]}" "${build[@]}")
+    needs_node=yes
+    ;;
+--run) packages=("${run[@]}") ;;
+--visualizer) packages=("${run[@]}" "${window[@]}") ;;
+--web)
+    packages=("${run[@]}" "${web[@]}")
+    newer=()
+    needs_node=yes
+    ;;
 --tests)
-    part=$1
     packages=(python3-pip python3-venv python3-numpy mypy advancecomp libopenmpi-dev openmpi-bin libmpich-dev mpich)
     newer=("${wheels[@]}")
     ;;
+--python)
+    packages=(python3-pip python3-venv python3-numpy advancecomp)
+    newer=("${wheels[@]}")
+    ;;
 --browsers)
-    part=$1
     packages=(firefox-esr webkit2gtk-driver)
     [[ $codename != noble ]] || packages=(webkit2gtk-driver) # its Firefox is a snap
     newer=()
     ;;
 --library)
-    part=$1
     packages=(build-essential cmake ninja-build libhwy-dev)
     # Elsewhere headers and glslang are too old: get-vulkan-tools.sh --library.
     if [[ $codename == trixie ]]; then packages+=(libvulkan-dev glslang-tools); else packages+=(ca-certificates); fi
@@ -74,8 +89,8 @@ missing_packages() {
         BEGIN { for (i = 1; i < ARGC; ++i) { wanted[++n] = ARGV[i]; delete ARGV[i] } }
         $1 == "installed" { have[$2] = 1 }
         END { for (i = 1; i <= n; ++i) if (!(wanted[i] in have)) print wanted[i] }' "${packages[@]}"
-    [[ $part == --library ]] || command -v node >/dev/null || echo nodejs
-    [[ $part == --library ]] || command -v npm >/dev/null || echo npm
+    [[ $needs_node == no ]] || command -v node >/dev/null || echo nodejs
+    [[ $needs_node == no ]] || command -v npm >/dev/null || echo npm
 }
 
 # Names of `newer` that are missing or too old.
@@ -96,9 +111,13 @@ mapfile -t missing < <(missing_packages)
 mapfile -t old < <(missing_newer)
 [[ ${#missing[@]} -gt 0 || ${#old[@]} -gt 0 ]] || exit 0
 
-if [[ ${*: -1} == --check || $EUID -ne 0 ]]; then
+if [[ ${1:-} == --list ]]; then
+    echo "${missing[*]} ${old[*]}"
+    exit
+fi
+if [[ ${1:-} == --check || $EUID -ne 0 ]]; then
     echo "fovea setup: missing packages: ${missing[*]} ${old[*]}${newer_suite:+ (the last ${#old[@]} from $newer_suite)}" >&2
-    echo "fovea setup: this needs root; run:  sudo bash $(realpath "$0")${part:+ $part}" >&2
+    echo "fovea setup: this needs root; run:  sudo bash $(realpath "$0") $kind" >&2
     exit 1
 fi
 

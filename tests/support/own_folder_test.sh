@@ -22,7 +22,7 @@ for refused in precious link precious/thesis; do
     ! own_folder "$folder/$refused" 2>"$folder/error" || fail "$refused is emptied"
     grep -q "$refused holds files that this script did not write; name a new or empty folder" "$folder/error" || fail "$(cat "$folder/error")"
     # Without root that script ends before, and removes nothing either.
-    ! PATH=$folder/bin:$PATH bash "$sources/scripts/test-debian13.sh" "$folder/$refused" 2>/dev/null || fail "$refused is taken for a Debian"
+    ! PATH=$folder/bin:$PATH bash "$sources/scripts/test-bare.sh" "$folder/$refused" bookworm 2>/dev/null || fail "$refused is taken for a Debian"
     ! FOVEA_CACHE=$folder bash "$sources/scripts/gpu-day.sh" pack "$folder/$refused" 2>/dev/null || fail "$refused is packed over"
     [[ -e $folder/precious/thesis ]] || fail "$refused: a file is gone"
 done

@@ -1,8 +1,8 @@
-// Builds the page into build/web: four engine modules (Emscripten), the scripts and styles (esbuild), and the HTML with
+// Builds the page into build/web: an engine module for each variant, four of them (Emscripten), the scripts and styles (esbuild), and the HTML with
 // the level-2 result already in it, computed by the engine itself. FOVEA_WEB_VARIANTS=simd,relaxed builds only those;
 // --page builds everything but the engines, which are taken as they are.
 import { build, transformSync } from "esbuild";
-import { spawnSync } from "node:child_process";
+import { spawn } from "node:child_process";
 import { createHash } from "node:crypto";
 import {
     copyFileSync,
@@ -32,12 +32,46 @@ const out = join(root, "build", "web");
 const hashOf = (bytes) => createHash("sha256").update(bytes).digest("hex").slice(0, 8);
 const engineFolder = (variant) => join(root, "build", variant === "simd" ? "wasm" : `wasm-${variant}`);
 
-// Shows what a step printed only when it fails: the compiler's words go to standard output under Ninja.
-function quietly(program, args) {
-    const step = spawnSync(program, args, { cwd: root, encoding: "utf8", maxBuffer: 1 << 28 });
-    if (step.status === 0) return;
-    process.stderr.write((step.stdout ?? "").slice(-20000) + (step.stderr ?? ""));
-    throw step.error ?? new Error(`failed: ${program} ${args.join(" ")}`);
+// Runs a step, says every five seconds how far it is, and shows what it printed only when it fails.
+async function step(title, program, args) {
+    const start = Date.now();
+    let printed = "",
+        told = false;
+    const seconds = () => Math.round((Date.now() - start) / 1000);
+    const timer = setInterval(() => {
+        const [, done, all] = [...printed.slice(-2000).matchAll(/^\[(\d+)\/(\d+)\]/gm)].at(-1) ?? [];
+        console.error(`fovea: ${title} (${seconds()} s)${all ? ` step ${done} of ${all}` : ""}`);
+        told = true;
+    }, 5000);
+    const child = spawn(program, args, { cwd: root, stdio: ["ignore", "pipe", "pipe"] });
+    for (const stream of [child.stdout, child.stderr])
+        stream.setEncoding("utf8").on("data", (text) => (printed = (printed + text).slice(-40000)));
+    const status = await new Promise((done, failed) => child.on("close", done).on("error", failed));
+    clearInterval(timer);
+    if (status !== 0) {
+        process.stderr.write(printed.slice(-20000));
+        throw new Error(`${title} failed: ${program} ${args.join(" ")}`);
+    }
+    if (told) console.error(`fovea: ${title}: done in ${seconds()} s`);
+}
+
+// What a variant builds: its engine, the models' and, once for all browsers, the trainer (without threads).
+async function compile(variant) {
+    const folder = engineFolder(variant);
+    const jobs = process.env.FOVEA_JOBS || String(availableParallelism());
+    const targets = [
+        "fovea_web",
+        "fovea_web_model",
+        ...(variant === trainerVariant ? ["fovea_web_train"] : []),
+    ];
+    await step(`configuring the engine ${variant}`, "cmake", [
+        ...["--preset", "wasm", "-B", folder],
+        `-DFOVEA_WASM_VARIANT=${variant}`,
+    ]);
+    await step(`building the engine ${variant}`, "cmake", [
+        ...["--build", folder, "--parallel", jobs, "--target"],
+        ...targets,
+    ]);
 }
 
 // A module of Emscripten's: its code, and its script without what only a reader of it needs.
@@ -49,38 +83,11 @@ function takeModule(from, to, name) {
     writeFileSync(join(out, to, `${name}.mjs`), transformSync(script, options).code);
 }
 
-function buildEngine(variant) {
-    const folder = engineFolder(variant);
-    const jobs = process.env.FOVEA_JOBS || String(availableParallelism());
-    quietly("cmake", ["--preset", "wasm", "-B", folder, `-DFOVEA_WASM_VARIANT=${variant}`]);
-    quietly("cmake", ["--build", folder, "--parallel", jobs, "--target", "fovea_web"]);
-    const built = join(folder, "web");
-    const hash = hashOf(readFileSync(join(built, "fovea.wasm")));
-    const target = join("engine", `${variant}-${hash}`);
-    takeModule(built, target, "fovea");
-    return target;
-}
-
-// Training, from the engine that it was built with: one for all browsers.
-function buildTrainer() {
-    const variant =
-        variants.find((name) => name === "simd") ?? variants.find((name) => !name.endsWith("-threads"));
-    if (!variant) return "";
-    const folder = engineFolder(variant),
-        jobs = process.env.FOVEA_JOBS || String(availableParallelism());
-    quietly("cmake", ["--build", folder, "--parallel", jobs, "--target", "fovea_web_train"]);
-    const target = join("train", hashOf(readFileSync(join(folder, "web", "train.wasm"))));
-    takeModule(join(folder, "web"), target, "train");
-    return target;
-}
-
-// What runs a reader's own model, for each engine.
-function buildModelEngine(variant) {
-    const folder = engineFolder(variant),
-        jobs = process.env.FOVEA_JOBS || String(availableParallelism());
-    quietly("cmake", ["--build", folder, "--parallel", jobs, "--target", "fovea_web_model"]);
-    const target = join("model", `${variant}-${hashOf(readFileSync(join(folder, "web", "model.wasm")))}`);
-    takeModule(join(folder, "web"), target, "model");
+// A built module below its own folder, which its content names.
+function takeBuilt(variant, kind, module, prefix) {
+    const built = join(engineFolder(variant), "web");
+    const target = join(kind, `${prefix}${hashOf(readFileSync(join(built, `${module}.wasm`)))}`);
+    takeModule(built, target, module);
     return target;
 }
 
@@ -293,14 +300,25 @@ const variants = onlyPage
 for (const old of onlyPage ? readdirSync(out).filter((name) => !/^(engine|train|model)$/.test(name)) : [""])
     rmSync(join(out, old), { recursive: true, force: true });
 mkdirSync(out, { recursive: true });
-const engines = Object.fromEntries(
-    onlyPage ? built : variants.map((variant) => [variant, buildEngine(variant)]),
-);
-const modelEngines = Object.fromEntries(
-    onlyPage ? builtIn("model") : variants.map((variant) => [variant, buildModelEngine(variant)]),
-);
-const trained = join(out, "train"),
-    trainer = !onlyPage ? buildTrainer() : existsSync(trained) ? join("train", readdirSync(trained)[0]) : "";
+const trainerVariant =
+    variants.find((name) => name === "simd") ?? variants.find((name) => !name.endsWith("-threads"));
+if (!onlyPage) for (const variant of variants) await compile(variant);
+const takenOf = (kind, module) =>
+    Object.fromEntries(
+        onlyPage
+            ? builtIn(kind)
+            : variants.map((variant) => [variant, takeBuilt(variant, kind, module, `${variant}-`)]),
+    );
+const engines = takenOf("engine", "fovea"),
+    modelEngines = takenOf("model", "model");
+const trained = join(out, "train");
+const trainer = onlyPage
+    ? existsSync(trained)
+        ? join("train", readdirSync(trained)[0])
+        : ""
+    : trainerVariant
+      ? takeBuilt(trainerVariant, "train", "train", "")
+      : "";
 const names = await bundle(engines, trainer, modelEngines, copyLearned());
 const drawing = engines[variants.find((v) => v === "simd") ?? variants[0]];
 let html = readFileSync(join(web, "src/index.html"), "utf8");

@@ -1,23 +1,26 @@
 #!/bin/bash
-# Runs ./dev test on a copy of this checkout in a Debian 13 of its own, made with debootstrap in FOLDER. The suite
-# "consumer" among the tests installs the library and builds other projects against what was installed.
-#   scripts/test-debian13.sh FOLDER [ARGS]       ARGS go to ./dev test there; needs root (chroot)
-#   scripts/test-debian13.sh FOLDER --engine     shorter: what a host installs, without the programs: builds the
+# Runs a command of ./dev on a copy of this checkout in a Debian of its own with nothing installed, made with debootstrap in
+# FOLDER. Among the tests, the suite "consumer" installs the library and builds other projects against what was installed.
+#   scripts/test-bare.sh FOLDER SUITE run        SUITE: bookworm (12) or trixie (13). ./dev run, timed, from empty caches
+#   scripts/test-bare.sh FOLDER SUITE [ARGS]     ARGS go to ./dev test there; needs root (chroot)
+#   scripts/test-bare.sh FOLDER SUITE --engine   shorter: what a host installs, without the programs: builds the
 #                                                libraries, then the suites unit, kernels and consumer
-# The folder is kept and used again; one that holds something else is refused.
+# The folder is kept and used again, except for `run`; one that holds something else is refused.
 set -euo pipefail
 root=$(realpath "$(dirname "$0")/..")
-folder=${1:?usage: test-debian13.sh FOLDER [--engine | ARGS of ./dev test]}
-shift
+usage="usage: test-bare.sh FOLDER bookworm|trixie [run | --engine | ARGS of ./dev test]"
+folder=${1:?$usage} suite=${2:?$usage}
+shift 2
+[[ $suite =~ ^(bookworm|trixie)$ ]] || { echo "fovea: the suite is '$suite'; it must be bookworm or trixie" >&2; exit 2; }
 [[ $EUID -eq 0 ]] || { echo "fovea: this needs root; run:  sudo bash $(realpath "$0") $folder" >&2; exit 1; }
 command -v debootstrap >/dev/null || { echo "fovea: install debootstrap first:  apt-get install debootstrap" >&2; exit 1; }
 
 source "$root/scripts/tools/debian-mirror.sh"
 source "$root/scripts/tools/own-folder.sh"
 mirror=$(debian_mirror)
-if [[ ! -e $folder/ready || ! -e $folder/$own_folder_marker ]]; then
+if [[ ${1:-} == run || ! -e $folder/ready || ! -e $folder/$own_folder_marker ]]; then
     own_folder "$folder"
-    debootstrap --variant=minbase --include=ca-certificates trixie "$folder" "$mirror"
+    debootstrap --variant=minbase --include=ca-certificates "$suite" "$folder" "$mirror"
     touch "$folder/ready"
 fi
 cp /etc/resolv.conf "$folder/etc/resolv.conf"
@@ -40,8 +43,13 @@ inside() {
         FOVEA_JOBS="${FOVEA_JOBS:-}" NODE_EXTRA_CA_CERTS=/etc/ssl/certs/ca-certificates.crt "$@"
 }
 inside update-ca-certificates >/dev/null
+if [[ ${1:-} == run ]]; then
+    echo "$suite, nothing installed, empty caches: ./dev run"
+    time inside /fovea/dev run
+    exit
+fi
 if [[ ${1:-} != --engine ]]; then
-    inside /fovea/dev test "$@"
+    time inside /fovea/dev test "$@"
     exit
 fi
 inside /fovea/scripts/setup-debian.sh

@@ -1,0 +1,84 @@
+// What `./dev run` shows without a display: draws two pictures into a folder and says what is in them.
+//   fovea-first-picture FOLDER
+// A program of its own, so that the first picture does not wait for the command line's other parts.
+#include <fovea/files.hpp>
+#include <fovea/inspect.hpp>
+#include <fovea/inspect/learned_lesson.hpp>
+#include <fovea/model/device_runner.hpp>
+#include <fovea/runtime.hpp>
+
+#include <cstdio>
+#include <memory>
+#include <string>
+
+using namespace fovea;
+
+namespace {
+
+Result<void> save(const Result<RgbaImage>& image, const std::string& path) {
+    if (!image) return image.error();
+    const Result<Tensor> pixels = make_tensor("picture", ElementType::u8, {image->height, image->width, 4},
+                                              std::as_bytes(std::span(image->rgba)));
+    if (!pixels) return pixels.error();
+    const Result<uint64_t> written = save_png(path, *pixels);
+    if (!written) return written.error();
+    return {};
+}
+
+// The book's first example with trainable weights. Returns what computed it: a Vulkan device where there is
+// one, a software driver too, because the picture shows the shaders at work.
+Result<std::string> draw_lesson(const std::string& path) {
+    const Result<Lesson> lesson = find_lesson("t3-06");
+    if (!lesson) return lesson.error();
+    EngineOptions options;
+    options.backend = BackendChoice::vulkan;
+    Result<Engine> engine = Engine::open(options);
+    std::unique_ptr<DeviceRunner> runner;
+    if (engine) runner = std::make_unique<DeviceRunner>(*engine, FOVEA_KERNEL_AUTO);
+    const Result<LessonRun> run = run_lesson(*lesson, runner.get());
+    if (!run) return run.error();
+    if (Result<void> ok = save(lesson_picture(*lesson, *run, {}), path); !ok) return ok.error();
+    return engine ? run->backend : "the CPU, in plain float32 (no Vulkan driver was found)";
+}
+
+Result<void> draw_heads(const std::string& path) {
+    Result<LearnedModel> model = learned_model("induction");
+    if (!model) return model.error();
+    const Result<LearnedLesson> lesson = learned_lesson(std::move(*model));
+    if (!lesson) return lesson.error();
+    return save(learned_picture(*lesson, {}), path);
+}
+
+int refuse(const Error& error) {
+    std::fprintf(stderr, "fovea: error: %s: %s\n", error.field.c_str(), error.text.c_str());
+    return 2;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    const std::string folder = argc > 1 ? argv[1] : ".";
+    const std::string lesson = folder + "/lesson.png", heads = folder + "/heads.png";
+    const Result<std::string> device = draw_lesson(lesson);
+    if (!device) return refuse(device.error());
+    if (Result<void> ok = draw_heads(heads); !ok) return refuse(ok.error());
+    std::printf(
+        "\n"
+        "How much each of six words, \"Your journey starts with one step\", attends to each other:\n"
+        "scores, softmax, attention weights and context vectors of a tutorial's first example.\n"
+        "  %s\n"
+        "  computed by %s\n"
+        "\n"
+        "Heads of a small model that Fovea trained. One attends to the letter before; two attend to\n"
+        "what came after the same letter last time, and so continue a repeated word.\n"
+        "  %s\n"
+        "\n"
+        "Next:\n"
+        "  ./dev web                       the web page: type a sentence, take any weight apart\n"
+        "  ./dev visualizer                the same in a window (needs a display)\n"
+        "  ./dev fovea model FILE --text \"The cat sat\"\n"
+        "                                  the heads of your own model: a GGUF file or a Hugging Face "
+        "folder\n",
+        lesson.c_str(), device->c_str(), heads.c_str());
+    return 0;
+}
