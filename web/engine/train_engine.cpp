@@ -79,6 +79,7 @@ const char* webTrainError(void) { return g_error.c_str(); }
 
 const char* webTrainOpen(const char* text) {
     g_run.reset();
+    if (!text) return refuse("the browser has no memory for the run's address");
     const Result<TrainingPlace> place = read_training_place(text);
     if (!place) return refuse(place.error().text);
     Result<Task> task = make_task(place->options);
@@ -122,6 +123,7 @@ const char* webTrainEvaluate(double heads_off) {
 
 const char* webTrainProbe(const char* text, double heads_off) {
     if (!g_run) return refuse("no run was begun");
+    if (!text) return refuse("the browser has no memory for the tokens");
     TrainingRun& run = g_run->run;
     const Task& task = run.task();
     const Result<std::vector<uint32_t>> tokens = task_tokens(task, text);

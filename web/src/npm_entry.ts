@@ -89,6 +89,11 @@ async function computed(
     flops: number,
     wanted: "cpu" | "gpu" | undefined,
 ): Promise<{ results: Results; device: "cpu" | "gpu" }> {
+    for (const [number, tensor] of tensors) {
+        const kind = operation !== "merge" && number === bindings.mask ? "Uint8Array" : "Float32Array";
+        if ((tensor as Float32Array | undefined)?.[Symbol.toStringTag] !== kind)
+            throw new Error(`${nameOf(number)} must be a ${kind}`);
+    }
     const calls = await engine();
     if (wanted === "gpu" || (wanted !== "cpu" && flops >= gpuFlops)) {
         const { gpu, reason } = await theGpu();
@@ -102,6 +107,9 @@ async function computed(
     }
     return { results: calls.onCpu(operation, numbers, tensors), device: "cpu" };
 }
+
+const nameOf = (binding: number) =>
+    Object.entries(bindings).find(([, number]) => number === binding)?.[0] ?? `binding ${binding}`;
 
 // The call that the weights are of.
 function described(
@@ -125,8 +133,9 @@ function described(
         [bindings.q, q],
         [bindings.k, k],
     ]);
-    if (softcap) numbers.softcap = softcap;
-    if (scale) numbers.scale = scale;
+    if (softcap !== undefined) numbers.softcap = softcap;
+    if (scale === 0) throw new Error("scale is 0, which would make all weights of a row the same");
+    if (scale !== undefined) numbers.scale = scale;
     if (window) [numbers.window_left, numbers.window_right] = window;
     for (const [name, matrix, type] of [
         ["mask", mask, typeU8],

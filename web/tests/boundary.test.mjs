@@ -22,6 +22,8 @@ const page = await pageModules(
     "engine/fovea_abi.ts",
     "gpu/gpu.ts",
     "gpu/gpu_calls.ts",
+    "files/saving.ts",
+    "page/format.ts",
 );
 
 const bytesOf = (buffer) => Uint8Array.from(buffer);
@@ -184,6 +186,71 @@ test("memory that the engine does not get is an error, not address 0", () => {
         _webCallEnd() {},
     };
     assert.throws(() => new page.Calls(module).onCpu("attention", { batch: 1 }, new Map()), RangeError);
+});
+
+test("a call's numbers are those that its fields hold", () => {
+    const names = ["batch", "len_kv", "window_left", "scale"];
+    const texts = ["", JSON.stringify(names)];
+    const module = {
+        ...memory(4096),
+        UTF8ToString: (at) => texts[at],
+        _webCallFields: () => 1,
+        _webCallPlan: () => 5,
+    };
+    const calls = new page.Calls(module);
+    const right = { batch: 2 ** 32 - 1, len_kv: 2 ** 40, window_left: -1, scale: -0.5 };
+    assert.equal(calls.plan("attention", right, null), 5);
+    for (const [name, values] of Object.entries({
+        batch: [undefined, NaN, 1.5, -1, 2 ** 32, "2", Infinity],
+        len_kv: [undefined, NaN, 0.5, 2 ** 53],
+        window_left: [NaN, 0.5, -(2 ** 53)],
+        scale: [NaN, 1e39, 1e-50, Infinity, true],
+    }))
+        for (const value of values)
+            assert.throws(
+                () => calls.plan("attention", { ...right, [name]: value }, null),
+                ({ message }) => message.startsWith(`${name} is ${value}; it must be`),
+                `${name} ${value}`,
+            );
+});
+
+test("exports keep every label readable, and say what a drawing leaves out", () => {
+    const labels = ['a "b"', "one\rtwo", "\u0001\ufffe\ud800😀abc", "\u05e9\u05dc\u05d5\u05dd"],
+        count = labels.length;
+    const content = (columns) => ({
+        name: "weights",
+        rows: count,
+        columns,
+        rowLabels: labels,
+        columnLabels: Array.from({ length: columns }, (_, n) => labels[n % count]),
+        data: new Float32Array(count * columns).fill(0.5),
+    });
+    const lines = page.csvOf(content(1)).trim().split("\n");
+    assert.deepEqual(
+        lines.slice(1).map((line) => line.slice(0, -4)),
+        ['"a ""b"""', '"one\rtwo"', labels[2], labels[3]],
+    );
+    const drawing = {
+        escape: page.escape,
+        fixed: page.fixed,
+        colorAt: () => [0, 0, 0],
+        css: () => "#000",
+        inkOn: () => "#fff",
+        isHidden: () => false,
+    };
+    for (const [columns, told] of [
+        [4, false],
+        [33, true],
+    ]) {
+        const svg = page.svgOf(content(columns), { scale: null }, drawing);
+        // Characters that no XML 1.0 has would make the whole drawing unreadable.
+        assert.doesNotMatch(svg, /[^\t\n\r\x20-\ud7ff\ue000-\ufffd\u{10000}-\u{10ffff}]/u);
+        for (const label of ["\ufffd\ufffd\ufffd😀abc", labels[3]]) assert.ok(svg.includes(`>${label}<`));
+        assert.equal(
+            /4 \u00d7 33 cells are too many for their numbers and the names of the keys/.test(svg),
+            told,
+        );
+    }
 });
 
 test("a text keeps a byte order mark at its front, and its places are those of its bytes", () => {

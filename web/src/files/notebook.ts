@@ -7,7 +7,9 @@ import type { Stage } from "../engine/protocol.ts";
 const mostNumbers = 400_000;
 
 const list = (values: ArrayLike<number>) =>
-    `[${Array.from(values, (v) => (Number.isFinite(v) ? String(Number(v.toPrecision(9))) : "np.nan")).join(", ")}]`;
+    `[${Array.from(values, (v) =>
+        Number.isFinite(v) ? String(Number(v.toPrecision(9))) : `np.float32("${v}")`,
+    ).join(", ")}]`;
 
 function arrayOf({ data, shape }: Stage): string {
     const columns = shape.at(-1)!,

@@ -14,7 +14,7 @@ export interface Drawing {
     isHidden: (content: MatrixContent, index: number) => boolean;
 }
 
-const quote = (text: string) => (/[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
+const quote = (text: string) => (/[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
 
 export function csvOf(content: MatrixContent): string {
     const lines = [["", ...content.columnLabels].map(quote).join(",")];
@@ -51,10 +51,13 @@ function cellsOf(
     { escape, fixed, colorAt, css, inkOn, isHidden }: Drawing,
 ): string[] {
     const parts: string[] = [];
+    // XML has no control characters.
+    const named = (text: string) =>
+        escape(text.replace(/[\0-\x08\v\f\x0e-\x1f\ufffe\uffff\ud800-\udfff]/gu, "\ufffd"));
     for (let i = 0; i < content.rows; ++i) {
         const y = top + i * cell;
         parts.push(
-            `<text x="${left - 10}" y="${y + cell / 2}" text-anchor="end">${escape(content.rowLabels[i])}</text>`,
+            `<text x="${left - 10}" y="${y + cell / 2}" text-anchor="end">${named(content.rowLabels[i])}</text>`,
         );
         for (let j = 0; j < content.columns; ++j) {
             const value = content.data[i * content.columns + j],
@@ -75,9 +78,13 @@ function cellsOf(
     content.columnLabels.forEach((label, j) => {
         if (cell > 40)
             parts.push(
-                `<text x="${left + j * cell + cell / 2}" y="${top - 14}" text-anchor="middle">${escape(label)}</text>`,
+                `<text x="${left + j * cell + cell / 2}" y="${top - 14}" text-anchor="middle">${named(label)}</text>`,
             );
     });
+    if (cell <= 40)
+        parts.push(
+            `<text x="10" y="20">${content.rows} × ${content.columns} cells are too many for their numbers and the names of the keys</text>`,
+        );
     return parts;
 }
 

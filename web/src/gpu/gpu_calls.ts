@@ -31,6 +31,15 @@ export type Results = Map<number, ArrayBuffer>;
 
 const bindingCount = 48; // FOVEA_BIND_COUNT
 
+// The engine takes NaN for what is not given, and would make another number of what a field does not hold.
+const floats = /^(scale|softcap|dropout_p)$/,
+    wide = /len|strides|offset|window|seed|page|row|key|first|cost|limit/; // of 64 bits
+function isHeld(name: string, value: unknown): boolean {
+    if (typeof value !== "number") return false;
+    if (floats.test(name)) return Number.isFinite(Math.fround(value)) && !(value && !Math.fround(value));
+    return Number.isSafeInteger(value) && (wide.test(name) || (value >= 0 && value < 2 ** 32));
+}
+
 export class Calls {
     private fields = new Map<number, string[]>();
     constructor(readonly module: CallModule & { _webError(): number }) {}
@@ -68,8 +77,13 @@ export class Calls {
         const index = operations.indexOf(operation);
         let names = this.fields.get(index);
         if (!names) this.fields.set(index, (names = this.json<string[]>(this.module._webCallFields(index))));
-        for (const name of Object.keys(numbers))
+        for (const [name, value] of Object.entries(numbers)) {
             if (!names.includes(name)) throw new Error(`a call of ${operation} has no ${name}`);
+            if (!isHeld(name, value))
+                throw new Error(
+                    `${name} is ${value}; it must be ${floats.test(name) ? "a number that float32 holds" : "an integer that the field holds"}`,
+                );
+        }
         const values = names.map((name) => numbers[name] ?? NaN);
         const plan = this.withNumbers(values, (address) =>
             gpu

@@ -1,6 +1,5 @@
 // The thread that runs a reader's own model. Its files are read where they lie, a piece at a time.
 import type { ModelModule } from "./model_abi.ts";
-import { answerInTurn, textOf } from "../engine/turns.ts";
 import { makeHost, type ReadableFile } from "./model_host.ts";
 import { ModelSession } from "./model_session.ts";
 import type { ModelRequest } from "./model_protocol.ts";
@@ -74,20 +73,27 @@ async function answer({ kind, ask }: ModelRequest): Promise<unknown> {
     }
 }
 
-answerInTurn(
-    answer,
-    (found) =>
-        Object.values(found ?? {})
-            .filter((value) => value instanceof Float32Array)
-            .map(({ buffer }) => buffer as ArrayBuffer),
-    (error) => {
-        const fatal = error instanceof WebAssembly.RuntimeError || error instanceof RangeError,
-            text = textOf(error);
-        return {
-            fatal,
-            error: fatal
-                ? `the engine ended (${text}): most likely the browser gives it no more memory`
-                : text,
-        };
-    },
-);
+let queue = Promise.resolve();
+self.addEventListener("message", (event: MessageEvent<ModelRequest>) => {
+    queue = queue.then(async () => {
+        const { id } = event.data;
+        try {
+            const found = await answer(event.data);
+            const transfer = Object.values(found ?? {})
+                .filter((value) => value instanceof Float32Array)
+                .map(({ buffer }) => buffer as ArrayBuffer);
+            self.postMessage({ id, answer: found }, { transfer });
+        } catch (error) {
+            const fatal = error instanceof WebAssembly.RuntimeError || error instanceof RangeError;
+            self.postMessage({
+                id,
+                fatal,
+                error: fatal
+                    ? `the engine ended (${(error as Error).message}): most likely the browser gives it no more memory`
+                    : error instanceof Error
+                      ? error.message
+                      : String(error),
+            });
+        }
+    });
+});

@@ -1,6 +1,4 @@
 // The playground's thread: training runs here, so that the page and its other engine stay quick.
-import { allocateText } from "../engine/memory.ts";
-import { answerInTurn } from "../engine/turns.ts";
 import type { TrainModule } from "./train_abi.ts";
 import type { Probe, TrainRequest } from "./train_protocol.ts";
 
@@ -19,7 +17,7 @@ async function answer({ kind, ask }: TrainRequest): Promise<unknown> {
     const given = ask as never as Record<string, never>;
     const texts: number[] = [];
     const text = (value: string) => {
-        texts.push(allocateText(engine, value));
+        texts.push(engine.stringToNewUTF8(value));
         return texts.at(-1)!;
     };
     const call = () => {
@@ -48,7 +46,19 @@ async function answer({ kind, ask }: TrainRequest): Promise<unknown> {
     }
 }
 
-answerInTurn(answer, (found) => {
-    const { weights } = found as Partial<Probe>;
-    return weights instanceof Float32Array ? [weights.buffer as ArrayBuffer] : [];
+let queue = Promise.resolve();
+self.addEventListener("message", (event: MessageEvent<TrainRequest>) => {
+    queue = queue.then(async () => {
+        const { id } = event.data;
+        try {
+            const found = await answer(event.data);
+            const { weights } = found as Partial<Probe>;
+            self.postMessage(
+                { id, answer: found },
+                { transfer: weights instanceof Float32Array ? [weights.buffer] : [] },
+            );
+        } catch (error) {
+            self.postMessage({ id, error: error instanceof Error ? error.message : String(error) });
+        }
+    });
 });
