@@ -39,7 +39,9 @@ class JsonChecker {
 
     std::optional<JsonFault> run() {
         skip_space();
-        if (!value()) return fault_;
+        if (text_.starts_with("\xef\xbb\xbf"))
+            fail("begins with a byte order mark: save it as UTF-8 without one");
+        if (fault_ || !value()) return fault_;
         skip_space();
         if (at_ != text_.size()) fail("text after the end of the JSON value");
         return fault_;

@@ -368,6 +368,8 @@ TEST(Json, values_round_trip_and_refusals_name_the_byte) {
     EXPECT_EQ((*json)["a"].items()[2].text(), "x\u00e9\n");
     EXPECT_EQ(json->members().size(), 2u);
     EXPECT_EQ(parse_json("[1,]").error().text, "byte 3: not a JSON value");
+    EXPECT_EQ(parse_json("\xef\xbb\xbf{}").error().text,
+              "byte 0: begins with a byte order mark: save it as UTF-8 without one");
     EXPECT_EQ(JsonObject().text("k\"", "v").number("n", 0.1).boolean("b", false).done(),
               R"({"k\"": "v", "n": 0.1, "b": false})");
     const std::vector<std::byte> bytes = {std::byte{0xfb}, std::byte{0xff}};

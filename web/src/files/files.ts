@@ -5,7 +5,7 @@ import { escape, shapeText, withCommas } from "../page/format.ts";
 import { isModel, type ModelDoor } from "../model/model_door.ts";
 import type { FileTensor } from "../engine/protocol.ts";
 
-const utf8 = new TextDecoder("utf-8", { fatal: true });
+const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }); // the engine judges a mark
 const maxBytes = 1 << 30;
 const maxRows = 4096; // of a whole matrix
 const mostRows = 1 << 20; // of a map
