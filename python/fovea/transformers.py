@@ -157,13 +157,21 @@ def mask_function(masking: Any, supports: Any) -> Any:
     through the interface; others get the mask that they would add by themselves."""
     both = masking.and_masks(masking.causal_mask_function).__code__
     window = masking.sliding_window_overlay(1).__code__
+    packed = getattr(masking, 'packed_sequence_mask_function', lambda _: mask_function)(None).__code__
     whole_texts = [masking.causal_mask_function, getattr(masking, 'bidirectional_mask_function', None)]
 
     def is_said(rule: Any) -> bool:
         code = getattr(rule, '__code__', None)
         if code is both:
-            return all(is_said(part) or getattr(part, '__code__', None) is window for part in rule.__closure__[0].cell_contents)
+            return all(is_said(part) or is_neutral(part) for part in rule.__closure__[0].cell_contents)
         return rule in whole_texts
+
+    def is_neutral(part: Any) -> bool:
+        code = getattr(part, '__code__', None)
+        if code is packed:  # until 4.57 of each text, packed or not
+            sequences = part.__closure__[0].cell_contents
+            return bool((sequences == sequences[:, :1]).all())
+        return code is window
 
     def mask(batch_size: int, kv_length: int, kv_offset: int = 0, mask_function: Any = masking.causal_mask_function,
              **given: Any) -> Any:

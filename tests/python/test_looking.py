@@ -300,6 +300,11 @@ class Masking:
             return k > q - window
         return inner_mask
 
+    def packed_sequence_mask_function(packed_sequence_mask):
+        def inner_mask(b, h, q, k):
+            return packed_sequence_mask[b, q] == packed_sequence_mask[b, k]
+        return inner_mask
+
     def flash_attention_mask(attention_mask=None, **given):
         return None if attention_mask is None or attention_mask.all() else attention_mask
 
@@ -359,13 +364,14 @@ class Transformers(unittest.TestCase):
     def test_masks_that_the_call_does_not_say_are_made_in_full(self):
         ask, causal = self.registered['fovea-mask'], Masking.causal_mask_function
         window = Masking.and_masks(Masking.sliding_window_overlay(3), causal)
-        packed = Masking.and_masks(causal, lambda b, h, q, k: (q < 4) == (k < 4))
+        packed = Masking.and_masks(causal, Masking.packed_sequence_mask_function(np.arange(9)[None] >= 4))
+        one_text = Masking.and_masks(causal, Masking.packed_sequence_mask_function(np.zeros((2, 9), int)))
         pictures = lambda b, h, q, k: causal(b, h, q, k) | (q < 3) & (k < 3)  # noqa: E731
         padding = np.ones((2, 9), bool)
         said = dict(batch_size=2, kv_length=9, kv_offset=0, config={}, dtype=np.float32)
         new, old = dict(q_offset=0, q_length=9), dict(cache_position=np.arange(9))
         for where in (new, old, dict(q_offset=8, q_length=1)):
-            for rule in (causal, window, Masking.bidirectional_mask_function):
+            for rule in (causal, window, one_text, Masking.bidirectional_mask_function):
                 self.assertIsNone(ask(mask_function=rule, attention_mask=padding, **where, **said))
         rows, keys = np.arange(9)[:, None], np.arange(9)
         for rule in (packed, pictures, Masking.and_masks(window, packed)):
