@@ -136,6 +136,7 @@ Result<std::vector<uint8_t>> keep_mask(const AttentionRules& r, uint64_t heads, 
 void apply_rules(const AttentionRules& r, FoveaAttentionDesc& call) {
     call.scale = score_scale(r, call.dim_qk).factor();
     call.softcap = float(r.softcap);
+    if (call.align == FOVEA_ALIGN_DEFAULT) call.align = FOVEA_ALIGN_TOP_LEFT;
     if (r.alibi) call.flags |= FOVEA_FLAG_ALIBI;
     if (r.route == MaskRoute::after) return;
     if (r.causal) call.flags |= FOVEA_FLAG_CAUSAL;

@@ -81,7 +81,7 @@ FoveaResult check_scalars(const Desc& d, FoveaDiag* diag) {
                     d.outputs & ~kKnownOutputs);
     const int align = enum_number(d.align), precision = enum_number(d.precision),
               kernel = enum_number(d.kernel);
-    if (align < FOVEA_ALIGN_TOP_LEFT || align > FOVEA_ALIGN_OFFSET)
+    if (align < FOVEA_ALIGN_DEFAULT || align > FOVEA_ALIGN_TOP_LEFT)
         return fail(diag, FOVEA_INVALID_ARGUMENT, "align", "align is %d; it must be a FoveaAlign", align);
     if (precision < FOVEA_PRECISION_F32 || precision > FOVEA_PRECISION_BF16_PRODUCTS)
         return fail(diag, FOVEA_INVALID_ARGUMENT, "precision", "precision is %d; it must be a FoveaPrecision",
@@ -121,7 +121,22 @@ FoveaResult check_firsts(const Desc& d, FoveaDiag* diag) {
     return FOVEA_OK;
 }
 
+// A single query after a cache would see the first key only, in silence.
+FoveaResult check_alignment(const Desc& d, FoveaDiag* diag) {
+    const uint32_t users = d.flags & (FOVEA_FLAG_CAUSAL | FOVEA_FLAG_WINDOW | FOVEA_FLAG_ALIBI);
+    if (d.align != FOVEA_ALIGN_DEFAULT || !users || d.len_q == d.len_kv) return FOVEA_OK;
+    return fail(
+        diag, FOVEA_INVALID_ARGUMENT, "align",
+        "align is not stated, and %s with len_q %llu and len_kv %llu needs it: BOTTOM_RIGHT (the last "
+        "query at the last key, as after a KV cache), TOP_LEFT (query 0 at key 0) or OFFSET",
+        users & FOVEA_FLAG_CAUSAL   ? "causal"
+        : users & FOVEA_FLAG_WINDOW ? "window"
+                                    : "ALiBi",
+        static_cast<unsigned long long>(d.len_q), static_cast<unsigned long long>(d.len_kv));
+}
+
 FoveaResult check_positions(const Desc& d, FoveaDiag* diag) {
+    if (FoveaResult r = check_alignment(d, diag)) return r;
     if (d.align == FOVEA_ALIGN_OFFSET && (d.q_offset > kMaxLength || d.q_offset < -kMaxLength))
         return fail(diag, FOVEA_SIZE_OVERFLOW, "q_offset", "q_offset is %lld; the limit is +-2^30",
                     static_cast<long long>(d.q_offset));
@@ -382,7 +397,7 @@ void fill_meaning(Problem& p, const Desc& d) {
     p.sinks = d.flags & FOVEA_FLAG_SINKS;
     p.batch_table = d.flags & FOVEA_FLAG_BATCH_TABLE;
     p.fixed_splits = d.flags & FOVEA_FLAG_FIXED_SPLITS;
-    p.align = d.align;
+    p.align = d.align == FOVEA_ALIGN_DEFAULT ? FOVEA_ALIGN_TOP_LEFT : d.align;
     p.q_offset = d.q_offset;
     const bool window = d.flags & FOVEA_FLAG_WINDOW;
     p.window_left = window && d.window_left >= 0 ? std::min(d.window_left, kUnbounded) : kUnbounded;

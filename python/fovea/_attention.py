@@ -94,7 +94,7 @@ def plan(q: Any, k: Any, v: Any, **options: Any) -> Plan:
     return Plan(q, k, v, **options)
 
 
-def attention(q: Any, k: Any, v: Any, *, causal: bool = False, align: str | int = 'top-left', scale: float | None = None,
+def attention(q: Any, k: Any, v: Any, *, causal: bool = False, align: str | int | None = None, scale: float | None = None,
               mask: Any = None, bias: Any = None, window: tuple[int | None, int | None] | None = None, softcap: float = 0,
               sinks: Any = None, alibi: Any = None, kv_lengths: Any = None, dropout_p: float = 0, seed: int = 0,
               layout: str = 'bhsd', dtype: str | None = None, return_lse: bool = False,
@@ -104,9 +104,10 @@ def attention(q: Any, k: Any, v: Any, *, causal: bool = False, align: str | int 
     q           [B, Hq, Lq, D], float32, float16 or bfloat16 (PyTorch's, JAX's, ml_dtypes'); without B, or without B and Hq.
                 layout='bshd': [B, L, H, D]. Strides are honoured: views cost nothing. Sums are float32 whatever the type.
     k, v        [B, Hkv, Lkv, D] and [B, Hkv, Lkv, Dv]; Hq is a multiple of Hkv, query head h reads head h // (Hq // Hkv).
-    causal      hides the keys behind a query's position. As PyTorch's is_causal, query 0 stands at key 0 ('top-left').
-    align       where query 0 stands among the keys, for causal, window and alibi: 'top-left', 'bottom-right' (the last query at
-                the last key, as for new tokens behind a cache), or a key's number, which may be negative.
+    causal      masks the keys after a query's position.
+    align       where query 0 is among the keys, for causal, window and alibi: 'bottom-right' (the last query at the last key, as
+                for new tokens after a KV cache), 'top-left' (query 0 at key 0, as PyTorch's is_causal), or a key's number, which
+                may be negative. Must be given where q has other rows than k.
     scale       None: 1 / sqrt(D).
     mask        bool or uint8 [B or 1, Hq or 1, Lq or 1, Lkv], or the last three or two of these; True is seen.
     bias        float32, float16 or bfloat16 of such a shape, added to the scaled scores; -inf hides.

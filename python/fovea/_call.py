@@ -117,7 +117,7 @@ def whole_words(view: np.ndarray) -> np.ndarray:
 class Call:
     """The description, and memory for its inputs. `keep` holds every array that a binding points into."""
 
-    def __init__(self, q: Any, k: Any, v: Any, *, causal: bool = False, align: str | int = 'top-left',
+    def __init__(self, q: Any, k: Any, v: Any, *, causal: bool = False, align: str | int | None = None,
                  scale: float | None = None, mask: Any = None, bias: Any = None,
                  window: tuple[int | None, int | None] | None = None, softcap: float = 0, sinks: Any = None,
                  alibi: Any = None, kv_lengths: Any = None, dropout_p: float = 0, seed: int = 0,
@@ -133,7 +133,9 @@ class Call:
         check_words(dtype, self.q, self.k, self.v)
         if truth('causal', causal, ', and align says where query 0 stands'):
             desc.flags |= c.FOVEA_FLAG_CAUSAL
-        if isinstance(align, str):
+        if align is None:
+            pass  # the library refuses it where it matters
+        elif isinstance(align, str):
             if align not in _ALIGNS:
                 raise Refused(f"align is {align!r}; it must be {', '.join(_ALIGNS)} or the key at which query 0 stands",
                               'align')

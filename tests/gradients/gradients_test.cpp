@@ -126,9 +126,10 @@ TEST(Gradients, products_with_queries_and_with_keys_have_one_sum) {
 }
 
 TEST(Gradients, twice_the_upstream_gradient_gives_twice_of_everything_to_the_bit) {
-    const GradientCase g =
-        prepared(call_of(7, [](FoveaAttentionDesc& d) { d.flags |= FOVEA_FLAG_ALIBI; }),
-                 attention_backward(FOVEA_GRAD_Q | FOVEA_GRAD_K | FOVEA_GRAD_V | FOVEA_GRAD_ALIBI));
+    const GradientCase g = prepared(
+        call_of(7,
+                [](FoveaAttentionDesc& d) { d.flags |= FOVEA_FLAG_ALIBI, d.align = FOVEA_ALIGN_TOP_LEFT; }),
+        attention_backward(FOVEA_GRAD_Q | FOVEA_GRAD_K | FOVEA_GRAD_V | FOVEA_GRAD_ALIBI));
     Tensors twice = g.clean;
     for (int64_t n = 0; n < int64_t(twice[FOVEA_BIND_DO].size() / 4); ++n)
         write_float(twice[FOVEA_BIND_DO], FOVEA_F32, n, 2 * read_float(twice[FOVEA_BIND_DO], FOVEA_F32, n));
@@ -222,7 +223,7 @@ TEST(Gradients, grouped_heads_give_the_sum_of_repeated_ones) {
 TEST(Gradients, a_nan_in_a_key_reaches_the_rows_that_see_it_and_their_keys_alone) {
     Case c = plain_case(12, 1, 1, 1, 12, 12, 5, 5);
     c.desc.outputs = FOVEA_OUTPUT_O | FOVEA_OUTPUT_LSE;
-    c.desc.flags = FOVEA_FLAG_WINDOW;
+    c.desc.flags = FOVEA_FLAG_WINDOW, c.desc.align = FOVEA_ALIGN_TOP_LEFT;
     c.desc.window_left = 2, c.desc.window_right = 0;
     settle(c);
     const GradientCase g = prepared(std::move(c), attention_backward());
@@ -258,7 +259,7 @@ TEST(Gradients, a_nan_in_a_query_reaches_its_row_and_the_keys_that_it_sees_alone
     for (const auto& [left, right] : {Window{2, 0}, Window{2, -1}, Window{-1, 1}}) {
         Case c = plain_case(12, 1, 1, 1, 12, 12, 5, 5);
         c.desc.outputs = FOVEA_OUTPUT_O | FOVEA_OUTPUT_LSE;
-        c.desc.flags = FOVEA_FLAG_WINDOW;
+        c.desc.flags = FOVEA_FLAG_WINDOW, c.desc.align = FOVEA_ALIGN_TOP_LEFT;
         c.desc.window_left = left, c.desc.window_right = right;
         settle(c);
         const GradientCase g = prepared(std::move(c), attention_backward());

@@ -124,7 +124,7 @@ TEST(DeriveCell, agrees_with_the_engine_causal_capped_grouped) {
 TEST(DeriveCell, agrees_with_the_engine_window_alibi_bias_mask) {
     Call call(3);
     call.attention.window(2, 1);
-    call.attention.desc.flags |= FOVEA_FLAG_ALIBI;
+    call.attention.desc.flags |= FOVEA_FLAG_ALIBI, call.attention.desc.align = FOVEA_ALIGN_TOP_LEFT;
     call.attention.desc.bias.present = 1;
     call.attention.desc.bias.heads = 4;
     call.attention.desc.bias.type = FOVEA_F32;
@@ -162,7 +162,8 @@ TEST(DeriveCell, agrees_with_the_engine_packed_queries_and_keys) {
 
 TEST(DeriveCell, agrees_with_the_engine_packed_queries_alone) {
     Call call(11);
-    call.attention.desc.flags |= FOVEA_FLAG_BATCH_TABLE | FOVEA_FLAG_ALIBI;
+    call.attention.desc.flags |= FOVEA_FLAG_BATCH_TABLE | FOVEA_FLAG_ALIBI,
+        call.attention.desc.align = FOVEA_ALIGN_TOP_LEFT;
     call.table = {{4, 5, 0, 7}, {0, 4, 0, 6}};
     call.buffers[FOVEA_BIND_BATCH_TABLE].data = call.table.data();
     call.attention.desc.packed_rows_q = 9;
@@ -186,7 +187,7 @@ TEST(DeriveCell, agrees_with_the_engine_on_pages_that_lead_nowhere) {
 // One logit that is no number makes the whole row none: the largest, the sum and every weight.
 TEST(DeriveCell, a_key_that_is_no_number_spoils_the_row_that_sees_it) {
     Call call(13);
-    call.attention.causal();
+    call.attention.causal(Align::top_left);
     for (float& value : call.k.row(2)) value = std::numeric_limits<float>::quiet_NaN();
     for (const uint64_t key : {0u, 2u, 4u}) {
         const Derivation d = *derive_cell(call.attention, call.buffers, {0, 0, 4, key});
@@ -201,7 +202,7 @@ TEST(DeriveCell, a_key_that_is_no_number_spoils_the_row_that_sees_it) {
 
 TEST(DeriveCell, a_row_that_sees_nothing_has_no_weight) {
     Call call(5);
-    call.attention.causal().q_offset(-3);
+    call.attention.causal(Align::top_left).q_offset(-3);
     call.run();
     call.expect_cell({0, 0, 1, 0});
     const Derivation derivation = *derive_cell(call.attention, call.buffers, {0, 0, 1, 0});
@@ -213,7 +214,7 @@ TEST(DeriveCell, a_row_that_sees_nothing_has_no_weight) {
 
 TEST(DeriveCell, the_steps_follow_from_each_other) {
     Call call(6);
-    call.attention.causal();
+    call.attention.causal(Align::top_left);
     const Derivation d = *derive_cell(call.attention, call.buffers, {1, 3, 4, 2});
     EXPECT_EQ(d.kv_head, 1u);
     EXPECT_EQ(d.position, 4);
@@ -248,7 +249,7 @@ TEST(DeriveCell, refuses_cells_outside_and_short_buffers) {
 
 TEST(DeriveCell, a_hidden_key_may_hold_anything) {
     Call call(8);
-    call.attention.causal();
+    call.attention.causal(Align::top_left);
     for (float& value : call.k.row(6)) value = std::numeric_limits<float>::quiet_NaN();
     for (float& value : call.v.row(6)) value = std::numeric_limits<float>::infinity();
     const Derivation d = *derive_cell(call.attention, call.buffers, {0, 0, 3, 6});
@@ -303,7 +304,7 @@ TEST(DerivationText, of_a_long_head_shows_the_largest_products) {
 
 TEST(DerivationText, names_what_hides_a_key) {
     Call call(9);
-    call.attention.causal();
+    call.attention.causal(Align::top_left);
     const std::string text = derivation_text(*derive_cell(call.attention, call.buffers, {0, 0, 2, 4}));
     EXPECT_NE(text.find("hidden by causal: key 4 comes after position 2\n"), std::string::npos) << text;
 }

@@ -100,7 +100,7 @@ Whole draw(uint64_t seed) {
         for (const float value : w.k) w.k_half.push_back(foveaFloatToHalf(value));
     }
     if (random.chance(0.5)) d.flags |= FOVEA_FLAG_CAUSAL;
-    d.align = FoveaAlign(random.below(3));
+    d.align = FoveaAlign(1 + random.below(3));
     if (d.align == FOVEA_ALIGN_OFFSET) d.q_offset = int64_t(random.below(40)) - 10;
     if (random.chance(0.3)) {
         d.flags |= FOVEA_FLAG_WINDOW;

@@ -78,7 +78,7 @@ def random_call(random):
         options['causal'] = True
     if random.random() < 0.4:
         options['window'] = (random.choice((None, 0, 3, 20)), random.choice((None, 0, 2, 9)))
-    if random.random() < 0.4:
+    if random.random() < 0.4 or rows != keys:
         options['align'] = random.choice(('bottom-right', 'top-left', -3, 4, 100))
     if random.random() < 0.3:
         options['scale'] = random.choice((0.25, 1.0, -0.5))

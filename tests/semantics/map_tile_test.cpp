@@ -220,7 +220,7 @@ TEST(MapTile, random_calls) {
 // empty.
 TEST(MapTile, defaults_are_the_whole_matrix) {
     Case c = plain_case(5, 1, 2, 1, 37, 53, 16, 8);
-    c.desc.flags |= FOVEA_FLAG_CAUSAL;
+    c.desc.flags |= FOVEA_FLAG_CAUSAL, c.desc.align = FOVEA_ALIGN_TOP_LEFT;
     c.desc.outputs = FOVEA_OUTPUT_WEIGHTS | FOVEA_OUTPUT_LSE;
     settle(c);
     Result<PreparedCase> prepared = prepare(c);
@@ -246,7 +246,7 @@ TEST(MapTile, defaults_are_the_whole_matrix) {
 TEST(MapTile, invalid_weights_are_marked) {
     Case c = plain_case(6, 1, 1, 1, 40, 64, 16, 8);
     c.desc.outputs = FOVEA_OUTPUT_WEIGHTS | FOVEA_OUTPUT_LSE;
-    c.desc.flags |= FOVEA_FLAG_CAUSAL;
+    c.desc.flags |= FOVEA_FLAG_CAUSAL, c.desc.align = FOVEA_ALIGN_TOP_LEFT;
     settle(c);
     Result<PreparedCase> prepared = prepare(c);
     ASSERT_TRUE(prepared);

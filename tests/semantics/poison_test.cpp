@@ -79,11 +79,12 @@ void expect_containment(const std::function<void(Case&)>& edit) {
 }
 
 TEST(Poison, stays_with_the_rows_that_see_it_under_a_causal_mask) {
-    expect_containment([](Case& c) { c.desc.flags |= FOVEA_FLAG_CAUSAL; });
+    expect_containment(
+        [](Case& c) { c.desc.flags |= FOVEA_FLAG_CAUSAL, c.desc.align = FOVEA_ALIGN_TOP_LEFT; });
 }
 TEST(Poison, stays_with_the_rows_that_see_it_under_a_window) {
     expect_containment([](Case& c) {
-        c.desc.flags |= FOVEA_FLAG_WINDOW;
+        c.desc.flags |= FOVEA_FLAG_WINDOW, c.desc.align = FOVEA_ALIGN_TOP_LEFT;
         c.desc.window_left = 9;
         c.desc.window_right = 5;
     });

@@ -65,7 +65,7 @@ struct Variant {
 };
 const Variant kVariants[] = {
     {"plain", [](Case&) {}},
-    {"ALiBi", [](Case& c) { c.desc.flags |= FOVEA_FLAG_ALIBI; }},
+    {"ALiBi", [](Case& c) { c.desc.flags |= FOVEA_FLAG_ALIBI, c.desc.align = FOVEA_ALIGN_TOP_LEFT; }},
     {"a bias of float32", [](Case& c) { c.desc.bias = matrix(FOVEA_F32, c.desc.heads_q); }},
     {"a bias of float16", [](Case& c) { c.desc.bias = matrix(FOVEA_F16, c.desc.heads_q); }},
     {"softcap", [](Case& c) { c.desc.softcap = 2.5f; }},
@@ -85,7 +85,7 @@ const Variant kVariants[] = {
     {"values and keys in blocks", [](Case& c) { blocks(c), std::swap(c.desc.k_type, c.desc.v_type); }},
     {"ALiBi, softcap, sinks, a mask and dropout on pages",
      [](Case& c) {
-         c.desc.flags |= FOVEA_FLAG_ALIBI | FOVEA_FLAG_SINKS;
+         c.desc.flags |= FOVEA_FLAG_ALIBI | FOVEA_FLAG_SINKS, c.desc.align = FOVEA_ALIGN_TOP_LEFT;
          c.desc.softcap = 4;
          mask(c), dropout(c), pages(c);
      }},

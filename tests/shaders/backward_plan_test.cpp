@@ -26,7 +26,7 @@ std::vector<GradientPlanCase> gradient_plan_cases() {
     tight.max_slice_cost = 2e6;
     tightest.max_slice_cost = 7e5;
     FoveaAttentionDesc causal = tight;
-    causal.flags = FOVEA_FLAG_CAUSAL | FOVEA_FLAG_WINDOW;
+    causal.flags = FOVEA_FLAG_CAUSAL | FOVEA_FLAG_WINDOW, causal.align = FOVEA_ALIGN_TOP_LEFT;
     causal.window_left = 20;
     const FoveaAttentionDesc wide = attention_desc(1, 4, 1, 33, 65, 300, 7);
     return {{"whole heads", gpu_facts(), small},
@@ -166,9 +166,13 @@ TEST(BackwardPlan, a_gpu_gets_the_code_that_its_problem_needs) {
         return plan ? dispatches_of(*plan, 0).back().spec[FOVEA_SPEC_CALL] & shader::kGeneralCall : 99u;
     };
     EXPECT_EQ(general([](FoveaAttentionDesc&) {}), 0u);
-    EXPECT_EQ(general([](FoveaAttentionDesc& d) { d.flags = FOVEA_FLAG_CAUSAL; }), 0u);
+    EXPECT_EQ(
+        general([](FoveaAttentionDesc& d) { d.flags = FOVEA_FLAG_CAUSAL, d.align = FOVEA_ALIGN_TOP_LEFT; }),
+        0u);
     EXPECT_EQ(general([](FoveaAttentionDesc& d) { d.softcap = 3; }), 1u);
-    EXPECT_EQ(general([](FoveaAttentionDesc& d) { d.flags = FOVEA_FLAG_ALIBI; }), 1u);
+    EXPECT_EQ(
+        general([](FoveaAttentionDesc& d) { d.flags = FOVEA_FLAG_ALIBI, d.align = FOVEA_ALIGN_TOP_LEFT; }),
+        1u);
     EXPECT_EQ(general([](FoveaAttentionDesc& d) { d.dropout_p = 0.5f; }), 1u);
     EXPECT_EQ(general([](FoveaAttentionDesc& d) { d.mask.present = 1, d.mask.type = FOVEA_U8; }), 1u);
     EXPECT_EQ(general([](FoveaAttentionDesc& d) { d.bias.present = 1; }), 1u);
@@ -189,7 +193,7 @@ TEST(BackwardPlan, numbers_that_entries_and_heads_share_are_written_once_and_add
             SCOPED_TRACE(testing::Message()
                          << own.batch << " x " << own.heads << " x " << own.rows << ", cost " << cost);
             FoveaAttentionDesc desc = attention_desc(kBatch, kHeads, kKvHeads, kQueries, kKeys, 16, 16);
-            desc.flags = FOVEA_FLAG_ALIBI | FOVEA_FLAG_SINKS;
+            desc.flags = FOVEA_FLAG_ALIBI | FOVEA_FLAG_SINKS, desc.align = FOVEA_ALIGN_TOP_LEFT;
             desc.max_slice_cost = cost;
             desc.bias.present = 1;
             desc.bias.batch = own.batch, desc.bias.heads = own.heads, desc.bias.rows = own.rows;

@@ -50,7 +50,7 @@ constexpr Option kOptions[] = {
         d.keep.type = FOVEA_U8;
         d.dropout_p = 0.25f;
     },
-    [](FoveaAttentionDesc& d) { d.flags |= FOVEA_FLAG_ALIBI; },
+    [](FoveaAttentionDesc& d) { d.flags |= FOVEA_FLAG_ALIBI, d.align = FOVEA_ALIGN_TOP_LEFT; },
     [](FoveaAttentionDesc& d) { d.flags |= FOVEA_FLAG_SINKS; },
     [](FoveaAttentionDesc& d) { d.flags |= FOVEA_FLAG_BATCH_TABLE; },
     [](FoveaAttentionDesc& d) {

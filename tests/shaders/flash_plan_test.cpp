@@ -102,7 +102,7 @@ TEST(FlashPlan, subgroups_go_by_this_table) {
         FoveaAttentionDesc desc = flash_desc(1, 8, 8, 512, 2048, c.dim);
         desc.flags = c.flags;
         if (c.window) {
-            desc.flags |= FOVEA_FLAG_WINDOW;
+            desc.flags |= FOVEA_FLAG_WINDOW, desc.align = FOVEA_ALIGN_TOP_LEFT;
             desc.window_left = int64_t(c.window);
         }
         const Result<Plan> plan = plan_attention(facts, desc);
@@ -235,7 +235,7 @@ TEST(FlashPlan, makes_a_map_of_a_mask_where_it_is_likely_to_pay) {
         FoveaAttentionDesc desc = flash_desc(1, 2, 1, c.len_q, c.len_kv, 16);
         desc.mask.present = 1, desc.mask.type = FOVEA_U8;
         if (c.window >= 0) {
-            desc.flags |= FOVEA_FLAG_WINDOW;
+            desc.flags |= FOVEA_FLAG_WINDOW, desc.align = FOVEA_ALIGN_TOP_LEFT;
             desc.window_left = desc.window_right = c.window;
         }
         const Result<Plan> plan = plan_attention(facts, desc);
@@ -437,10 +437,12 @@ TEST(FlashPlan, plain_calls_alone_take_the_plain_pipeline) {
     };
     const Case cases[] = {
         {"plain", [](FoveaAttentionDesc&) {}, false},
-        {"causal", [](FoveaAttentionDesc& d) { d.flags |= FOVEA_FLAG_CAUSAL; }, false},
+        {"causal",
+         [](FoveaAttentionDesc& d) { d.flags |= FOVEA_FLAG_CAUSAL, d.align = FOVEA_ALIGN_TOP_LEFT; }, false},
         {"sinks", [](FoveaAttentionDesc& d) { d.flags |= FOVEA_FLAG_SINKS; }, false},
         {"softcap", [](FoveaAttentionDesc& d) { d.softcap = 3; }, true},
-        {"ALiBi", [](FoveaAttentionDesc& d) { d.flags |= FOVEA_FLAG_ALIBI; }, true},
+        {"ALiBi", [](FoveaAttentionDesc& d) { d.flags |= FOVEA_FLAG_ALIBI, d.align = FOVEA_ALIGN_TOP_LEFT; },
+         true},
         {"a mask", [](FoveaAttentionDesc& d) { d.mask.present = 1, d.mask.type = FOVEA_U8; }, true},
         {"a bias", [](FoveaAttentionDesc& d) { d.bias.present = 1, d.bias.type = FOVEA_F32; }, true},
         {"dropout", [](FoveaAttentionDesc& d) { d.dropout_p = 0.1f; }, true},

@@ -122,7 +122,7 @@ class EveryShader {
     }
     void add_backward(const FoveaDeviceFacts& facts) {
         FoveaAttentionDesc desc = attention_desc(1, 1, 1, 7, 9, 8, 8);
-        desc.flags = FOVEA_FLAG_ALIBI | FOVEA_FLAG_SINKS;
+        desc.flags = FOVEA_FLAG_ALIBI | FOVEA_FLAG_SINKS, desc.align = FOVEA_ALIGN_TOP_LEFT;
         desc.bias.present = 1;
         for (const uint32_t gradients :
              {uint32_t{FOVEA_GRAD_Q}, uint32_t{FOVEA_GRAD_K | FOVEA_GRAD_V}, uint32_t{FOVEA_GRAD_BIAS},

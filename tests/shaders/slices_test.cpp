@@ -46,7 +46,7 @@ std::vector<PlanCase> plan_cases() {
     add("range cuts heads", floor_facts(), attention_desc(1, 64, 8, 512, 70000, 128, 128),
         [](FoveaAttentionDesc& d) { d.max_slice_cost = 1e15; });
     add("window", gpu_facts(), attention_desc(1, 2, 2, 4096, 4096, 64, 64), [](FoveaAttentionDesc& d) {
-        d.flags = FOVEA_FLAG_WINDOW | FOVEA_FLAG_CAUSAL;
+        d.flags = FOVEA_FLAG_WINDOW | FOVEA_FLAG_CAUSAL, d.align = FOVEA_ALIGN_TOP_LEFT;
         d.window_left = 128;
         d.max_slice_cost = 1e8;
     });
@@ -264,7 +264,7 @@ TEST(Slices, of_appended_blocks_lie_in_windows_of_whole_blocks) {
 
 TEST(Slices, few_keys_in_a_window_cost_few_pairs) {
     FoveaAttentionDesc desc = attention_desc(1, 1, 1, 32768, 32768, 64, 64);
-    desc.flags = FOVEA_FLAG_CAUSAL | FOVEA_FLAG_WINDOW;
+    desc.flags = FOVEA_FLAG_CAUSAL | FOVEA_FLAG_WINDOW, desc.align = FOVEA_ALIGN_TOP_LEFT;
     desc.window_left = 127;
     desc.kernel = FOVEA_KERNEL_STAGED;
     const Result<Plan> plan = plan_attention(floor_facts(), desc);
@@ -274,7 +274,7 @@ TEST(Slices, few_keys_in_a_window_cost_few_pairs) {
     EXPECT_LE(plan->info().visited_pairs, 1.6 * needed);
     EXPECT_LT(plan->info().workspace_bytes, uint64_t{64} << 20);
 
-    desc.flags = FOVEA_FLAG_CAUSAL;
+    desc.flags = FOVEA_FLAG_CAUSAL, desc.align = FOVEA_ALIGN_TOP_LEFT;
     desc.window_left = 0;
     const Result<Plan> causal = plan_attention(floor_facts(), desc);
     ASSERT_TRUE(causal);

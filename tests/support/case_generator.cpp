@@ -153,7 +153,8 @@ class Generator {
 
     void draw_positions() {
         const int64_t lq = int64_t(d_.len_q), lkv = int64_t(d_.len_kv);
-        d_.align = FoveaAlign(level(Feature::align));
+        constexpr FoveaAlign kAligns[] = {FOVEA_ALIGN_TOP_LEFT, FOVEA_ALIGN_BOTTOM_RIGHT, FOVEA_ALIGN_OFFSET};
+        d_.align = kAligns[level(Feature::align)];
         if (d_.align == FOVEA_ALIGN_OFFSET) {
             d_.q_offset = random_.chance(0.3) ? random_.between(-lq - 2, lkv + 2)
                                               : random_.between(std::min<int64_t>(0, lkv - lq), lkv);

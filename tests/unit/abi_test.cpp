@@ -37,7 +37,9 @@ class Sized {
     unsigned char behind_;
 };
 
-FoveaAttentionDesc small_call() { return Attention().batch(1).heads(2).lengths(8, 9).dims(16).causal().desc; }
+FoveaAttentionDesc small_call() {
+    return Attention().batch(1).heads(2).lengths(8, 9).dims(16).causal(Align::top_left).desc;
+}
 
 TEST(Abi, OlderDescriptionsAreReadAsFarAsTheyGo) {
     // Fields from `dropout_p` on are zero in this call: a caller that has none of them says the same.

@@ -92,7 +92,7 @@ TEST(Bf16Products, a_row_has_the_same_bits_whatever_rows_and_keys_are_beside_it)
     FOVEA_SKIP_WITHOUT_PAIRS();
     constexpr uint64_t kRows = 150, kKeys = 371;
     FoveaAttentionDesc desc = call_of(kRows, kKeys, FOVEA_PRECISION_BF16_PRODUCTS);
-    desc.flags = FOVEA_FLAG_CAUSAL | FOVEA_FLAG_WINDOW;
+    desc.flags = FOVEA_FLAG_CAUSAL | FOVEA_FLAG_WINDOW, desc.align = FOVEA_ALIGN_TOP_LEFT;
     desc.window_left = 180, desc.window_right = -1;
     desc.align = FOVEA_ALIGN_OFFSET;
     desc.q_offset = 201;
@@ -116,7 +116,7 @@ TEST(Bf16Products, a_hidden_neighbour_that_is_no_number_reaches_nothing) {
     FOVEA_SKIP_WITHOUT_PAIRS();
     for (const int64_t left : {0, 1, 2, 7}) {
         FoveaAttentionDesc desc = call_of(9, 60, FOVEA_PRECISION_BF16_PRODUCTS);
-        desc.flags = FOVEA_FLAG_CAUSAL | FOVEA_FLAG_WINDOW;
+        desc.flags = FOVEA_FLAG_CAUSAL | FOVEA_FLAG_WINDOW, desc.align = FOVEA_ALIGN_TOP_LEFT;
         desc.window_left = left, desc.window_right = -1;
         desc.align = FOVEA_ALIGN_OFFSET;
         desc.q_offset = 21;

@@ -34,7 +34,7 @@ struct Shape {
     FoveaAttentionDesc desc() const {
         Attention call;
         call.batch(batch).heads(heads_q, heads_kv).lengths(len_q, len_kv).dims(dim);
-        if (causal) call.causal();
+        if (causal) call.causal(Align::top_left);
         call.desc.outputs = outputs;
         return call.desc;
     }

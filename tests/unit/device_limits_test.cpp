@@ -95,7 +95,8 @@ TEST(DeviceLimits, EveryLimitOfStorageBuffersCounts) {
 // A call that has every optional input at once.
 FoveaAttentionDesc everything(FoveaKernel kernel) {
     FoveaAttentionDesc call = Attention().batch(2).heads(2).lengths(40, 50).dims(32).kernel(kernel).desc;
-    call.flags |= FOVEA_FLAG_ALIBI | FOVEA_FLAG_SINKS | FOVEA_FLAG_BATCH_TABLE;
+    call.flags |= FOVEA_FLAG_ALIBI | FOVEA_FLAG_SINKS | FOVEA_FLAG_BATCH_TABLE,
+        call.align = FOVEA_ALIGN_TOP_LEFT;
     call.mask.present = call.bias.present = call.keep.present = 1;
     call.mask.type = call.keep.type = FOVEA_U8;
     call.dropout_p = 0.5f;

@@ -29,7 +29,7 @@ TEST(Explain, says_where_query_0_stands) {
     using D = FoveaAttentionDesc;
     expect_lines(explained([](D&) {}), {"positions: do not count; every query may see every key"});
     // A decoder that forgot its alignment reads here that its queries stand at the first keys.
-    expect_lines(explained([](D& d) { d.flags = FOVEA_FLAG_CAUSAL; }),
+    expect_lines(explained([](D& d) { d.flags = FOVEA_FLAG_CAUSAL, d.align = FOVEA_ALIGN_TOP_LEFT; }),
                  {"positions: query 0 stands at key 0 (TOP_LEFT), causal"});
     expect_lines(explained([](D& d) { d.flags = FOVEA_FLAG_CAUSAL, d.align = FOVEA_ALIGN_BOTTOM_RIGHT; }),
                  {"positions: query 0 stands at key 204 (BOTTOM_RIGHT: len_kv - len_q), causal"});

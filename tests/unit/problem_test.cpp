@@ -69,7 +69,7 @@ TEST(Problem, takes_the_defaults_of_the_header) {
 
 TEST(Problem, a_window_is_bounded_on_the_sides_that_are_given) {
     FoveaAttentionDesc desc = small_call();
-    desc.flags = FOVEA_FLAG_WINDOW;
+    desc.flags = FOVEA_FLAG_WINDOW, desc.align = FOVEA_ALIGN_TOP_LEFT;
     desc.window_left = 0, desc.window_right = -1;
     EXPECT_EQ(problem_of(desc).window_left, 0);
     EXPECT_EQ(problem_of(desc).window_right, kUnbounded);

@@ -28,6 +28,7 @@ FoveaAttentionDesc good() {
     d.dim_qk = 32, d.dim_v = 24;
     return d;
 }
+void window(FoveaAttentionDesc& d) { d.flags = FOVEA_FLAG_WINDOW, d.align = FOVEA_ALIGN_TOP_LEFT; }
 
 struct BadAttention {
     const char* what;
@@ -101,13 +102,22 @@ const BadAttention kNumbers[] = {
     {"slices of infinite cost", [](D& d) { d.max_slice_cost = HUGE_VAL; }, kInvalid, "max_slice_cost"},
     {"unknown flag", [](D& d) { d.flags = 1u << 31; }, kInvalid, "flags"},
     {"unknown output", [](D& d) { d.outputs = 1u << 7; }, kInvalid, "outputs"},
-    {"unknown alignment", [](D& d) { d.align = FoveaAlign(3); }, kInvalid, "align"},
+    {"unknown alignment", [](D& d) { d.align = FoveaAlign(4); }, kInvalid, "align"},
     {"negative alignment", [](D& d) { d.align = FoveaAlign(-1); }, kInvalid, "align"},
     {"unknown precision", [](D& d) { d.precision = FoveaPrecision(3); }, kInvalid, "precision"},
     {"unknown kernel", [](D& d) { d.kernel = FoveaKernel(8); }, kInvalid, "kernel"},
     {"negative kernel", [](D& d) { d.kernel = FoveaKernel(-1); }, kInvalid, "kernel"},
     {"reserved0", [](D& d) { d.reserved0 = 1; }, kInvalid, "reserved0"},
     {"reserved1", [](D& d) { d.reserved1 = 1; }, kInvalid, "reserved1"},
+    // Alignment must be stated where it matters (good() has 8 queries and 16 keys).
+    {"causal without its alignment", [](D& d) { d.flags = FOVEA_FLAG_CAUSAL; }, kInvalid, "align"},
+    {"causal with one query", [](D& d) { d.flags = FOVEA_FLAG_CAUSAL, d.len_q = 1; }, kInvalid, "align"},
+    {"causal with more queries than keys", [](D& d) { d.flags = FOVEA_FLAG_CAUSAL, d.len_q = 17; }, kInvalid,
+     "align"},
+    {"window without its alignment", [](D& d) { d.flags = FOVEA_FLAG_WINDOW; }, kInvalid, "align"},
+    {"ALiBi without its alignment", [](D& d) { d.flags = FOVEA_FLAG_ALIBI; }, kInvalid, "align"},
+    {"causal with a table and no alignment",
+     [](D& d) { d.flags = FOVEA_FLAG_CAUSAL | FOVEA_FLAG_BATCH_TABLE; }, kInvalid, "align"},
     {"offset without its alignment", [](D& d) { d.q_offset = 4; }, kInvalid, "q_offset"},
     {"offset past 2^30", [](D& d) { d.align = FOVEA_ALIGN_OFFSET, d.q_offset = int64_t(k2_31); }, kOverflow,
      "q_offset"},
@@ -115,10 +125,8 @@ const BadAttention kNumbers[] = {
      "q_offset"},
     {"window without its flag", [](D& d) { d.window_left = 4; }, kInvalid, "window_left"},
     {"right window without the flag", [](D& d) { d.window_right = 4; }, kInvalid, "window_right"},
-    {"window of -2 to the left", [](D& d) { d.flags = FOVEA_FLAG_WINDOW, d.window_left = -2; }, kInvalid,
-     "window_left"},
-    {"window of -9 to the right", [](D& d) { d.flags = FOVEA_FLAG_WINDOW, d.window_right = -9; }, kInvalid,
-     "window_right"},
+    {"window of -2 to the left", [](D& d) { window(d), d.window_left = -2; }, kInvalid, "window_left"},
+    {"window of -9 to the right", [](D& d) { window(d), d.window_right = -9; }, kInvalid, "window_right"},
 };
 
 const BadAttention kStrides[] = {
@@ -403,8 +411,11 @@ TEST(Refusal, limits_are_where_the_header_says) {
         [](D& d) { d.align = FOVEA_ALIGN_OFFSET, d.q_offset = int64_t(k2_30); },
         [](D& d) { d.align = FOVEA_ALIGN_OFFSET, d.q_offset = -int64_t(k2_30); },
         [](D& d) { d.dropout_p = 0x1.fffffep-1f; },
-        [](D& d) { d.flags = FOVEA_FLAG_WINDOW, d.window_left = d.window_right = -1; },
-        [](D& d) { d.flags = FOVEA_FLAG_WINDOW, d.window_left = d.window_right = INT64_MAX; },
+        [](D& d) { window(d), d.window_left = d.window_right = -1; },
+        [](D& d) { window(d), d.window_left = d.window_right = INT64_MAX; },
+        [](D& d) { d.flags = FOVEA_FLAG_CAUSAL, d.len_q = d.len_kv; },  // no alignment: as many of both
+        [](D& d) { d.flags = FOVEA_FLAG_CAUSAL, d.align = FOVEA_ALIGN_TOP_LEFT; },
+        [](D& d) { d.flags = FOVEA_FLAG_CAUSAL, d.align = FOVEA_ALIGN_BOTTOM_RIGHT, d.len_q = 1; },
         [](D& d) { d.mask = matrix(FOVEA_U8), d.mask.batch = 2, d.mask.heads = 4, d.mask.keys = 16; },
         [](D& d) { d.bias = matrix(FOVEA_F16), d.bias.rows = 1; },
         [](D& d) { pages(d), d.page_count = uint32_t(k2_30); },

@@ -35,7 +35,7 @@ std::vector<SizedCase> cases() {
         all.push_back({name, facts, attention_desc(2, 4, 4, 512, 512, 64, 64)});
         all.push_back({name, facts, attention_desc(1, 32, 1, 300, 4096, 128, 128)});
         all.push_back({name, facts, attention_desc(1, 8, 8, 1, 1000, 72, 40)});
-        all.back().desc.flags = FOVEA_FLAG_CAUSAL;
+        all.back().desc.flags = FOVEA_FLAG_CAUSAL, all.back().desc.align = FOVEA_ALIGN_TOP_LEFT;
     }
     return all;
 }

@@ -50,7 +50,7 @@ TEST(VulkanStaging, AttentionComesOutTheSame) {
     Gpu mapped, staged(unmapped());
     ASSERT_TRUE(mapped.ok() && staged.ok());
     const FoveaAttentionDesc desc =
-        Attention().batch(2).heads(4, 2).lengths(33, 65).dims(24, 16).causal().desc;
+        Attention().batch(2).heads(4, 2).lengths(33, 65).dims(24, 16).causal(Align::top_left).desc;
     Work a(mapped, desc), b(staged, desc);
     mapped.submit([&](VkCommandBuffer cmd) { a.cmd(cmd); });
     staged.submit([&](VkCommandBuffer cmd) { b.cmd(cmd); });

@@ -127,6 +127,7 @@ function described(
         len_kv: keys,
         dim_qk: dim,
         dim_v: dimV,
+        align: alignTopLeft,
         flags: (causal ? flagCausal : 0) | (window ? flagWindow : 0) | (alibi ? flagAlibi : 0),
     };
     const tensors: Tensors = new Map<number, ArrayBufferView>([
@@ -152,6 +153,7 @@ function described(
 
 const flagAlibi = 4,
     flagSinks = 8; // FOVEA_FLAG_*
+const alignTopLeft = 3; // FOVEA_ALIGN_TOP_LEFT
 
 const pairs = ({ batch = 1, heads, queries, keys }: Weights["shape"]) => batch * heads * queries * keys;
 

@@ -51,7 +51,7 @@ void fill_normal(void* to, FoveaDtype type, uint64_t bytes, uint32_t seed) {
 FoveaAttentionDesc describe(const BenchCase& c) {
     Attention call;
     call.batch(c.batch).heads(c.heads_q, c.heads_kv).lengths(c.len_q, c.len_kv).dims(c.dim).kernel(c.kernel);
-    if (c.causal) call.causal();
+    if (c.causal) call.causal(Align::top_left);
     if (c.backward) call.outputs(FOVEA_OUTPUT_O | FOVEA_OUTPUT_LSE);
     call.desc.k_type = call.desc.v_type = c.kv_type;
     if (c.one_type) call.desc.q_type = call.desc.o_type = c.kv_type;

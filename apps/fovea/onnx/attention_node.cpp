@@ -223,10 +223,8 @@ class AttentionNode {
             d.flags |= FOVEA_FLAG_WINDOW;
             d.window_left = options_.left, d.window_right = options_.right;
         }
-        if (shape_.past) {
-            d.align = FOVEA_ALIGN_OFFSET;
-            d.q_offset = shape_.past;
-        }
+        d.align = shape_.past ? FOVEA_ALIGN_OFFSET : FOVEA_ALIGN_TOP_LEFT;
+        d.q_offset = shape_.past;
         constexpr uint32_t matrices[] = {FOVEA_OUTPUT_SCORES, FOVEA_OUTPUT_CAPPED, FOVEA_OUTPUT_MASKED,
                                          FOVEA_OUTPUT_WEIGHTS};
         d.outputs = FOVEA_OUTPUT_O;

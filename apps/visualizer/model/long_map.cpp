@@ -19,6 +19,7 @@ constexpr uint64_t kMostMaskCells = 64u << 20;
 // Mask, scale, softcap and dropout of the settings on a call; the cells of a mask are another matter.
 FoveaAttentionDesc settled(const LongHead& head, const Settings& s) {
     FoveaAttentionDesc call = head.call;
+    if (call.align == FOVEA_ALIGN_DEFAULT) call.align = FOVEA_ALIGN_TOP_LEFT;
     call.flags &= ~uint32_t(FOVEA_FLAG_CAUSAL | FOVEA_FLAG_WINDOW | FOVEA_FLAG_ALIBI | FOVEA_FLAG_SINKS);
     if (s.alibi) call.flags |= FOVEA_FLAG_ALIBI;
     if (head.has_sink) call.flags |= FOVEA_FLAG_SINKS;

@@ -213,7 +213,7 @@ Result<void> ProcessorTiles::compute_scattered(const std::vector<uint64_t>& rows
     // Beside windows and slopes a query's place counts, and a sink would count twice.
     constexpr uint32_t kOfPlace = FOVEA_FLAG_WINDOW | FOVEA_FLAG_ALIBI | FOVEA_FLAG_SINKS;
     const bool shared = !(call.flags & kOfPlace) && call.mask.rows <= 1 && call.bias.rows <= 1 &&
-                        (!causal || (call.len_q == call.len_kv && call.align == FOVEA_ALIGN_TOP_LEFT));
+                        (!causal || (call.len_q == call.len_kv && call.align != FOVEA_ALIGN_OFFSET));
     for (size_t at = 0; at < rows.size() && !cancelled_;) {
         const size_t count =
             shared && common_keys(rows[at], causal) > 0 ? std::min(rows.size() - at, kScatteredAtOnce) : 1;

@@ -74,7 +74,7 @@ extern "C" {
 #define FOVEA_VERSION_MINOR 1
 #define FOVEA_VERSION_PATCH 0
 /* Grows when programs built with older headers stop working. */
-#define FOVEA_ABI_VERSION 3u
+#define FOVEA_ABI_VERSION 4u
 /* That of the library, as it was built: compare with FOVEA_ABI_VERSION where the library is loaded at run time. */
 FOVEA_API uint32_t foveaAbiVersion(void);
 
@@ -155,20 +155,22 @@ typedef enum FoveaDtype { /* of a tensor's elements */
     FOVEA_Q4_K = 9, FOVEA_Q5_K = 10, FOVEA_Q6_K = 11 /* ggml's of 256 numbers, in 144, 176 and 210 bytes: linear's W alone */
 } FoveaDtype;
 
-/* Where query 0 stands among the keys; used by causal, window and ALiBi. Two queries over five keys, causal (x: seen):
+/* The key that query 0 is at; used by causal, window and ALiBi. A call with one of these whose len_q is not len_kv must
+ * state its alignment: for a token after a KV cache it is BOTTOM_RIGHT. Two queries over five keys, causal (x: visible):
  *
  *   TOP_LEFT       BOTTOM_RIGHT   OFFSET, q_offset = 1
  *   x . . . .      x x x x .      x x . . .
  *   x x . . .      x x x x x      x x x . .
  */
 typedef enum FoveaAlign {
-    FOVEA_ALIGN_TOP_LEFT = 0,     /* offset = 0. PyTorch's is_causal, and ONNX's without a cache */
+    FOVEA_ALIGN_DEFAULT = 0,      /* not stated: offset = 0. Refused where it matters, see above */
     FOVEA_ALIGN_BOTTOM_RIGHT = 1, /* offset = kv_length - q_length of the batch entry: the last query sees the last key */
-    FOVEA_ALIGN_OFFSET = 2        /* offset = FoveaAttentionDesc::q_offset; may be negative */
+    FOVEA_ALIGN_OFFSET = 2,       /* offset = FoveaAttentionDesc::q_offset; may be negative */
+    FOVEA_ALIGN_TOP_LEFT = 3      /* offset = 0. PyTorch's is_causal, and ONNX's without a cache */
 } FoveaAlign;
 
 enum {
-    FOVEA_FLAG_CAUSAL = 1u << 0,        /* keys behind the query's position are hidden */
+    FOVEA_FLAG_CAUSAL = 1u << 0,        /* keys after the query's position are masked */
     FOVEA_FLAG_WINDOW = 1u << 1,        /* window_left and window_right count */
     FOVEA_FLAG_ALIBI = 1u << 2,         /* binding ALIBI: f32 [Hq], the slopes */
     FOVEA_FLAG_SINKS = 1u << 3,         /* binding SINKS: f32 [Hq], one more logit per row that carries no value */

@@ -96,7 +96,11 @@ inline Result<FoveaKernel> kernel_from_name(std::string_view name) {
                  "kernel '" + std::string(name) + "' is not one of " + known};
 }
 
-enum class Align { top_left = FOVEA_ALIGN_TOP_LEFT, bottom_right = FOVEA_ALIGN_BOTTOM_RIGHT };  // FoveaAlign
+enum class Align {  // FoveaAlign
+    unstated = FOVEA_ALIGN_DEFAULT,
+    top_left = FOVEA_ALIGN_TOP_LEFT,
+    bottom_right = FOVEA_ALIGN_BOTTOM_RIGHT
+};
 
 // One attention call, built by naming what differs from the defaults: q [batch, query heads, queries, dim],
 // k [batch, key_value heads, keys, dim], v and o with rows of `value`. Batch, heads, lengths and dims must be
@@ -132,12 +136,13 @@ class Attention {
     Attention& scale(float factor) { return desc.scale = factor, *this; }
     // Scores become cap * tanh(score / cap). 0: none.
     Attention& softcap(float cap) { return desc.softcap = cap, *this; }
-    // Keys after the query's position are hidden.
-    Attention& causal(Align align = Align::top_left) {
+    // Keys after the query's position are masked. Calls with other numbers of keys than queries must state
+    // `which` end is aligned.
+    Attention& causal(Align which = Align::unstated) {
         desc.flags |= FOVEA_FLAG_CAUSAL;
-        desc.align = static_cast<FoveaAlign>(align);
-        return *this;
+        return align(which);
     }
+    Attention& align(Align which) { return desc.align = static_cast<FoveaAlign>(which), *this; }
     // Query 0 stands at key `offset`, which may be negative; call it after causal(), whose alignment it
     // replaces.
     Attention& q_offset(int64_t offset) {
