@@ -48,13 +48,14 @@ class MatrixPass {
     MatrixPass(const AttentionCall& call, const QueryRows& rows, const PanelState& panel, float* logits,
                float* lane_rows, const KeyScratch& scratch)
         : call_(call), p_(call.p), rows_(rows), panel_(panel), s_(logits), scratch_(scratch) {
-        best_ = lane_rows, entropy_ = lane_rows + kPanel, one_ = lane_rows + 2 * kPanel;
+        best_ = lane_rows, entropy_ = lane_rows + kPanel, best_weight_ = lane_rows + 2 * kPanel;
         log_factor_ = lane_rows + 3 * kPanel;
         argmax_ = reinterpret_cast<uint32_t*>(lane_rows + 4 * kPanel);
         visible_ = argmax_ + kPanel;
         for (size_t lane = 0; lane < kPanel; ++lane) {
-            best_[lane] = kHidden, entropy_[lane] = 0, one_[lane] = 1, argmax_[lane] = 0xffffffffu,
+            best_[lane] = kHidden, entropy_[lane] = 0, best_weight_[lane] = 0, argmax_[lane] = 0xffffffffu,
             visible_[lane] = 0;
+            one_[lane] = 1, score_scale_[lane] = panel.max_in == MaxIn::exponents ? p_.scale : 1;
             log_factor_[lane] = lane < panel.rows ? std::log(panel.factor[lane]) : 0;
         }
         if (p_.mask.present || p_.bias.present) adjustments_.aim(call, *panel.lanes);
@@ -85,25 +86,27 @@ class MatrixPass {
         const Segment all{0, panel_.vectors, begin, end};
         dot_block<DotMode::plain>(panel_.vectors, block.k, block.k_stride, block.keys(), panel_.queries,
                                   p_.dim_qk, s_, nullptr);
-        each([&](V product, size_t, size_t) { return hn::Mul(product, hn::Set(F(), p_.scale)); },
-             block.keys());
-        store(FOVEA_BIND_SCORES, block);
+        // In exponents s stays the product, as in the first pass: so both have the same bits of each weight.
+        if (panel_.max_in == MaxIn::logits)
+            each([&](V product, size_t, size_t) { return hn::Mul(product, hn::Set(F(), p_.scale)); },
+                 block.keys());
+        store(FOVEA_BIND_SCORES, block, score_scale_);
         if (has_logit_steps(p_))
             each([&](V score, size_t, size_t) { return capped_score(score, ScoreCap(p_)); }, block.keys());
-        store(FOVEA_BIND_CAPPED, block);
+        store(FOVEA_BIND_CAPPED, block, score_scale_);
         const bool adjusted = p_.mask.present || p_.bias.present;
         const LogitSteps steps(p_, LogitsFrom::capped_scores, true, true, adjusted ? &adjustments_ : nullptr,
                                block.hidden_keys);
         HWY_ALIGN float ignored[kPanel] = {};
         apply_logit_steps(steps, *panel_.lanes, all, begin, s_, ignored);
-        store(FOVEA_BIND_MASKED, block);
+        store(FOVEA_BIND_MASKED, block, score_scale_);
         if (!wants(p_, FOVEA_OUTPUT_WEIGHTS | FOVEA_OUTPUT_ROW_STATS)) return;
         weigh(block);
         if (p_.dropout) {
             apply_dropout(call_, *panel_.lanes, all, begin, s_);
             each([&](V w, size_t, size_t) { return hn::Mul(w, hn::Set(F(), p_.keep_scale)); }, block.keys());
         }
-        store(FOVEA_BIND_WEIGHTS, block);
+        store(FOVEA_BIND_WEIGHTS, block, one_);
     }
 
     // s = op(s, key of the block, first lane) everywhere.
@@ -124,27 +127,23 @@ class MatrixPass {
         const U u;
         for (size_t at = 0; at < panel_.vectors * kLanes; at += kLanes) {
             const V max = hn::Load(f, panel_.max + at), factor = hn::Load(f, panel_.factor + at);
-            // The largest logit, with the scores' own bits: in lanes that are far, where they count.
-            const V top =
-                panel_.max_in == MaxIn::logits
-                    ? max
-                    : hn::Mul(hn::Mul(max, hn::Set(f, 1 / far_unit(panel_.unit))), hn::Set(f, p_.scale));
-            const auto near = hn::Or(hn::Lt(hn::Abs(max), hn::Set(f, kFar)), hn::Eq(max, hn::Set(f, kFloor)));
+            const bool exponents = panel_.max_in == MaxIn::exponents;
+            const V unit = exponents ? unit_of(max, panel_.unit) : hn::Set(f, panel_.unit);
             const V log_factor = hn::Load(f, log_factor_ + at), hidden = hn::Set(f, kHidden);
-            V best = hn::Load(f, best_ + at);
+            V best = hn::Load(f, best_ + at), best_weight = hn::Load(f, best_weight_ + at);
             V entropy = hn::Zero(f);  // of this block: one long sum would lose more with each of its terms
             VU argmax = hn::Load(u, argmax_ + at), visible = hn::Load(u, visible_ + at);
             V lost =
                 hn::Zero(f);  // what the block's additions rounded away: of equal terms always the same way
             for (size_t j = 0; j < block.keys(); ++j) {
                 float* to = s_ + j * kPanel + at;
-                const V logit = hn::Load(f, to), unit = hn::Set(f, kLog2E);
-                V x = hn::Mul(hn::Sub(logit, top), unit);
-                if (panel_.max_in == MaxIn::exponents)
-                    x = hn::IfThenElse(near, mul_add(logit, unit, hn::Neg(max)), x);
+                const V logit = hn::Load(f, to);  // or the product that it is made of
+                const V x =
+                    exponents ? mul_add(logit, unit, hn::Neg(max)) : hn::Mul(hn::Sub(logit, max), unit);
                 const V weight = hn::Mul(exp2(x), factor);
                 const auto greater = hn::Gt(logit, best);
                 best = hn::IfThenElse(greater, logit, best);
+                best_weight = hn::IfThenElse(greater, weight, best_weight);
                 const VU key = hn::Set(u, uint32_t(block.begin + int64_t(j)));
                 argmax = hn::IfThenElse(hn::RebindMask(u, greater), key, argmax);
                 const auto seen = hn::Not(hn::Eq(logit, hidden));
@@ -156,27 +155,25 @@ class MatrixPass {
                 entropy = sum;
                 hn::Store(weight, f, to);
             }
-            hn::Store(best, f, best_ + at);
+            hn::Store(best, f, best_ + at), hn::Store(best_weight, f, best_weight_ + at);
             hn::Store(hn::Add(hn::Load(f, entropy_ + at), entropy), f, entropy_ + at);
             hn::Store(argmax, u, argmax_ + at), hn::Store(visible, u, visible_ + at);
         }
     }
 
-    void store(FoveaBinding binding, const KeyBlock& block) {
+    void store(FoveaBinding binding, const KeyBlock& block, const float* lane_factor) {
         if (!call_.at<float>(binding)) return;
         float* to[kPanel];
         for (size_t lane = 0; lane < panel_.rows; ++lane)
             to[lane] = call_.at<float>(binding, flat(lane) * p_.len_kv + block.begin);
-        unpack_panel(s_, one_, block.keys(), panel_.rows, to);
+        unpack_panel(s_, lane_factor, block.keys(), panel_.rows, to);
     }
 
     void write_stats(size_t lane) {
-        const double max = std::fabs(panel_.max[lane]) < kFar
-                               ? logit_of_max(panel_.max_in, panel_.unit, panel_.max[lane])
-                               : best_[lane];  // one and the same, but for roundings that would count here
         FoveaRowStats stats{0, 0, 0xffffffffu, visible_[lane]};
-        if (panel_.factor[lane] != 0) {
-            stats.max_weight = float(std::exp(double(best_[lane]) - max) * panel_.factor[lane]);
+        const float factor = panel_.factor[lane];
+        if (factor != 0) {
+            stats.max_weight = factor == factor ? best_weight_[lane] : factor;
             stats.entropy = entropy_[lane] > 0                 ? entropy_[lane]
                             : entropy_[lane] == entropy_[lane] ? 0
                                                                : entropy_[lane];
@@ -197,8 +194,9 @@ class MatrixPass {
     float* s_;
     const KeyScratch& scratch_;
     Adjustments adjustments_;
-    float *best_, *entropy_, *one_, *log_factor_;  // by lane
+    float *best_, *entropy_, *best_weight_, *log_factor_;  // by lane
     uint32_t *argmax_, *visible_;
+    HWY_ALIGN float one_[kPanel], score_scale_[kPanel];
 };
 
 }  // namespace fovea::cpu::HWY_NAMESPACE
