@@ -47,7 +47,7 @@ static inline void open_host(Host* h) {
     const VkDeviceQueueCreateInfo queue = {
         .sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO, .queueCount = 1, .pQueuePriorities = &priority};
     const VkDeviceCreateInfo device = {.sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO,
-                                       .pNext = h->enabled.features,
+                                       .pNext = foveaEnabledFeatures(&h->enabled),
                                        .queueCreateInfoCount = 1,
                                        .pQueueCreateInfos = &queue,
                                        .enabledExtensionCount = h->enabled.extension_count,
@@ -66,7 +66,7 @@ static inline FoveaContext adopt_host(const Host* h) {
     host.physical_device = h->gpu;
     host.device = h->device;
     host.get_instance_proc_addr = vkGetInstanceProcAddr;
-    host.enabled_features = h->enabled.features;
+    host.enabled_features = foveaEnabledFeatures(&h->enabled);
     host.enabled_extensions = h->enabled.extensions;
     host.enabled_extension_count = h->enabled.extension_count;
     FoveaContext context;

@@ -127,7 +127,7 @@ void open_device(Host& h) {
     std::vector<VkDeviceQueueCreateInfo> queues;
     choose_queues(h, queues);
     const VkDeviceCreateInfo device{.sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO,
-                                    .pNext = h.enabled.features,
+                                    .pNext = foveaEnabledFeatures(&h.enabled),
                                     .queueCreateInfoCount = uint32_t(queues.size()),
                                     .pQueueCreateInfos = queues.data(),
                                     .enabledExtensionCount = h.enabled.extension_count,
@@ -363,7 +363,7 @@ int main() {
                                   .physical_device = h.gpu,
                                   .device = h.device,
                                   .get_instance_proc_addr = vkGetInstanceProcAddr,
-                                  .enabled_features = h.enabled.features,
+                                  .enabled_features = foveaEnabledFeatures(&h.enabled),
                                   .enabled_extensions = h.enabled.extensions,
                                   .enabled_extension_count = h.enabled.extension_count};
     FoveaContext context = nullptr;

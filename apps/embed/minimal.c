@@ -47,7 +47,7 @@ int main(int argc, char** argv) {
                                      .physical_device = h.gpu,
                                      .device = h.device,
                                      .get_instance_proc_addr = vkGetInstanceProcAddr,
-                                     .enabled_features = h.enabled.features,
+                                     .enabled_features = foveaEnabledFeatures(&h.enabled),
                                      .enabled_extensions = h.enabled.extensions,
                                      .enabled_extension_count = h.enabled.extension_count};
     FoveaContext context;

@@ -145,7 +145,7 @@ Result<void> VulkanDevice::create_device() {
     queue.queueFamilyIndex = queue_family_;
     queue.queueCount = 1;
     queue.pQueuePriorities = &priority;
-    VkDeviceCreateInfo create{VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO, enables_.features};
+    VkDeviceCreateInfo create{VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO, foveaEnabledFeatures(&enables_)};
     create.queueCreateInfoCount = 1;
     create.pQueueCreateInfos = &queue;
     create.enabledExtensionCount = enables_.extension_count;
@@ -187,7 +187,7 @@ FoveaVulkanHost VulkanDevice::host() const {
     host.device = handle_;
     host.get_instance_proc_addr = instance_.get_proc();
     host.get_device_proc_addr = instance_.vk().vkGetDeviceProcAddr;
-    host.enabled_features = enables_.features;
+    host.enabled_features = foveaEnabledFeatures(&enables_);
     host.enabled_extensions = enables_.extensions;
     host.enabled_extension_count = enables_.extension_count;
     return host;

@@ -93,7 +93,7 @@ class VulkanDevice {
     VkPhysicalDeviceFaultFeaturesEXT fault_features_{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FAULT_FEATURES_EXT};
     VkPhysicalDevicePipelineExecutablePropertiesFeaturesKHR statistics_features_{
         VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PIPELINE_EXECUTABLE_PROPERTIES_FEATURES_KHR};
-    FoveaDeviceEnables enables_ = foveaDeviceEnables();
+    mutable FoveaDeviceEnables enables_ = foveaDeviceEnables();
     VkDevice handle_ = VK_NULL_HANDLE;
     DeviceCalls vk_;
     VkQueue queue_ = VK_NULL_HANDLE;

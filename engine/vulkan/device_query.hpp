@@ -1,9 +1,23 @@
 // What a physical device can do, and what a host enabled of it, in Fovea's terms.
 #pragma once
 
+#include "problem/abi_fields.hpp"
 #include "vulkan/vk_table.hpp"
 
 #include <cstdint>
+
+namespace fovea {
+// An older host's list of needs is shorter: it ends after any of its items.
+template <>
+struct FieldsOf<FoveaDeviceNeeds> {
+    static bool end_inside(const FoveaDeviceNeeds&, size_t size) {
+        constexpr size_t kHead = offsetof(FoveaDeviceNeeds, items);
+        return size < kHead
+                   ? size != sizeof(uint32_t)
+                   : size < sizeof(FoveaDeviceNeeds) && (size - kHead) % sizeof(FoveaDeviceNeed) != 0;
+    }
+};
+}  // namespace fovea
 
 namespace fovea::vulkan {
 

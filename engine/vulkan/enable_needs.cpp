@@ -75,6 +75,45 @@ void turn_on(VkBaseOutStructure* item, size_t offset) {
 
 uint32_t words_of(size_t size_bytes) { return static_cast<uint32_t>((size_bytes + 7) / 8); }
 
+// The room holds the structs of this library one after another: first the features, then those that the
+// host's chain lacks. No pointer into it is kept, so that copies of FoveaDeviceEnables are whole.
+VkPhysicalDeviceFeatures2* features_in_room(FoveaDeviceEnables& enables) {
+    if (enables.room_first == 0) return nullptr;
+    return reinterpret_cast<VkPhysicalDeviceFeatures2*>(&enables.room[enables.room_first - 1]);
+}
+
+uint32_t words_of_type(VkStructureType type) {
+    for (const Switch& s : kSwitches)
+        if (s.type == type) return words_of(s.size_bytes);
+    return 0;
+}
+
+// Calls use(struct) for each struct after the features until one says true, which is returned.
+template <class Use>
+VkBaseOutStructure* find_in_room(FoveaDeviceEnables& enables, const Use& use) {
+    if (enables.room_first == 0) return nullptr;
+    uint32_t at = enables.room_first - 1 + words_of(sizeof(VkPhysicalDeviceFeatures2));
+    while (at < enables.room_used) {
+        auto* item = reinterpret_cast<VkBaseOutStructure*>(&enables.room[at]);
+        const uint32_t words = words_of_type(item->sType);
+        if (words == 0 || words > enables.room_used - at) break;
+        if (use(item)) return item;
+        at += words;
+    }
+    return nullptr;
+}
+
+// The struct that holds a switch, of the host's chain or of ours; null if there is none yet.
+VkBaseOutStructure* holder_of(const Switch& s, FoveaDeviceEnables& enables) {
+    const auto holds = [&](const VkBaseOutStructure* item) {
+        return item->sType == s.type || item->sType == s.core_type;
+    };
+    void* chain = enables.features ? enables.features->pNext : nullptr;
+    for (auto* item = static_cast<VkBaseOutStructure*>(chain); item; item = item->pNext)
+        if (holds(item)) return item;
+    return find_in_room(enables, holds);
+}
+
 // A zeroed struct in the host's room, which has been found large enough.
 void* take_room(FoveaDeviceEnables& enables, size_t size_bytes) {
     void* place = &enables.room[enables.room_used];
@@ -83,35 +122,14 @@ void* take_room(FoveaDeviceEnables& enables, size_t size_bytes) {
     return place;
 }
 
-// The host's chain, with structs of ours at its end, which lie one behind another in the host's room.
-class Chain {
-  public:
-    explicit Chain(FoveaDeviceEnables& enables) : enables_(enables) {
-        for (auto* item = static_cast<VkBaseOutStructure*>(enables.features->pNext); item; item = item->pNext)
-            last_ = item;
-    }
-
-    void enable(const Switch& s) {
-        for (auto* item = static_cast<VkBaseOutStructure*>(enables_.features->pNext); item;
-             item = item->pNext) {
-            if (item->sType != s.type && item->sType != s.core_type) continue;
-            turn_on(item, item->sType == s.type ? s.offset : s.core_offset);
-            return;
-        }
-        auto* item = static_cast<VkBaseOutStructure*>(take_room(enables_, s.size_bytes));
+void enable(const Switch& s, FoveaDeviceEnables& enables) {
+    VkBaseOutStructure* item = holder_of(s, enables);
+    if (!item) {
+        item = static_cast<VkBaseOutStructure*>(take_room(enables, s.size_bytes));
         item->sType = s.type;
-        if (last_)
-            last_->pNext = item;
-        else
-            enables_.features->pNext = item;
-        last_ = item;
-        turn_on(item, s.offset);
     }
-
-  private:
-    FoveaDeviceEnables& enables_;
-    VkBaseOutStructure* last_ = nullptr;
-};
+    turn_on(item, item->sType == s.type ? s.offset : s.core_offset);
+}
 
 bool has_extension(const FoveaDeviceEnables& enables, const char* name) {
     for (uint32_t i = 0; i < enables.extension_count; ++i)
@@ -119,17 +137,9 @@ bool has_extension(const FoveaDeviceEnables& enables, const char* name) {
     return false;
 }
 
-bool in_chain(const FoveaDeviceEnables& enables, const Switch& s) {
-    if (!enables.features) return false;
-    for (auto* item = static_cast<const VkBaseOutStructure*>(enables.features->pNext); item;
-         item = item->pNext)
-        if (item->sType == s.type || item->sType == s.core_type) return true;
-    return false;
-}
-
 // Whether all that is to be added has room, so that nothing is done by halves.
-FoveaResult check_room(const FoveaDeviceNeeds& needs, const FoveaDeviceEnables& enables, FoveaDiag* diag) {
-    uint32_t words = enables.features ? 0 : words_of(sizeof(VkPhysicalDeviceFeatures2));
+FoveaResult check_room(const FoveaDeviceNeeds& needs, FoveaDeviceEnables& enables, FoveaDiag* diag) {
+    uint32_t words = enables.room_first ? 0 : words_of(sizeof(VkPhysicalDeviceFeatures2));
     uint32_t extensions = enables.extension_count;
     VkStructureType counted[FOVEA_MAX_NEEDED_EXTENSIONS];
     uint32_t counted_count = 0;
@@ -142,7 +152,7 @@ FoveaResult check_room(const FoveaDeviceNeeds& needs, const FoveaDeviceEnables& 
         if (!found)
             return fail(diag, FOVEA_INVALID_ARGUMENT, "needs.items",
                         "needs.items[%u].feature is %s, which this library does not know", i, need.feature);
-        bool known = in_chain(enables, *found);
+        bool known = holder_of(*found, enables) != nullptr;
         for (uint32_t n = 0; n < counted_count; ++n) known |= counted[n] == found->type;
         if (known) continue;
         counted[counted_count++] = found->type;
@@ -169,9 +179,9 @@ FoveaResult check_given(const FoveaDeviceEnables& enables, FoveaDiag* diag) {
     if (enables.room_used > FOVEA_ENABLE_ROOM_WORDS)
         return fail(diag, FOVEA_INVALID_ARGUMENT, "room_used",
                     "room_used is %u; leave it to foveaEnableNeeds", enables.room_used);
-    if (enables.reserved0 != 0)
-        return fail(diag, FOVEA_INVALID_ARGUMENT, "reserved0", "reserved0 is %u; it must be 0",
-                    enables.reserved0);
+    if (enables.room_first > enables.room_used)
+        return fail(diag, FOVEA_INVALID_ARGUMENT, "room_first",
+                    "room_first is %u; leave it to foveaEnableNeeds", enables.room_first);
     if (enables.features && enables.features->sType != VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2)
         return fail(diag, FOVEA_INVALID_ARGUMENT, "features.sType",
                     "features.sType is %d; it must be VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2",
@@ -189,7 +199,7 @@ FoveaResult foveaEnableNeeds(const FoveaDeviceNeeds* given, FoveaDeviceEnables* 
     FoveaDeviceNeeds needs;
     if (FoveaResult r = read_struct(given, needs, "needs", diag)) return r;
     if (!enables) return fail(diag, FOVEA_INVALID_ARGUMENT, "enables", "enables is null");
-    // It is written in place, and pointed into: so it must be whole.
+    // It is written in place: so it must be whole.
     if (enables->struct_size != sizeof *enables)
         return fail(diag, FOVEA_ABI_MISMATCH, "struct_size",
                     "enables.struct_size is %u; this library's FoveaDeviceEnables has %zu bytes",
@@ -199,18 +209,33 @@ FoveaResult foveaEnableNeeds(const FoveaDeviceNeeds* given, FoveaDeviceEnables* 
                     needs.count, unsigned{FOVEA_MAX_NEEDED_EXTENSIONS});
     if (FoveaResult r = check_given(*enables, diag)) return r;
     if (FoveaResult r = check_room(needs, *enables, diag)) return r;
-    if (!enables->features) {
-        enables->features =
-            static_cast<VkPhysicalDeviceFeatures2*>(take_room(*enables, sizeof *enables->features));
-        enables->features->sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2;
+    if (!enables->room_first) {
+        const uint32_t first = enables->room_used + 1;
+        take_room(*enables, sizeof(VkPhysicalDeviceFeatures2));
+        enables->room_first = first;
+        features_in_room(*enables)->sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2;
     }
-    Chain chain(*enables);
     for (uint32_t i = 0; i < needs.count; ++i) {
         const FoveaDeviceNeed& need = needs.items[i];
         if (!need.available) continue;
         if (need.extension && !has_extension(*enables, need.extension))
             enables->extensions[enables->extension_count++] = need.extension;
-        if (need.feature) chain.enable(*find_switch(need.feature));
+        if (need.feature) enable(*find_switch(need.feature), *enables);
     }
     return FOVEA_OK;
+}
+
+VkPhysicalDeviceFeatures2* foveaEnabledFeatures(FoveaDeviceEnables* enables) {
+    if (!enables || enables->struct_size != sizeof *enables) return nullptr;
+    VkPhysicalDeviceFeatures2* features = features_in_room(*enables);
+    if (!features || enables->room_first > enables->room_used) return enables->features;
+    if (enables->features) *features = *enables->features;
+    void* rest = enables->features ? enables->features->pNext : nullptr;
+    auto* last = reinterpret_cast<VkBaseOutStructure*>(features);
+    find_in_room(*enables, [&](VkBaseOutStructure* item) {
+        last = last->pNext = item;
+        return false;
+    });
+    last->pNext = static_cast<VkBaseOutStructure*>(rest);
+    return features;
 }

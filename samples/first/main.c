@@ -34,7 +34,7 @@ int main(void) {
     FoveaDeviceEnables enabled = foveaDeviceEnables(); /* your own features and extensions go in first */
     require(foveaEnableNeeds(&needed, &enabled, &diag) == FOVEA_OK, diag.text);
     const VkDeviceCreateInfo device_info = {.sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO,
-                                            .pNext = enabled.features,
+                                            .pNext = foveaEnabledFeatures(&enabled),
                                             .queueCreateInfoCount = 1,
                                             .pQueueCreateInfos = &queue_info,
                                             .enabledExtensionCount = enabled.extension_count,
@@ -49,7 +49,7 @@ int main(void) {
                                   .physical_device = gpu,
                                   .device = device,
                                   .get_instance_proc_addr = vkGetInstanceProcAddr,
-                                  .enabled_features = enabled.features,
+                                  .enabled_features = foveaEnabledFeatures(&enabled),
                                   .enabled_extensions = enabled.extensions,
                                   .enabled_extension_count = enabled.extension_count};
     FoveaContext context;

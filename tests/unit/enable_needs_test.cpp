@@ -36,7 +36,8 @@ FoveaDeviceNeeds needs_of(FakeHost& host, uint32_t api_version = VK_API_VERSION_
 FoveaDeviceFacts facts_with(FakeHost& host, const FoveaDeviceEnables& on,
                             uint32_t api_version = VK_API_VERSION_1_3) {
     host.host.api_version = api_version;
-    host.host.enabled_features = on.features;
+    FoveaDeviceEnables copy = on;  // has no pointer into what it was copied from
+    host.host.enabled_features = foveaEnabledFeatures(&copy);
     host.host.enabled_extensions = on.extensions;
     host.host.enabled_extension_count = on.extension_count;
     FoveaContext context = nullptr;
@@ -73,7 +74,7 @@ TEST(EnableNeeds, TurnsOnAllThatTheDeviceHas) {
                                             "VK_NV_cooperative_matrix2", "VK_EXT_device_fault",
                                             "VK_KHR_portability_subset", "VK_KHR_shader_bfloat16"}));
     EXPECT_EQ(names.size(), on.extension_count);
-    types_in(on.features);
+    types_in(foveaEnabledFeatures(&on));
     const uint32_t extensions = on.extension_count, room = on.room_used;
     ASSERT_EQ(foveaEnableNeeds(&needs, &on, &diag), FOVEA_OK) << "a second time: " << diag.text;
     EXPECT_EQ(on.extension_count, extensions);
@@ -157,7 +158,7 @@ TEST(EnableNeeds, KeepsWhatTheHostEnabledAndUsesItsStructs) {
     EXPECT_TRUE(sixteen.storageBuffer16BitAccess && core12.shaderFloat16 && core12.vulkanMemoryModel &&
                 core12.vulkanMemoryModelDeviceScope && core13.subgroupSizeControl &&
                 core13.computeFullSubgroups && core13.maintenance4);
-    const std::set<VkStructureType> types = types_in(on.features);
+    const std::set<VkStructureType> types = types_in(foveaEnabledFeatures(&on));
     for (const VkStructureType held : {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_FLOAT16_INT8_FEATURES,
                                        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_MEMORY_MODEL_FEATURES,
                                        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES,
@@ -171,6 +172,42 @@ TEST(EnableNeeds, KeepsWhatTheHostEnabledAndUsesItsStructs) {
     EXPECT_EQ(facts_with(host, on).features_not_enabled, 0u);
 }
 
+// Every pointer of a chain leads into the copy itself or to what the host owns, once the original is gone.
+TEST(EnableNeeds, ACopyIsWhole) {
+    FakeHost host(rich_device());
+    const FoveaDeviceNeeds needs = needs_of(host);
+    VkPhysicalDeviceVulkan12Features core12{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES};
+    VkPhysicalDeviceFeatures2 own{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2, &core12};
+    own.features.samplerAnisotropy = VK_TRUE;
+    for (VkPhysicalDeviceFeatures2* features : {static_cast<VkPhysicalDeviceFeatures2*>(nullptr), &own}) {
+        FoveaDeviceEnables copy;
+        {
+            FoveaDeviceEnables on = foveaDeviceEnables();
+            on.features = features;
+            ASSERT_EQ(foveaEnableNeeds(&needs, &on, nullptr), FOVEA_OK);
+            foveaEnabledFeatures(&on);
+            copy = on;
+            memset(static_cast<void*>(&on), 0xab, sizeof on);
+        }
+        const VkPhysicalDeviceFeatures2* found = foveaEnabledFeatures(&copy);
+        ASSERT_NE(found, nullptr);
+        EXPECT_EQ(found->features.samplerAnisotropy, features ? VK_TRUE : VK_FALSE);
+        const auto* begin = reinterpret_cast<const char*>(&copy);
+        size_t items = 0;
+        for (auto* item = reinterpret_cast<const VkBaseInStructure*>(found); item;
+             item = item->pNext, ++items) {
+            const auto* at = reinterpret_cast<const char*>(item);
+            ASSERT_TRUE((at >= begin && at < begin + sizeof copy) || at == reinterpret_cast<char*>(&core12));
+        }
+        EXPECT_GT(items, 4u);
+        EXPECT_EQ(core12.pNext, nullptr);
+        EXPECT_EQ(facts_with(host, copy).features_not_enabled, 0u);
+    }
+    EXPECT_EQ(foveaEnabledFeatures(nullptr), nullptr);
+    FoveaDeviceEnables untouched = foveaDeviceEnables();
+    EXPECT_EQ(foveaEnabledFeatures(&untouched), nullptr);
+}
+
 TEST(EnableNeeds, ADeviceWithNothingNeedsNothing) {
     FakeDevice device;
     device.api_version = device.instance_version = VK_API_VERSION_1_1;
@@ -182,8 +219,8 @@ TEST(EnableNeeds, ADeviceWithNothingNeedsNothing) {
     FoveaDeviceEnables on = foveaDeviceEnables();
     ASSERT_EQ(foveaEnableNeeds(&needs, &on, nullptr), FOVEA_OK);
     EXPECT_EQ(on.extension_count, 0u);
-    ASSERT_NE(on.features, nullptr);
-    EXPECT_EQ(on.features->pNext, nullptr);
+    ASSERT_NE(foveaEnabledFeatures(&on), nullptr);
+    EXPECT_EQ(foveaEnabledFeatures(&on)->pNext, nullptr);
 }
 
 TEST(EnableNeeds, RefusesByNameAndChangesNothing) {
@@ -201,7 +238,7 @@ TEST(EnableNeeds, RefusesByNameAndChangesNothing) {
         {"extensions", FOVEA_INVALID_ARGUMENT, [](FoveaDeviceEnables& on) { on.extension_count = 1; }},
         {"room_used", FOVEA_INVALID_ARGUMENT, [](FoveaDeviceEnables& on) { on.room_used = 500; }},
         {"room_used", FOVEA_LIMIT_EXCEEDED, [](FoveaDeviceEnables& on) { on.room_used = 120; }},
-        {"reserved0", FOVEA_INVALID_ARGUMENT, [](FoveaDeviceEnables& on) { on.reserved0 = 1; }},
+        {"room_first", FOVEA_INVALID_ARGUMENT, [](FoveaDeviceEnables& on) { on.room_first = 1; }},
         {"extension_count", FOVEA_LIMIT_EXCEEDED,
          [](FoveaDeviceEnables& on) {
              for (const char*& name : on.extensions) name = "VK_a_name";
@@ -259,6 +296,38 @@ TEST(EnableNeeds, FillsItsRoomToTheLastWord) {
                 EXPECT_EQ(tight.room_used, FOVEA_ENABLE_ROOM_WORDS);
             }
         }
+    }
+}
+
+// What the header says of FoveaDtype's quantized types and of row statistics, by kernel.
+TEST(KernelsOfVulkan, ReadQuantizedCachesAndGiveRowStatisticsAsTheHeaderSays) {
+    FakeHost host(rich_device());
+    const FoveaDeviceNeeds needs = needs_of(host);
+    FoveaDeviceEnables on = foveaDeviceEnables();
+    ASSERT_EQ(foveaEnableNeeds(&needs, &on, nullptr), FOVEA_OK);
+    const FoveaDeviceFacts facts = facts_with(host, on);
+    const struct {
+        FoveaKernel kernel;
+        bool quantized, stats;
+    } kernels[] = {{FOVEA_KERNEL_STAGED, false, true},
+                   {FOVEA_KERNEL_FLASH, true, true},
+                   {FOVEA_KERNEL_FLASH_COOPMAT, true, true},
+                   {FOVEA_KERNEL_FLASH_COOPMAT2, true, false}};
+    const auto plan = [&](FoveaKernel kernel, FoveaDtype type, uint32_t outputs) {
+        FoveaAttentionDesc call = Attention().batch(1).heads(2).lengths(64, 64).dims(64).kernel(kernel).desc;
+        call.k_type = call.v_type = type;
+        call.outputs = outputs;
+        call.precision = FOVEA_PRECISION_F16_PRODUCTS;
+        return plan_attention(facts, call);
+    };
+    for (const auto& k : kernels) {
+        SCOPED_TRACE(kernel_name(k.kernel));
+        for (const FoveaDtype type : {FOVEA_F8_E4M3, FOVEA_F8_E5M2, FOVEA_Q8_0, FOVEA_Q4_0}) {
+            const Result<Plan> made = plan(k.kernel, type, FOVEA_OUTPUT_O);
+            EXPECT_EQ(bool(made), k.quantized) << (made ? "" : made.error().text);
+        }
+        const Result<Plan> made = plan(k.kernel, FOVEA_F16, FOVEA_OUTPUT_O | FOVEA_OUTPUT_ROW_STATS);
+        EXPECT_EQ(bool(made), k.stats) << (made ? "" : made.error().text);
     }
 }
 

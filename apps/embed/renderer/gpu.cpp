@@ -78,7 +78,7 @@ void Gpu::open_device(bool present) {
                                          .queueCount = 1,
                                          .pQueuePriorities = &priority};
     const VkDeviceCreateInfo create{.sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO,
-                                    .pNext = enabled.features,
+                                    .pNext = foveaEnabledFeatures(&enabled),
                                     .queueCreateInfoCount = 1,
                                     .pQueueCreateInfos = &queues,
                                     .enabledExtensionCount = enabled.extension_count,

@@ -54,7 +54,7 @@ class Gpu {
     VkInstance instance = VK_NULL_HANDLE;
     VkPhysicalDevice physical = VK_NULL_HANDLE;
     VkPhysicalDeviceProperties properties{};
-    FoveaDeviceEnables enabled = foveaDeviceEnables();  // as the device was created
+    mutable FoveaDeviceEnables enabled = foveaDeviceEnables();  // as the device was created
     VkDevice device = VK_NULL_HANDLE;
     uint32_t queue_family = 0;
     VkQueue queue = VK_NULL_HANDLE;

@@ -15,7 +15,7 @@ Guest::Guest(const Gpu& lender) : gpu(lender) {
         .physical_device = gpu.physical,
         .device = gpu.device,
         .get_instance_proc_addr = vkGetInstanceProcAddr,
-        .enabled_features = gpu.enabled.features,
+        .enabled_features = foveaEnabledFeatures(&gpu.enabled),
         .enabled_extensions = gpu.enabled.extensions,
         .enabled_extension_count = gpu.enabled.extension_count,
     };

@@ -251,7 +251,7 @@ VkResult GpuDevice::create_like(VkDevice& out) const {
     queue.queueFamilyIndex = family_;
     queue.queueCount = 1;
     queue.pQueuePriorities = &priority;
-    VkDeviceCreateInfo info{VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO, enables_->features};
+    VkDeviceCreateInfo info{VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO, foveaEnabledFeatures(enables_.get())};
     info.queueCreateInfoCount = 1;
     info.pQueueCreateInfos = &queue;
     info.enabledExtensionCount = enables_->extension_count;
@@ -268,7 +268,7 @@ Result<void> GpuDevice::create_context() {
     host.device = device_;
     host.get_instance_proc_addr = vkGetInstanceProcAddr;
     host.get_device_proc_addr = vkGetDeviceProcAddr;
-    host.enabled_features = enables_->features;
+    host.enabled_features = foveaEnabledFeatures(enables_.get());
     host.enabled_extensions = enables_->extensions;
     host.enabled_extension_count = enables_->extension_count;
     Diag diag;

@@ -18,6 +18,11 @@
  *   opens a label that says which slices it records.
  * - Contents. The workspace is undefined before and after, so it may alias any transient of the host. Outputs are
  *   written whole, and nothing outside the declared strides is touched.
+ * - Frames in flight. A recorded plan reads its buffers when the GPU runs it, not when it is recorded. So whatever the CPU
+ *   writes again for the next frame needs a copy for each frame in flight: BATCH_TABLE, BLOCK_TABLE, POSITIONS, masks and
+ *   other inputs that the CPU fills, and query pools and descriptor pools. One copy is enough for the KV cache, the
+ *   workspace and whatever only the GPU writes, with a barrier between the frames. Append reads lengths before its rows,
+ *   attention lengths after them: one decode step has two tables, so three frames in flight have six.
  * - Slices may be recorded in any order, over any number of command buffers and frames, and more than once; each costs
  *   at most FoveaPlanInfo::max_slice_flops, which FoveaAttentionDesc::max_slice_cost bounds.
  * - Threads. Context and plans are immutable after creation and re-entrant: several threads may record one plan, each
@@ -66,24 +71,27 @@ FOVEA_API FoveaResult foveaQueryDeviceNeeds(PFN_vkGetInstanceProcAddr get_instan
                                             const FoveaHostAllocator* allocator, FoveaDeviceNeeds* out,
                                             FoveaDiag* diag);
 
-/* Room for what a host passes to vkCreateDevice: its own wishes and Fovea's. Feature structs are written into `room`,
- * and `features` points there: so the struct stays where it is until the context exists. It does not grow in later
- * versions. */
+/* Room for what an application passes to vkCreateDevice: its own wishes and Fovea's. Feature structs are written into
+ * `room`. Nothing in it points into itself: it may be copied and moved. It does not grow in later versions. */
 enum { FOVEA_MAX_ENABLED_EXTENSIONS = 64, FOVEA_ENABLE_ROOM_WORDS = 128 };
 typedef struct FoveaDeviceEnables {
     uint32_t struct_size;
     uint32_t extension_count; /* in: how many names the host has put into `extensions`; out: with Fovea's behind them */
     const char* extensions[FOVEA_MAX_ENABLED_EXTENSIONS]; /* no name twice */
-    VkPhysicalDeviceFeatures2* features; /* in: the host's own, with its chain, or null; out: to be passed as pNext */
-    uint32_t room_used, reserved0;       /* 0 at first */
+    VkPhysicalDeviceFeatures2* features; /* the application's own, with its chain, or null; see foveaEnabledFeatures */
+    uint32_t room_used, room_first;      /* 0 at first */
     uint64_t room[FOVEA_ENABLE_ROOM_WORDS];
 } FoveaDeviceEnables;
 
-/* Adds all that `needs` found available: names to the list; features to the structs of the host's chain that hold them
- * (VkPhysicalDeviceVulkan12Features, ...), and for the others structs at the chain's end. What the host enabled stays
- * enabled. Pass the outcome to vkCreateDevice as it is, and again as FoveaVulkanHost::enabled_features and
- * enabled_extensions. The host's headers need not know the structs. Thread safety: none is shared. */
+/* Adds all that `needs` found available: names to the list; features to the structs of the application's chain that hold
+ * them (VkPhysicalDeviceVulkan12Features, ...), and for the others structs in `room`. What the application enabled stays
+ * enabled. Pass `extensions` and foveaEnabledFeatures() to vkCreateDevice, and again as FoveaVulkanHost::enabled_extensions
+ * and enabled_features. The application's headers need not know the structs. Thread safety: none is shared. */
 FOVEA_API FoveaResult foveaEnableNeeds(const FoveaDeviceNeeds* needs, FoveaDeviceEnables* enables, FoveaDiag* diag);
+/* Returns the features of both for VkDeviceCreateInfo::pNext: a copy of the application's VkPhysicalDeviceFeatures2 in
+ * `room`, then Fovea's structs, then the application's chain. Valid while `enables` stays where it is; after a copy or a
+ * move, call it again on that. Before foveaEnableNeeds: `features`. Null for null. */
+FOVEA_API VkPhysicalDeviceFeatures2* foveaEnabledFeatures(FoveaDeviceEnables* enables);
 
 /* ---- the context: one for each VkDevice ------------------------------------------------------------------------------- */
 
@@ -126,7 +134,7 @@ FOVEA_API uint32_t foveaCacheWasAccepted(FoveaContext context);
 
 /* Builds (or finds in the context) the pipelines of a plan made from this context's facts, or from lesser ones. May take
  * long: compile plans ahead of the first frame. After it the plan is immutable. Calling it twice is harmless; a plan
- * belongs to one context. */
+ * belongs to one context. Looks at every slice: a plan of more than 2^20 is refused (FOVEA_LIMIT_EXCEEDED). */
 FOVEA_API FoveaResult foveaCompilePlan(FoveaContext context, FoveaPlan plan, FoveaDiag* diag);
 
 typedef struct FoveaBuffer { /* a range of a buffer of the host */
@@ -157,8 +165,8 @@ typedef struct FoveaRecord { /* one foveaCmdRun */
 } FoveaRecord;
 
 /* Records slices. Every argument is checked before the first vkCmd*: a refused call has recorded nothing. Calls vkCmd*
- * only (and, with an arena, vkAllocateDescriptorSets and vkUpdateDescriptorSets before the first vkCmd*). Allocates no
- * host memory. */
+ * only and, with an arena, vkAllocateDescriptorSets before the first vkCmd* and vkUpdateDescriptorSets once for each set,
+ * before the command that binds it. Allocates no host memory. */
 FOVEA_API FoveaResult foveaCmdRun(FoveaPlan plan, const FoveaRecord* record, FoveaDiag* diag);
 
 /* The barrier between slices that share workspace, for hosts that record them in several calls. */

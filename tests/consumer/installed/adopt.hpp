@@ -33,7 +33,7 @@ inline int adopt(PFN_vkGetInstanceProcAddr getter) {
     if (foveaEnableNeeds(&*needs, &enabled, &diag) != FOVEA_OK) return std::puts(diag.text), 1;
     VkDeviceCreateInfo device_create{};
     device_create.sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO;
-    device_create.pNext = enabled.features;
+    device_create.pNext = foveaEnabledFeatures(&enabled);
     device_create.queueCreateInfoCount = 1;
     device_create.pQueueCreateInfos = &queue;
     device_create.enabledExtensionCount = enabled.extension_count;
@@ -48,7 +48,7 @@ inline int adopt(PFN_vkGetInstanceProcAddr getter) {
     host.physical_device = gpu;
     host.device = device;
     host.get_instance_proc_addr = getter;
-    host.enabled_features = enabled.features;
+    host.enabled_features = foveaEnabledFeatures(&enabled);
     host.enabled_extensions = enabled.extensions;
     host.enabled_extension_count = enabled.extension_count;
     {
