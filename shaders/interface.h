@@ -119,6 +119,8 @@ FOVEA_CONST kMergeLevels = 13;     // places of a merge's tree: 2^(n-1) parts
 // A visible key has a weight >= +0 in the workspace; a hidden or dropped one these bits, which is -0.
 FOVEA_CONST kHiddenWeight = 0x80000000u;
 FOVEA_CONST kMinusInfinity = 0xff800000u;
+FOVEA_CONST kNotFinite = 0x7f800000u;  // bits that infinities and NaN have
+FOVEA_CONST kNanBits = 0x7fc00000u;
 
 // ==== specialization constants ====
 

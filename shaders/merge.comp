@@ -19,8 +19,16 @@ layout(set = 0, binding = FOVEA_SLOT_MERGED_LSE, std430) writeonly buffer Merged
 
 shared vec2 held[kMergeLevels * kElementThreads];  // o and lse of 2^n neighbouring parts
 
+// NaN or +inf. By their bits: a driver may assume that no number is one of them.
+bool is_invalid(float lse) {
+    const uint bits = floatBitsToUint(lse);
+    return (bits & kNotFinite) == kNotFinite && bits != kMinusInfinity;
+}
+float invalid_of(float lse) { return uintBitsToFloat(floatBitsToUint(lse) | kNanBits); }
+
 // a is of the parts before b's.
 vec2 merged(vec2 a, vec2 b) {
+    if (is_invalid(a.y) || is_invalid(b.y)) return vec2(invalid_of(is_invalid(a.y) ? a.y : b.y));
     if (floatBitsToUint(b.y) == kMinusInfinity) return a;
     if (floatBitsToUint(a.y) == kMinusInfinity) return b;
     const float most = a.y > b.y ? a.y : b.y;
@@ -45,6 +53,7 @@ void main() {
     vec2 result = held[place(level)];
     for (++level; level < kMergeLevels; ++level)
         if ((push.parts >> level & 1u) != 0u) result = merged(held[place(level)], result);
+    if (is_invalid(result.y)) result = vec2(invalid_of(result.y));
     y_store_bits(row_of(push.y, z, row) + d, stored_bits(result.x));
     if (d == 0u) merged_lse[push.merged_lse_base + lse - push.lse.base] = result.y;
 }

@@ -64,6 +64,8 @@ uint32_t foveaAbiVersion(void) { return FOVEA_ABI_VERSION; }
 
 uint32_t foveaDropoutKeeps(float dropout_p, uint64_t seed, uint64_t offset, uint64_t batch_head,
                            uint64_t query, uint64_t key) {
+    if (!(dropout_p < 1)) return 0;  // NaN too
+    if (!(dropout_p > 0)) return 1;
     Problem p{};
     p.dropout_seed = seed;
     p.dropout_offset = offset;

@@ -103,7 +103,7 @@ FoveaResult fill_map_tile(FoveaPlan_T& plan, const FoveaAttentionDesc* attention
 FoveaResult fill_backward(FoveaPlan_T& plan, const FoveaAttentionDesc* forward,
                           const FoveaAttentionBackwardDesc* backward, FoveaDiag* diag) {
     plan.operation = Operation::backward;
-    if (FoveaResult r = make_problem(forward, plan.problem, diag)) return r;
+    if (FoveaResult r = make_problem(forward, plan.problem, diag, true)) return r;
     if (FoveaResult r = make_backward(backward, plan.problem, plan.backward, diag)) return r;
     const Backward& w = plan.backward;
     note_narrow(plan.narrow, w.do_type, FOVEA_BIND_DO);

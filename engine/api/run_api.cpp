@@ -39,7 +39,7 @@ FoveaResult foveaRunCpu(FoveaPlan plan, const FoveaCpuRun* given, FoveaDiag* dia
     if ((r = read_struct(given, run, "run", diag))) return r;
     BindingRange ranges[FOVEA_BIND_COUNT];
     if ((r = read_ranges(run, ranges, diag))) return r;
-    const BindingRules rules{0, works_in_place(plan->operation), plan->narrow, true};
+    const BindingRules rules{0, works_in_place(*plan), plan->narrow, true};
     if ((r = check_bindings(plan->info, rules, ranges, diag))) return r;
     uint64_t end = 0;
     if ((r = check_slices(run.first_slice, run.slice_count, plan->info.slice_count, end, diag))) return r;

@@ -210,6 +210,7 @@ constexpr CpuLoops kLoops[] = {
 }  // namespace
 
 void run_cpu(const Call& call, FoveaKernel kernel, const CpuPlan& cut, const CpuRun& run) {
+    if (run.slice_begin >= run.slice_end) return;
     const CpuLoops& loops = kLoops[size_t(call.operation)];
     if (kernel == FOVEA_KERNEL_DECODE) return run_decode_slices(call.problem, cut, run);
     if (kernel == FOVEA_KERNEL_REFERENCE) return loops.reference(call, rows_of(cut, run));

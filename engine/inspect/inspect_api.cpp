@@ -9,6 +9,13 @@
 
 #include <string>
 
+namespace fovea {
+FOVEA_FIELDS(FoveaCell, struct_size, batch, head, reserved0, query, key);
+FOVEA_FIELDS(FoveaHeadStats, struct_size, reserved0, entropy, relative_entropy, mean_distance,
+             first_token_mass, previous_token, largest_weight, rows);
+FOVEA_FIELDS(FoveaColours, struct_size, scale, map, low, high);
+}  // namespace fovea
+
 using namespace fovea;
 
 struct FoveaText_T {

@@ -85,18 +85,26 @@ std::optional<Error> refusal_of_shards(const FoveaAttentionDesc& d, uint64_t chu
     checked.q_strides = checked.k_strides = checked.v_strides = checked.o_strides = {};
     Diag diag;
     if (foveaCheckAttention(nullptr, &checked, &diag) != FOVEA_OK) return diag.error();
-    const auto needs = [&](bool used, FoveaBinding binding) {
-        return used && (!whole || !whole[binding].data);
-    };
-    if (needs(d.mask.present, FOVEA_BIND_MASK)) return bad("whole[MASK]", "whole[MASK] is null");
-    if (needs(d.bias.present, FOVEA_BIND_BIAS)) return bad("whole[BIAS]", "whole[BIAS] is null");
-    if (needs(d.keep.present, FOVEA_BIND_KEEP)) return bad("whole[KEEP]", "whole[KEEP] is null");
-    if (needs(d.flags & FOVEA_FLAG_ALIBI, FOVEA_BIND_ALIBI))
-        return bad("whole[ALIBI]", "whole[ALIBI] is null");
-    if (needs(d.flags & FOVEA_FLAG_SINKS, FOVEA_BIND_SINKS))
-        return bad("whole[SINKS]", "whole[SINKS] is null");
-    if (needs(d.flags & FOVEA_FLAG_BATCH_TABLE, FOVEA_BIND_BATCH_TABLE))
-        return bad("whole[BATCH_TABLE]", "whole[BATCH_TABLE] is null");
+    // The sizes are those of any call: foveaRunCpu's, whatever kernel and device will compute it.
+    checked.kernel = FOVEA_KERNEL_AUTO;
+    checked.max_slice_cost = 0, checked.workspace_limit = 0;
+    const Result<Plan> plan = plan_cpu(checked);
+    if (!plan) return plan.error();
+    const FoveaPlanInfo info = plan->info();
+    constexpr std::pair<FoveaBinding, const char*> kWhole[] = {
+        {FOVEA_BIND_MASK, "whole[MASK]"},   {FOVEA_BIND_BIAS, "whole[BIAS]"},
+        {FOVEA_BIND_KEEP, "whole[KEEP]"},   {FOVEA_BIND_ALIBI, "whole[ALIBI]"},
+        {FOVEA_BIND_SINKS, "whole[SINKS]"}, {FOVEA_BIND_BATCH_TABLE, "whole[BATCH_TABLE]"}};
+    for (const auto& [binding, name] : kWhole) {
+        const uint64_t bytes = info.binding_bytes[binding];
+        if (!(info.binding_mask >> binding & 1) || bytes == 0) continue;
+        if (!whole || !whole[binding].data)
+            return Error{FOVEA_INVALID_ARGUMENT, name, std::string(name) + " is null"};
+        if (whole[binding].size_bytes < bytes)
+            return Error{FOVEA_INVALID_ARGUMENT, name,
+                         std::string(name) + ".size_bytes is " + std::to_string(whole[binding].size_bytes) +
+                             "; the call needs " + std::to_string(bytes) + " bytes there"};
+    }
     return std::nullopt;
 }
 

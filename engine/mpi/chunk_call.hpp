@@ -23,14 +23,16 @@ constexpr uint64_t element_bytes(FoveaDtype type) { return type == FOVEA_U8 ? 1 
 std::optional<Error> refusal_of_shards(const FoveaAttentionDesc& desc, uint64_t chunk,
                                        const FoveaHostBuffer* whole);
 
-// Memory that the system does not give is an error like any other: it must not pass the messages of other
-// ranks by.
+// Memory that the system does not give is an error like any other, and so is what a host's progress() throws:
+// it must not pass the messages of other ranks by.
 template <class Body>
 std::optional<Error> guarded(Body body) {
     try {
         return body();
     } catch (const std::bad_alloc&) {
         return Error{FOVEA_OUT_OF_HOST_MEMORY, "chunk", "no host memory for this rank's part of the call"};
+    } catch (...) {
+        return Error{FOVEA_CANCELLED, "progress", "the progress function threw an exception"};
     }
 }
 

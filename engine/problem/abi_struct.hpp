@@ -1,6 +1,7 @@
 // Reading a caller's struct that may be older or newer than this library's (see fovea.h, Conventions).
 #pragma once
 
+#include "problem/abi_fields.hpp"
 #include "problem/status.hpp"
 
 #include <cstddef>
@@ -12,6 +13,14 @@ namespace fovea {
 // No struct of this boundary comes near it: a struct_size beyond is not a newer caller's but garbage, and to
 // look for its tail could leave the caller's memory.
 constexpr uint32_t kMaxStructBytes = 4096;
+
+// Half a field is no value: half a pointer would be followed, half a number written.
+template <class T>
+FoveaResult check_fields(const T& whole, uint32_t size, const char* name, FoveaDiag* diag) {
+    if (!FieldsOf<T>::end_inside(whole, size)) return FOVEA_OK;
+    return fail(diag, FOVEA_ABI_MISMATCH, "struct_size",
+                "%s.struct_size is %u, which ends inside a field; set it to sizeof the struct", name, size);
+}
 
 // Copies *from into `to`, zero-filling what an older caller does not have. T starts with `uint32_t
 // struct_size`.
@@ -36,6 +45,7 @@ FoveaResult read_struct(const T* from, T& to, const char* name, FoveaDiag* diag)
                         size, sizeof(T), i);
     }
     memset(static_cast<void*>(&to), 0, sizeof to);
+    if (FoveaResult r = check_fields(to, size, name, diag)) return r;
     memcpy(static_cast<void*>(&to), from, size < sizeof(T) ? size : sizeof(T));
     to.struct_size = sizeof(T);
     return FOVEA_OK;
@@ -59,6 +69,7 @@ FoveaResult write_struct(const T& from, T* to, const char* name, FoveaDiag* diag
     if (size < sizeof(uint32_t))
         return fail(diag, FOVEA_ABI_MISMATCH, "struct_size",
                     "%s.struct_size is %u; set it to sizeof the struct", name, size);
+    if (FoveaResult r = check_fields(from, size, name, diag)) return r;
     memcpy(static_cast<void*>(to), &from, size < sizeof(T) ? size : sizeof(T));
     to->struct_size = size;
     return FOVEA_OK;

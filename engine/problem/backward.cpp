@@ -80,6 +80,7 @@ struct Rows {
     bool of_queries;
     uint32_t dim;
     bool output;
+    bool is_filled = false;  // strides are as make_problem() left them
 };
 
 FoveaResult bind_rows(Problem& p, const Rows& t, FoveaDiag* diag) {
@@ -87,14 +88,15 @@ FoveaResult bind_rows(Problem& p, const Rows& t, FoveaDiag* diag) {
     const uint64_t batch = packed ? 1 : p.batch, heads = t.of_queries ? p.heads_q : p.heads_kv;
     const uint64_t rows = uint64_t(packed ? packed : t.of_queries ? p.len_q : p.len_kv);
     FoveaStrides& s = t.strides;
-    if (packed && s.batch != 0 && s.batch != FOVEA_BROADCAST)
+    if (!t.is_filled && packed && s.batch != 0 && s.batch != FOVEA_BROADCAST)
         return fail(diag, FOVEA_INVALID_ARGUMENT, t.name,
                     "%s.batch is %lld; packed rows need a batch stride of 0", t.name,
                     static_cast<long long>(s.batch));
     // Rows of several batch entries end to end are token by token unless strides say otherwise.
-    if (packed && s.head == 0 && s.row == 0)
+    if (!t.is_filled && packed && s.head == 0 && s.row == 0)
         s = FoveaStrides{0, int64_t(t.dim), int64_t(heads) * int64_t(t.dim)};
-    if (FoveaResult r = fill_strides(s, {batch, heads, rows, t.dim}, t.name, diag)) return r;
+    if (!t.is_filled)
+        if (FoveaResult r = fill_strides(s, {batch, heads, rows, t.dim}, t.name, diag)) return r;
     uint64_t bytes = 0;
     if (!spanned_bytes(s, batch, heads, rows, t.dim, t.type, bytes))
         return fail(diag, FOVEA_SIZE_OVERFLOW, t.name,
@@ -108,7 +110,7 @@ FoveaResult bind_rows(Problem& p, const Rows& t, FoveaDiag* diag) {
 }
 
 FoveaResult bind_all(Problem& p, Backward& w, FoveaDiag* diag) {
-    const Rows inputs[] = {{FOVEA_BIND_O, p.o, p.o_type, "o_strides", true, p.dim_v, false},
+    const Rows inputs[] = {{FOVEA_BIND_O, p.o, p.o_type, "o_strides", true, p.dim_v, false, true},
                            {FOVEA_BIND_DO, w.d_o, w.do_type, "do_strides", true, p.dim_v, false}};
     for (const Rows& t : inputs)
         if (FoveaResult r = bind_rows(p, t, diag)) return r;
@@ -158,6 +160,7 @@ PairFlops pair_flops(const Problem& p, const Backward& w) {
     flops.query_row = score + value + score;
     flops.key_row = score + (w.wants(FOVEA_GRAD_K) ? value + score : 0) + (w.wants(FOVEA_GRAD_V) ? value : 0);
     flops.bias_row = flops.slope = score + value;
+    flops.sink_row = value;
     return flops;
 }
 
@@ -165,7 +168,8 @@ double backward_flops(const Problem& p, const Backward& w, double pairs) {
     const BackwardParts parts = parts_of(p, w);
     const PairFlops flops = pair_flops(p, w);
     return pairs * ((parts.query_rows ? flops.query_row : 0) + (parts.key_rows ? flops.key_row : 0) +
-                    (parts.bias_rows ? flops.bias_row : 0) + (parts.slopes ? flops.slope : 0));
+                    (parts.bias_rows ? flops.bias_row : 0) + (parts.slopes ? flops.slope : 0)) +
+           (parts.sinks ? flops.sink_row * p.batch * p.heads_q * double(p.len_q) : 0);
 }
 
 double flops_of_largest_part(const Problem& p, const Backward& w) {
@@ -180,6 +184,7 @@ double flops_of_largest_part(const Problem& p, const Backward& w) {
         most = std::max(most, flops.bias_row * pairs / double(parts.bias_rows));
     }
     if (parts.slopes) most = std::max(most, flops.slope * p.batch * queries * keys);
+    if (parts.sinks) most = std::max(most, flops.sink_row * p.batch * queries);
     return most;
 }
 

@@ -36,9 +36,10 @@ struct BackwardParts {
 BackwardParts parts_of(const Problem& problem, const Backward& backward);
 
 // FLOPs of one pair of a query and a key in each part: the products that are computed again and those of the
-// gradients. A sink costs no pairs.
+// gradients. A sink costs one product of do and o for each of its
+// rows, and no pairs.
 struct PairFlops {
-    double query_row, key_row, bias_row, slope;
+    double query_row, key_row, bias_row, slope, sink_row;
 };
 PairFlops pair_flops(const Problem& problem, const Backward& backward);
 

@@ -76,6 +76,11 @@ FoveaResult check_one(const FoveaPlanInfo& info, const BindingRules& rules, cons
     // Names are put together only where something is wrong: every recorded slice comes through here.
     const auto name = [&](const char* part) { return FieldName(binding, part); };
     const char* const size = rules.host_memory ? ".size_bytes" : ".size";
+    // Such a tensor is in nobody's memory, whatever the host says that it gives.
+    if (rules.host_memory && needed > rules.most_bytes)
+        return fail(diag, FOVEA_LIMIT_EXCEEDED, name(size).text,
+                    "%s would be %llu; memory of this process ends at %llu bytes", name(size).text,
+                    number(needed), number(rules.most_bytes));
     const char* const begin = rules.host_memory ? ".data" : ".offset";
     if (!range.given)
         return fail(diag, FOVEA_INVALID_ARGUMENT, name("").text,
@@ -139,8 +144,10 @@ FoveaResult check_bindings(const FoveaPlanInfo& info, const BindingRules& rules,
             const BindingRange a = used_part(info, ranges[i], i), b = used_part(info, ranges[j], j);
             if (!overlap(a, b)) continue;
             if (rules.in_place && i == FOVEA_BIND_Y && j == FOVEA_BIND_X && a.begin == b.begin) continue;
-            return fail(diag, FOVEA_INVALID_ARGUMENT, FieldName(i, "").text, "%s overlaps %s",
-                        FieldName(i, "").text, FieldName(j, "").text);
+            const bool of_rows = i == FOVEA_BIND_Y && j == FOVEA_BIND_X;
+            return fail(diag, FOVEA_INVALID_ARGUMENT, FieldName(i, "").text, "%s overlaps %s%s",
+                        FieldName(i, "").text, FieldName(j, "").text,
+                        of_rows ? "; only rope works in place, with the same memory, type and strides" : "");
         }
     }
     return FOVEA_OK;

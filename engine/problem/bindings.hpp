@@ -5,6 +5,7 @@
 
 #include <fovea/fovea.h>
 
+#include <cstddef>
 #include <cstdint>
 
 namespace fovea {
@@ -35,6 +36,7 @@ struct BindingRules {
     bool in_place;          // Y may be exactly X
     NarrowBindings narrow;  // only for alignment 0
     bool host_memory;       // ranges are FoveaHostBuffers: messages name `data` and `size_bytes`
+    uint64_t most_bytes = SIZE_MAX;  // of one range of host memory
 };
 
 // The slices that one run asks for, [first, first + count) or all from `first` on where count is 0, as

@@ -26,11 +26,6 @@ enum class Operation : uint32_t {
     pointwise
 };
 
-// Whose Y may be exactly X.
-constexpr bool works_in_place(Operation operation) {
-    return operation == Operation::rope || operation == Operation::norm || operation == Operation::pointwise;
-}
-
 struct Call {
     Operation operation;
     Problem problem;    // attention; the call whose weights a map tile shows, or whose gradients are wanted
@@ -44,5 +39,16 @@ struct Call {
     NormDesc norm;
     PointwiseDesc pointwise;
 };
+
+// Whether Y may be exactly X: then each row is read before it is written, and by nothing else.
+inline bool works_in_place(const Call& call) {
+    const FoveaRopeDesc& d = call.rope;
+    const auto same = [](uint64_t extent, int64_t x, int64_t y) { return extent <= 1 || x == y; };
+    if (call.operation == Operation::rope)
+        return d.x_type == d.y_type && same(d.batch, d.x_strides.batch, d.y_strides.batch) &&
+               same(d.heads, d.x_strides.head, d.y_strides.head) &&
+               same(d.len, d.x_strides.row, d.y_strides.row);
+    return call.operation == Operation::norm || call.operation == Operation::pointwise;
+}
 
 }  // namespace fovea

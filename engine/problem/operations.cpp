@@ -119,6 +119,8 @@ FoveaResult check_cache(const Desc& d, FoveaDiag* diag) {
         return r;
     if ((r = check_length(d.len, "len", diag))) return r;
     if ((r = check_length(d.block_table_pages, "block_table_pages", diag))) return r;
+    if ((r = check_length(d.page_size, "page_size", diag))) return r;
+    if ((r = check_length(d.page_count, "page_count", diag))) return r;
     return check_reserved(d.reserved0, diag);
 }
 template <class Desc>

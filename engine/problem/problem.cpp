@@ -19,6 +19,8 @@ constexpr uint32_t kKnownOutputs = FOVEA_OUTPUT_O | FOVEA_OUTPUT_LSE | FOVEA_OUT
                                    FOVEA_OUTPUT_CAPPED | FOVEA_OUTPUT_MASKED | FOVEA_OUTPUT_WEIGHTS |
                                    FOVEA_OUTPUT_ROW_STATS;
 constexpr uint32_t kMaxDim = 1u << 16;
+constexpr float kMaxScale = 2.3e38f;               // times log2(e) below FLT_MAX
+constexpr float kMinSoftcap = 1.17549435e-38f;     // FLT_MIN
 constexpr uint64_t kMaxHeads = uint64_t{1} << 30;  // batch * heads, an index in kernels
 
 FoveaResult check_types(const Desc& d, FoveaDiag* diag) {
@@ -64,9 +66,16 @@ FoveaResult check_shape(const Desc& d, FoveaDiag* diag) {
 FoveaResult check_scalars(const Desc& d, FoveaDiag* diag) {
     if (!std::isfinite(d.scale))
         return fail(diag, FOVEA_INVALID_ARGUMENT, "scale", "scale is %g; it must be finite", d.scale);
+    // Exponents of 2 are scale * log2(e) times a product.
+    if (std::fabs(d.scale) > kMaxScale)
+        return fail(diag, FOVEA_LIMIT_EXCEEDED, "scale", "scale is %g; its size is at most %g", d.scale,
+                    kMaxScale);
     if (!std::isfinite(d.softcap) || d.softcap < 0)
         return fail(diag, FOVEA_INVALID_ARGUMENT, "softcap",
                     "softcap is %g; it must be finite and not negative", d.softcap);
+    if (d.softcap > 0 && d.softcap < kMinSoftcap)  // a device may take it for 0, and 0 / 0 is NaN
+        return fail(diag, FOVEA_INVALID_ARGUMENT, "softcap",
+                    "softcap is %g; it must be 0 (none) or at least %g", d.softcap, kMinSoftcap);
     if (!(d.dropout_p >= 0 && d.dropout_p < 1))
         return fail(diag, FOVEA_INVALID_ARGUMENT, "dropout_p", "dropout_p is %g; it must be in [0, 1)",
                     d.dropout_p);
@@ -302,7 +311,7 @@ void fill_packed_strides(FoveaStrides& s, uint64_t h, uint64_t d) {
     if (s.head == 0 && s.row == 0) s = FoveaStrides{0, int64_t(d), int64_t(h * d)};
 }
 
-FoveaResult bind_qkvo(Problem& p, const Desc& d, FoveaDiag* diag) {
+FoveaResult bind_qkvo(Problem& p, const Desc& d, bool o_is_input, FoveaDiag* diag) {
     const uint64_t rows_q = d.packed_rows_q ? d.packed_rows_q : d.len_q;
     const uint64_t rows_kv = d.page_size ? d.page_size : d.packed_rows_kv ? d.packed_rows_kv : d.len_kv;
     const uint64_t batch_q = d.packed_rows_q ? 1 : d.batch;
@@ -332,7 +341,7 @@ FoveaResult bind_qkvo(Problem& p, const Desc& d, FoveaDiag* diag) {
                          diag)))
         return r;
     if (!wants(p, FOVEA_OUTPUT_O)) return FOVEA_OK;
-    if (!rows_are_disjoint(p.o, batch_q, d.heads_q, rows_q, d.dim_v))
+    if (!o_is_input && !rows_are_disjoint(p.o, batch_q, d.heads_q, rows_q, d.dim_v))
         return fail(diag, FOVEA_INVALID_ARGUMENT, "o_strides",
                     "o_strides is %lld, %lld, %lld: rows of %u overlap", static_cast<long long>(p.o.batch),
                     static_cast<long long>(p.o.head), static_cast<long long>(p.o.row), d.dim_v);
@@ -514,7 +523,7 @@ FoveaResult fill_strides(FoveaStrides& s, const Extents& extents, const char* na
     return FOVEA_OK;
 }
 
-FoveaResult make_problem(const FoveaAttentionDesc* desc, Problem& p, FoveaDiag* diag) {
+FoveaResult make_problem(const FoveaAttentionDesc* desc, Problem& p, FoveaDiag* diag, bool o_is_input) {
     Desc d;
     FoveaResult r;
     if ((r = read_struct(desc, d, "desc", diag))) return r;
@@ -526,7 +535,7 @@ FoveaResult make_problem(const FoveaAttentionDesc* desc, Problem& p, FoveaDiag* 
     if ((r = check_packing(d, diag))) return r;
     p = Problem{};
     fill_meaning(p, d);
-    if ((r = bind_qkvo(p, d, diag))) return r;
+    if ((r = bind_qkvo(p, d, o_is_input, diag))) return r;
     if ((r = bind_masks(p, d, diag))) return r;
     return bind_outputs(p, d, diag);
 }

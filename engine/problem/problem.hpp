@@ -121,7 +121,9 @@ inline bool has_compressed(const Problem& p) { return is_compressed(p.k_type) ||
 inline bool has_logit_steps(const Problem& p) { return p.softcap > 0 || p.alibi; }
 
 // Checks a description against the meaning of fovea.h; knows nothing of devices. Allocates nothing.
-FoveaResult make_problem(const FoveaAttentionDesc* desc, Problem& out, FoveaDiag* diag);
+// `o_is_input`: of a call whose gradients are wanted, so that rows of o may be one and the same.
+FoveaResult make_problem(const FoveaAttentionDesc* desc, Problem& out, FoveaDiag* diag,
+                         bool o_is_input = false);
 
 // Bytes that a strided tensor [b, h, l, d] spans, counted from its first element; 0 if it is empty. False on
 // overflow.

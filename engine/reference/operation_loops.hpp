@@ -248,8 +248,10 @@ struct MergeTree {
             lse = Real(part_lse[part * lse_stride]);
             if (lse == -std::numeric_limits<Real>::infinity())
                 std::fill_n(row, count, Real(0));
-            else
+            else if (lse < std::numeric_limits<Real>::infinity())
                 read(part, row);
+            else  // NaN or +inf: the part is none, and so is the row that it is of
+                std::fill_n(row, count, lse = std::numeric_limits<Real>::quiet_NaN());
             uint32_t level = 0;
             for (; part >> level & 1; ++level) merge_with(level);
             std::copy_n(row, count, held[level]);

@@ -17,9 +17,9 @@ struct Release {
 };
 using Bytes = std::unique_ptr<std::byte, Release>;
 
-// Null when there is not that much memory.
+// Null where there is less memory: systems promise more than they have, and end the process that uses it.
 Bytes allocate_bytes(uint64_t size_bytes) {
-    if (size_bytes > SIZE_MAX / 2) return nullptr;
+    if (size_bytes > SIZE_MAX / 2 || size_bytes > memory_of_process()) return nullptr;
     return Bytes(static_cast<std::byte*>(
         ::operator new(static_cast<size_t>(size_bytes ? size_bytes : 1), kAlignment, std::nothrow)));
 }

@@ -1,4 +1,4 @@
-// How many threads it is worth to start.
+// What of the machine this process may use: processors and memory.
 #pragma once
 
 #include <cstdint>
@@ -7,5 +7,8 @@ namespace fovea::runtime {
 
 // Processors that this process may use, at least 1.
 uint32_t available_processors();
+
+// Bytes of memory that this process may ever have: of the machine, its control group and its address space.
+uint64_t memory_of_process();
 
 }  // namespace fovea::runtime

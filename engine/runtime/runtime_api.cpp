@@ -10,6 +10,16 @@
 #include <string>
 #include <vector>
 
+namespace fovea {
+FOVEA_FIELDS(FoveaDeviceInfo, struct_size, number, usable, backend, name, driver, refusal, notes);
+FOVEA_FIELDS(FoveaEngineOptions, struct_size, backend, has_device, device, device_name, tuning_file,
+             cpu_threads, validation);
+FOVEA_FIELDS(FoveaRun, struct_size, binding_count, host, buffers, progress, user, slice_shuffle_seed,
+             timeout_seconds);
+FOVEA_FIELDS(FoveaRunReport, struct_size, backend, kernel, reserved0, slices, workspace_bytes, device_bytes,
+             seconds, device_seconds);
+}  // namespace fovea
+
 using namespace fovea;
 
 namespace {

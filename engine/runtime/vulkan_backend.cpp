@@ -98,7 +98,7 @@ class VulkanBackend final : public Backend {
             queue.drop_callbacks();
         }
     };
-    Result<void> check_host(const FoveaPlanInfo& info, const HostBindings& bindings) const;
+    Result<void> check_host(const Plan& plan, const FoveaPlanInfo& info, const HostBindings& bindings) const;
     Result<void> upload(const FoveaPlanInfo& info, const HostBindings& bindings, HostCopies& copies);
     Result<void> reserve_workspace(uint64_t size_bytes);
     Result<RunReport> run_bound(const Plan& plan, const FoveaBuffer (&bindings)[FOVEA_BIND_COUNT],
@@ -313,7 +313,8 @@ Result<RunReport> VulkanBackend::run_bound(const Plan& plan, const FoveaBuffer (
     return report;
 }
 
-Result<void> VulkanBackend::check_host(const FoveaPlanInfo& info, const HostBindings& bindings) const {
+Result<void> VulkanBackend::check_host(const Plan& plan, const FoveaPlanInfo& info,
+                                       const HostBindings& bindings) const {
     BindingRange ranges[FOVEA_BIND_COUNT];
     for (uint32_t i = 0; i < FOVEA_BIND_COUNT; ++i)
         ranges[i] = {bindings[i].data != nullptr, 0, reinterpret_cast<uintptr_t>(bindings[i].data),
@@ -322,7 +323,7 @@ Result<void> VulkanBackend::check_host(const FoveaPlanInfo& info, const HostBind
     on_host.workspace_bytes = 0;  // it is not the host's
     memcpy(on_host.binding_bytes, info.tensor_bytes, sizeof info.tensor_bytes);
     Diag diag;
-    const BindingRules rules{1, true, {}, true};
+    const BindingRules rules{1, works_in_place(*plan.get()), {}, true};
     if (check_bindings(on_host, rules, ranges, &diag) != FOVEA_OK) return diag.error();
     return {};
 }
@@ -353,7 +354,7 @@ Result<RunReport> VulkanBackend::run_on_host(const Plan& plan, const HostBinding
     const auto start = std::chrono::steady_clock::now();
     const FoveaPlanInfo info = plan.info();
     HostCopies copies;
-    if (Result<void> r = check_host(info, bindings); !r) return r.error();
+    if (Result<void> r = check_host(plan, info, bindings); !r) return r.error();
     if (Result<void> r = upload(info, bindings, copies); !r) return r.error();
     Result<RunReport> report = run_bound(plan, copies.bound, options);
     if (!report) return report;

@@ -51,7 +51,7 @@ Result<void> VulkanAllocator::check_budget(uint64_t size_bytes) const {
         budget = budgets[i].budget;
     }
     if (fits_budget(size_bytes, usage, budget)) return {};
-    return Error{FOVEA_LIMIT_EXCEEDED, "device memory",
+    return Error{FOVEA_OUT_OF_DEVICE_MEMORY, "device memory",
                  mib(size_bytes) + " are needed, but of the " + mib(budget) + " that " +
                      device_.properties().deviceName + " grants, " + mib(usage) +
                      " are in use and a tenth is kept free"};

@@ -41,8 +41,33 @@ FoveaResult check_facts(const FoveaDeviceFacts& plan, const FoveaDeviceFacts& de
     return FOVEA_OK;
 }
 
+// One visit takes microseconds: more of them are a budget that was chosen too small, not work.
+constexpr uint64_t kMostSlices = 1u << 20;
+
+FoveaResult check_slice_count(const FoveaPlanInfo& info, FoveaDiag* diag) {
+    if (info.slice_count <= kMostSlices) return FOVEA_OK;
+    return fail(
+        diag, FOVEA_LIMIT_EXCEEDED, "max_slice_cost",
+        "the plan has %llu slices of at most %.3g FLOP; the limit is %llu slices: plan it with a larger "
+        "max_slice_cost",
+        static_cast<unsigned long long>(info.slice_count), info.max_slice_flops,
+        static_cast<unsigned long long>(kMostSlices));
+}
+
 // Matrices come in the shapes that the driver lists; the context keeps the one that it would use.
 FoveaResult check_matrices(const FoveaDeviceFacts& plan, const FoveaDeviceFacts& device, FoveaDiag* diag) {
+    if ((plan.features & FOVEA_FEATURE_COOPMAT2) && plan.coopmat2_m &&
+        (plan.coopmat2_m != device.coopmat2_m || plan.coopmat2_n != device.coopmat2_n ||
+         plan.coopmat2_k != device.coopmat2_k || plan.coopmat2_threads != device.coopmat2_threads ||
+         plan.coopmat2_max_side > device.coopmat2_max_side ||
+         plan.coopmat2_reserved_bytes < device.coopmat2_reserved_bytes))
+        return fail(
+            diag, FOVEA_UNSUPPORTED, "facts.coopmat2_m",
+            "the plan was made for flexible matrices in steps of %u x %u x %u by %u threads, up to %u; "
+            "this device's are %u x %u x %u by %u, up to %u",
+            plan.coopmat2_m, plan.coopmat2_n, plan.coopmat2_k, plan.coopmat2_threads, plan.coopmat2_max_side,
+            device.coopmat2_m, device.coopmat2_n, device.coopmat2_k, device.coopmat2_threads,
+            device.coopmat2_max_side);
     const bool has_shape = (plan.features & FOVEA_FEATURE_COOPMAT) && plan.coopmat_m;
     if (!has_shape || (plan.coopmat_m == device.coopmat_m && plan.coopmat_n == device.coopmat_n &&
                        plan.coopmat_k == device.coopmat_k))
@@ -143,6 +168,7 @@ FoveaResult foveaCompilePlan(FoveaContext context, FoveaPlan plan, FoveaDiag* di
     }
     if (FoveaResult r = check_facts(plan->facts, context->facts, diag)) return r;
     if (FoveaResult r = check_matrices(plan->facts, context->facts, diag)) return r;
+    if (FoveaResult r = check_slice_count(plan->info, diag)) return r;
     const FoveaHostAllocator& allocator = plan->allocator;
     void* memory = allocator.allocate(allocator.user, sizeof(PlanPipelines), alignof(PlanPipelines));
     if (!memory)

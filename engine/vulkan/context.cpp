@@ -7,6 +7,13 @@
 #include <algorithm>
 #include <new>
 
+namespace fovea {
+FOVEA_FIELDS(FoveaVulkanHost, struct_size, api_version, instance, physical_device, device,
+             get_instance_proc_addr, get_device_proc_addr, enabled_features, enabled_extensions,
+             enabled_extension_count, flags, vk_allocator, host_allocator, pipeline_cache, cache_data,
+             cache_size);
+}  // namespace fovea
+
 namespace fovea::vulkan {
 
 FoveaResult check_alive(const FoveaContext_T& context, FoveaDiag* diag) {

@@ -6,6 +6,11 @@
 
 #include <cstdio>
 
+namespace fovea {
+FOVEA_FIELDS(FoveaRecord, struct_size, binding_count, cmd, bindings, workspace, first_slice, slice_count,
+             timestamps, first_query, dispatch_timestamps, arena);
+}  // namespace fovea
+
 namespace fovea::vulkan {
 namespace {
 
@@ -64,8 +69,7 @@ FoveaResult check_buffers(const FoveaRecord& given, Recording& r, FoveaDiag* dia
         }
         ranges[i] = {b.buffer != VK_NULL_HANDLE, (uint64_t)b.buffer, b.offset, b.size};
     }
-    const BindingRules rules{
-        r.context.facts.storage_offset_alignment, works_in_place(r.plan.operation), {}, false};
+    const BindingRules rules{r.context.facts.storage_offset_alignment, works_in_place(r.plan), {}, false};
     return check_bindings(r.plan.info, rules, ranges, diag);
 }
 

@@ -155,13 +155,14 @@ def like(given: Any, array: np.ndarray) -> Any:
 
 def readable(array: np.ndarray, name: str) -> np.ndarray:
     """The array itself where the engine can read it as it lies (rows contiguous, whole and not negative steps), else a packed
-    copy."""
+    copy. So it is where a large span holds few elements: a device would need a buffer of the whole span."""
     size = array.itemsize
     strides = array.strides
     if array.size == 0 or array.flags.c_contiguous:
         return array
     rows_whole = strides[-1] == size or array.shape[-1] == 1
-    if rows_whole and all(s >= 0 and s % size == 0 for s in strides[:-1]):
+    is_sparse = span_bytes(array) > max(8 * array.nbytes, 16 << 20)
+    if rows_whole and not is_sparse and all(s >= 0 and s % size == 0 for s in strides[:-1]):
         return array
     return np.ascontiguousarray(array)
 

@@ -3,6 +3,7 @@
 #include "gradients/gradient_sweep.hpp"
 #include "support/case_generator.hpp"
 #include "support/cpu_device.hpp"
+#include "support/random.hpp"
 
 #include <gtest/gtest.h>
 
@@ -406,6 +407,102 @@ TEST(Gradients, a_plan_says_what_it_computes) {
     for (const char* line :
          {"gradients", "reads DO", "reads O", "reads LSE", "writes DQ", "writes DK", "writes DV"})
         EXPECT_NE(text.find(line), std::string::npos) << line << " in\n" << text;
+}
+
+// Each gradient alone and all of them: the slices cover what is computed, and a budget cuts as far as a
+// head's or a row's sum goes.
+TEST(Gradients, no_slice_costs_more_than_the_plan_says) {
+    const auto with_all = [](FoveaAttentionDesc& d) {
+        d.flags |= FOVEA_FLAG_ALIBI | FOVEA_FLAG_SINKS, d.align = FOVEA_ALIGN_TOP_LEFT;
+        d.bias.present = 1;
+    };
+    const Case c = call_of(16, with_all);  // 2 entries, 6 heads over 3, 13 queries, 21 keys, 10 and 7 columns
+    constexpr uint32_t kAll =
+        FOVEA_GRAD_Q | FOVEA_GRAD_K | FOVEA_GRAD_V | FOVEA_GRAD_BIAS | FOVEA_GRAD_ALIBI | FOVEA_GRAD_SINKS;
+    for (const FoveaKernel kernel : {FOVEA_KERNEL_FLASH, FOVEA_KERNEL_PLAIN, FOVEA_KERNEL_REFERENCE})
+        for (uint32_t gradients = 1; gradients <= kAll;
+             gradients = gradients == FOVEA_GRAD_SINKS ? kAll : gradients * 2) {
+            SCOPED_TRACE(testing::Message() << kernel_name(kernel) << " of " << gradients);
+            FoveaAttentionDesc desc = c.desc;
+            desc.max_slice_cost = 1;
+            FoveaAttentionBackwardDesc backward = attention_backward(gradients);
+            backward.kernel = kernel;
+            const Result<Plan> plan = plan_attention_backward(cpu_device(1), desc, backward);
+            ASSERT_TRUE(plan) << plan.error().text;
+            const FoveaPlanInfo info = plan->info();
+            EXPECT_GT(info.flops, 0);
+            EXPECT_GE(info.slice_count, gradients == FOVEA_GRAD_SINKS || gradients == FOVEA_GRAD_ALIBI ? 6u
+                                        : gradients == FOVEA_GRAD_BIAS                                 ? 1u
+                                                                                                       : 2u);
+            EXPECT_GE(info.max_slice_flops * double(info.slice_count), info.flops);
+            if (gradients == FOVEA_GRAD_SINKS) {
+                EXPECT_EQ(info.flops,
+                          6 * 2.0 * 7 * 2 * 13);  // of heads, columns of do and o, rows of the batch
+                EXPECT_GE(info.max_slice_flops, info.flops / 6);
+            }
+            if (gradients == kAll) break;
+        }
+}
+
+// o is an input here: its rows may be one and the same, as those of do. The result is that of copies.
+TEST(Gradients, o_and_do_may_be_broadcast) {
+    constexpr int64_t kB = 2, kH = 2, kRows = 4, kDim = 8;
+    Random random(17);
+    const auto draw = [&](size_t count) {
+        std::vector<float> values(count);
+        for (float& value : values) value = float(random.next() & 0xffff) / 65536 - 0.5f;
+        return values;
+    };
+    constexpr size_t kAll = kB * kH * kRows * kDim;
+    std::vector<float> q = draw(kAll), k = draw(kAll), v = draw(kAll), lse(kB * kH * kRows, 1.5f);
+    const std::vector<float> rows = draw(kAll);
+    const FoveaStrides layouts[] = {{FOVEA_BROADCAST, FOVEA_BROADCAST, FOVEA_BROADCAST},
+                                    {FOVEA_BROADCAST, kRows * kDim, kDim},
+                                    {kH * kRows * kDim, FOVEA_BROADCAST, kDim},
+                                    {FOVEA_BROADCAST, FOVEA_BROADCAST, kDim}};
+    for (const FoveaKernel kernel : {FOVEA_KERNEL_FLASH, FOVEA_KERNEL_PLAIN, FOVEA_KERNEL_REFERENCE})
+        for (const FoveaStrides& layout : layouts)
+            for (const bool of_o : {true, false}) {
+                std::vector<float> results[2];
+                for (const bool copied : {false, true}) {
+                    Attention call;
+                    call.batch(kB).heads(kH).lengths(kRows, kRows).dims(kDim);
+                    FoveaAttentionBackwardDesc backward = attention_backward(FOVEA_GRAD_Q);
+                    backward.kernel = kernel;
+                    const FoveaStrides strides = copied ? FoveaStrides{} : layout;
+                    (of_o ? call.desc.o_strides : backward.do_strides) = strides;
+                    std::vector<float> other(kAll, 0.25f), spread = rows;
+                    for (int64_t n = 0; copied && n < int64_t(kAll); ++n) {
+                        const int64_t b = n / (kH * kRows * kDim), h = n / (kRows * kDim) % kH,
+                                      i = n / kDim % kRows;
+                        const auto step = [](int64_t stride) { return std::max<int64_t>(stride, 0); };
+                        spread[size_t(n)] = rows[size_t(b * step(layout.batch) + h * step(layout.head) +
+                                                        i * step(layout.row) + n % kDim)];
+                    }
+                    const Result<Plan> plan = plan_attention_backward(cpu_device(1), call, backward);
+                    ASSERT_TRUE(plan) << plan.error().text;
+                    const FoveaBinding shared = of_o ? FOVEA_BIND_O : FOVEA_BIND_DO;
+                    uint64_t elements = kDim;
+                    if (copied || layout.batch > 0) elements += (kB - 1) * kH * kRows * kDim;
+                    if (copied || layout.head > 0) elements += (kH - 1) * kRows * kDim;
+                    if (copied || layout.row > 0) elements += (kRows - 1) * kDim;
+                    EXPECT_EQ(plan->info().binding_bytes[shared], elements * 4);
+                    results[copied].assign(kAll, 0);
+                    const auto bytes = [](std::vector<float>& values) {
+                        return FoveaHostBuffer{values.data(), values.size() * 4};
+                    };
+                    FoveaHostBuffer bindings[FOVEA_BIND_COUNT] = {};
+                    bindings[FOVEA_BIND_Q] = bytes(q), bindings[FOVEA_BIND_K] = bytes(k);
+                    bindings[FOVEA_BIND_V] = bytes(v), bindings[FOVEA_BIND_LSE] = bytes(lse);
+                    bindings[FOVEA_BIND_O] = bytes(of_o ? spread : other);
+                    bindings[FOVEA_BIND_DO] = bytes(of_o ? other : spread);
+                    bindings[FOVEA_BIND_DQ] = bytes(results[copied]);
+                    Workspace workspace;
+                    const Result<void> ran = run_on_host(*plan, bindings, workspace);
+                    ASSERT_TRUE(ran) << ran.error().text;
+                }
+                EXPECT_EQ(results[0], results[1]) << kernel_name(kernel) << (of_o ? " o" : " do");
+            }
 }
 
 }  // namespace

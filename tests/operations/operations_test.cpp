@@ -689,6 +689,47 @@ TEST(Operations, a_part_without_keys_changes_no_bit) {
     }
 }
 
+// NaN or +inf in the lse of one part: the whole row is NaN, and only that row, whatever the others hold.
+TEST(Operations, a_part_that_is_no_number_makes_its_row_none) {
+    FoveaMergeDesc d{};
+    d.struct_size = sizeof d;
+    d.batch = 1, d.heads = 1, d.dim = 70, d.len = 3;
+    const uint64_t row = d.dim;
+    for (const auto& runner : runners()) {
+        SCOPED_TRACE(runner->name());
+        for (const FoveaDtype type : {FOVEA_F32, FOVEA_F16, FOVEA_BF16})
+            for (const uint32_t parts : {1u, 2u, 3u, 6u})
+                for (const float bad : {NAN, INFINITY})
+                    for (const float other : {0.5f, -INFINITY})
+                        for (uint32_t part = 0; part < parts; ++part) {
+                            d.parts = parts, d.y_type = type;
+                            const Result<Plan> plan = make_plan(foveaPlanMerge, runner->facts(), d);
+                            if (!plan && type != FOVEA_F32) continue;  // a device without 16-bit stores
+                            ASSERT_TRUE(plan) << plan.error().text;
+                            Random random(5);
+                            Buffers inputs =
+                                random_inputs(random, plan->info(), {FOVEA_F32, FOVEA_F32, type});
+                            for (uint32_t n = 0; n < parts; ++n)
+                                for (uint32_t i = 0; i < 3; ++i) {
+                                    const float lse = i == 1 ? (n == part ? bad : other) : 0.25f * float(n);
+                                    write_float(inputs[FOVEA_BIND_PART_LSE], FOVEA_F32, n * 3 + i, lse);
+                                }
+                            const Result<Buffers> after = runner->run(*plan, inputs, {});
+                            ASSERT_TRUE(after) << after.error().text;
+                            for (uint32_t i = 0; i < 3; ++i) {
+                                const float lse = read_float((*after)[FOVEA_BIND_LSE], FOVEA_F32, i);
+                                ASSERT_EQ(std::isnan(lse), i == 1) << parts << " parts, part " << part;
+                                for (uint64_t n = 0; n < row; ++n)
+                                    ASSERT_EQ(std::isnan(read_float((*after)[FOVEA_BIND_Y], type,
+                                                                    int64_t(i * row + n))),
+                                              i == 1)
+                                        << parts << " parts, part " << part << ", lse " << bad << ", type "
+                                        << type;
+                            }
+                        }
+    }
+}
+
 // Calls that a device of few workgroups cuts. Where rows end within a unit of its offsets, and in a cache,
 // windows of neighbouring slices meet: without a barrier validation reports a write behind a write.
 TEST(Operations, slices_whose_windows_meet_have_a_barrier_between_them) {

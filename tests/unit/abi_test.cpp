@@ -1,5 +1,7 @@
 // Structs of callers that are older or newer than the library: read as far as they go, never written past
 // their end.
+#include "problem/abi_fields.hpp"
+
 #include <fovea/fovea.hpp>
 
 #include <gtest/gtest.h>
@@ -43,11 +45,12 @@ FoveaAttentionDesc small_call() {
 
 TEST(Abi, OlderDescriptionsAreReadAsFarAsTheyGo) {
     // Fields from `dropout_p` on are zero in this call: a caller that has none of them says the same.
-    for (size_t size = offsetof(FoveaAttentionDesc, dropout_p); size <= sizeof(FoveaAttentionDesc);
-         size += 4) {
+    for (size_t size = offsetof(FoveaAttentionDesc, dropout_p); size <= sizeof(FoveaAttentionDesc); ++size) {
         Sized<FoveaAttentionDesc> old(small_call(), size, 0xff);
         Diag diag;
-        EXPECT_EQ(foveaCheckAttention(nullptr, old.get(), &diag), FOVEA_OK) << size << ": " << diag.text;
+        const bool is_cut = FieldsOf<FoveaAttentionDesc>::end_inside({}, size);
+        EXPECT_EQ(foveaCheckAttention(nullptr, old.get(), &diag), is_cut ? FOVEA_ABI_MISMATCH : FOVEA_OK)
+            << size << ": " << diag.text;
     }
 }
 
@@ -64,17 +67,52 @@ TEST(Abi, OlderResultsAreNotWrittenPastTheirEnd) {
     const Result<Plan> plan = plan_cpu(small_call());
     ASSERT_TRUE(plan);
     const FoveaPlanInfo whole = plan->info();
-    for (size_t size = 8; size < sizeof(FoveaPlanInfo); size += 4) {
+    for (size_t size = 8; size < sizeof(FoveaPlanInfo); ++size) {
         Sized<FoveaPlanInfo> old({}, size, 0xab);
-        ASSERT_EQ(foveaGetPlanInfo(plan->get(), old.get(), nullptr), FOVEA_OK);
+        const bool is_cut = FieldsOf<FoveaPlanInfo>::end_inside({}, size);
+        ASSERT_EQ(foveaGetPlanInfo(plan->get(), old.get(), nullptr), is_cut ? FOVEA_ABI_MISMATCH : FOVEA_OK);
+        if (is_cut) continue;
         ASSERT_FALSE(old.touched_behind()) << size;
         ASSERT_EQ(old.get()->struct_size, size);
         ASSERT_EQ(memcmp(&old.get()->backend, &whole.backend, size - 4), 0) << size;
     }
-    for (size_t size = 8; size < sizeof(FoveaDeviceFacts); size += 4) {
+    for (size_t size = 8; size < sizeof(FoveaDeviceFacts); ++size) {
         Sized<FoveaDeviceFacts> old({}, size, 0xab);
-        ASSERT_EQ(foveaCpuFacts(1, old.get(), nullptr), FOVEA_OK);
+        const bool is_cut = FieldsOf<FoveaDeviceFacts>::end_inside({}, size);
+        ASSERT_EQ(foveaCpuFacts(1, old.get(), nullptr), is_cut ? FOVEA_ABI_MISMATCH : FOVEA_OK);
+        if (is_cut) continue;
         ASSERT_FALSE(old.touched_behind()) << size;
+    }
+}
+
+// Half a pointer would be followed: the sizes are counted here by hand, for one struct of each kind.
+TEST(Abi, AStructMustNotEndInsideAField) {
+    const auto accepted = [](auto value) {
+        std::vector<size_t> sizes;
+        for (size_t size = 4; size <= sizeof value; ++size)
+            if (!FieldsOf<decltype(value)>::end_inside(value, size)) sizes.push_back(size);
+        return sizes;
+    };
+    EXPECT_EQ(accepted(FoveaMapTileDesc{}),
+              (std::vector<size_t>{4, 8, 12, 16, 24, 32, 40, 48, 52, 56, 60, 64}));
+    if (sizeof(void*) == 8) {
+        EXPECT_EQ(accepted(FoveaCpuRun{}), (std::vector<size_t>{4, 8, 16, 32, 40, 48, 56}));
+    }
+    const Result<Plan> plan = plan_cpu(small_call());
+    ASSERT_TRUE(plan);
+    for (size_t size = 4; size < sizeof(FoveaCpuRun); ++size) {
+        FoveaHostBuffer none[FOVEA_BIND_COUNT] = {};
+        FoveaCpuRun whole = foveaCpuRun();
+        whole.binding_count = FOVEA_BIND_COUNT, whole.bindings = none;
+        Sized<FoveaCpuRun> cut(whole, size, 0xff);
+        Diag diag;
+        const bool is_cut = FieldsOf<FoveaCpuRun>::end_inside({}, size);
+        EXPECT_EQ(foveaRunCpu(plan->get(), cut.get(), &diag),
+                  is_cut ? FOVEA_ABI_MISMATCH : FOVEA_INVALID_ARGUMENT)
+            << size << ": " << diag.text;
+        if (is_cut) {
+            EXPECT_STREQ(diag.field, "struct_size");
+        }
     }
 }
 

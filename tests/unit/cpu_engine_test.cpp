@@ -1,10 +1,13 @@
 // The runtime's CPU engine where memory runs out: a failed call says so, and the next one works.
+#include "runtime/processors.hpp"
+
 #include <fovea/runtime.hpp>
 
 #include <gtest/gtest.h>
 
 #include <cstdlib>
 #include <new>
+#include <string>
 #include <vector>
 
 namespace {
@@ -37,6 +40,21 @@ Result<RunReport> attend(Engine& engine, uint64_t keys) {
     Result<RunReport> report = engine.attention(desc, bindings);
     for (const float x : o) EXPECT_NEAR(x, report ? 3.0f : -1.0f, 1e-5f) << "of " << keys << " keys";
     return report;
+}
+
+// Systems promise more memory than they have; a page of it that is written ends the process.
+TEST(CpuEngine, RefusesMemoryThatTheProcessDoesNotHave) {
+    const uint64_t all = runtime::memory_of_process();
+    ASSERT_GT(all, 0u);
+    if (all > SIZE_MAX / 4) GTEST_SKIP() << "this system does not say how much memory there is";
+    EngineOptions options;
+    options.backend = BackendChoice::cpu;
+    Result<Engine> engine = Engine::open(options);
+    ASSERT_TRUE(engine) << engine.error().text;
+    const Result<DeviceBuffer> huge = engine->buffer(all + 1);
+    ASSERT_FALSE(huge);
+    EXPECT_EQ(huge.error().code, FOVEA_OUT_OF_HOST_MEMORY);
+    EXPECT_NE(huge.error().text.find(std::to_string(all + 1)), std::string::npos) << huge.error().text;
 }
 
 TEST(CpuEngine, WorksAgainAfterAWorkspaceThatWasNotToBeHad) {

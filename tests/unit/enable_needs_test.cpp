@@ -299,6 +299,37 @@ TEST(EnableNeeds, FillsItsRoomToTheLastWord) {
     }
 }
 
+TEST(KernelsOfVulkan, AreCompiledForFlexibleMatricesOfTheDeviceOnly) {
+    FakeHost host(rich_device());
+    const FoveaDeviceNeeds needs = needs_of(host);
+    FoveaDeviceEnables on = foveaDeviceEnables();
+    ASSERT_EQ(foveaEnableNeeds(&needs, &on, nullptr), FOVEA_OK);
+    const FoveaDeviceFacts facts = facts_with(host, on);
+    ASSERT_TRUE(facts.features & FOVEA_FEATURE_COOPMAT2);
+    FoveaContext context = nullptr;
+    host.host.enabled_features = foveaEnabledFeatures(&on);
+    ASSERT_EQ(foveaCreateContext(&host.host, &context, nullptr), FOVEA_OK);
+    const FoveaAttentionDesc desc = Attention().batch(1).heads(2).lengths(64, 64).dims(32).desc;
+    void (*const edits[])(FoveaDeviceFacts&) = {
+        [](FoveaDeviceFacts& f) { f.coopmat2_m *= 2; },
+        [](FoveaDeviceFacts& f) { f.coopmat2_n *= 2; },
+        [](FoveaDeviceFacts& f) { f.coopmat2_k *= 2; },
+        [](FoveaDeviceFacts& f) { f.coopmat2_threads += 64; },
+        [](FoveaDeviceFacts& f) { f.coopmat2_max_side *= 2; },
+    };
+    for (const auto& edit : edits) {
+        FoveaDeviceFacts other = facts;
+        edit(other);
+        FoveaPlan foreign = nullptr;
+        Diag diag;
+        ASSERT_EQ(foveaPlanAttention(&other, &desc, nullptr, &foreign, &diag), FOVEA_OK) << diag.text;
+        EXPECT_EQ(foveaCompilePlan(context, foreign, &diag), FOVEA_UNSUPPORTED) << &edit - edits;
+        EXPECT_STREQ(diag.field, "facts.coopmat2_m");
+        foveaDestroyPlan(foreign);
+    }
+    foveaDestroyContext(context);
+}
+
 // What the header says of FoveaDtype's quantized types and of row statistics, by kernel.
 TEST(KernelsOfVulkan, ReadQuantizedCachesAndGiveRowStatisticsAsTheHeaderSays) {
     FakeHost host(rich_device());

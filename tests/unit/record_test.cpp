@@ -152,6 +152,13 @@ TEST_F(Record, TakesSetsFromTheArenaBeforeTheFirstCommand) {
     };
     const auto first = std::find_if(calls.begin(), calls.end(), is_command);
     EXPECT_TRUE(std::all_of(first, calls.end(), cannot_fail));
+    // Each set is written once, before the command that binds it.
+    uint32_t written = 0, bound = 0;
+    for (const std::string& call : calls) {
+        written += call.starts_with("vkUpdateDescriptorSets");
+        bound += call.starts_with("vkCmdBindDescriptorSets");
+        ASSERT_LE(bound, written);
+    }
 }
 
 TEST_F(Record, LabelsAndNamesWhereDebugUtilsAreEnabled) {
@@ -250,6 +257,23 @@ TEST_F(Record, RefusesMatricesOfAShapeThatTheDeviceDoesNotUse) {
     EXPECT_EQ(foveaCompilePlan(context, foreign, &diag), FOVEA_UNSUPPORTED);
     EXPECT_STREQ(diag.field, "facts.coopmat_m");
     foveaDestroyPlan(foreign);
+}
+
+// A look at each of them would take hours.
+TEST_F(Record, RefusesPlansOfMoreSlicesThanItCanLookAt) {
+    Attention call;
+    call.batch(1).heads(1024).lengths(1 << 16, 64).dims(64).kernel(FOVEA_KERNEL_FLASH);
+    open(sliced_attention());
+    const FoveaDeviceFacts facts = host->facts(context);
+    FoveaPlan many = nullptr;
+    call.desc.max_slice_cost = 3e5;
+    ASSERT_EQ(foveaPlanAttention(&facts, &call.desc, nullptr, &many, &diag), FOVEA_OK) << diag.text;
+    FoveaPlanInfo info = foveaPlanInfo();
+    foveaGetPlanInfo(many, &info, nullptr);
+    ASSERT_GT(info.slice_count, 1u << 20);
+    EXPECT_EQ(foveaCompilePlan(context, many, &diag), FOVEA_LIMIT_EXCEEDED);
+    EXPECT_STREQ(diag.field, "max_slice_cost");
+    foveaDestroyPlan(many);
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <functional>
 #include <limits>
+#include <vector>
 
 namespace {
 
@@ -97,6 +98,10 @@ const BadAttention kNumbers[] = {
     {"counters past 2^30", [](D& d) { d.dropout_p = 0.5f, d.first_key = k2_30; }, kOverflow, "first_key"},
     {"counters of 2^64 - 1", [](D& d) { d.dropout_p = 0.5f, d.first_query = UINT64_MAX; }, kOverflow,
      "first_query"},
+    // Exponents of 2 are scale * log2(e) times a product: 3e38 made NaN of a query of zeros.
+    {"scale that overflows as a power of 2", [](D& d) { d.scale = 3e38f; }, FOVEA_LIMIT_EXCEEDED, "scale"},
+    {"the same below 0", [](D& d) { d.scale = -3e38f; }, FOVEA_LIMIT_EXCEEDED, "scale"},
+    {"softcap that a device may take for 0", [](D& d) { d.softcap = 1e-40f; }, kInvalid, "softcap"},
     {"slices of negative cost", [](D& d) { d.max_slice_cost = -1; }, kInvalid, "max_slice_cost"},
     {"slices of NaN", [](D& d) { d.max_slice_cost = kNan; }, kInvalid, "max_slice_cost"},
     {"slices of infinite cost", [](D& d) { d.max_slice_cost = HUGE_VAL; }, kInvalid, "max_slice_cost"},
@@ -411,6 +416,8 @@ TEST(Refusal, limits_are_where_the_header_says) {
         [](D& d) { d.align = FOVEA_ALIGN_OFFSET, d.q_offset = int64_t(k2_30); },
         [](D& d) { d.align = FOVEA_ALIGN_OFFSET, d.q_offset = -int64_t(k2_30); },
         [](D& d) { d.dropout_p = 0x1.fffffep-1f; },
+        [](D& d) { d.scale = -2.3e38f; },
+        [](D& d) { d.softcap = 0x1p-126f; },
         [](D& d) { window(d), d.window_left = d.window_right = -1; },
         [](D& d) { window(d), d.window_left = d.window_right = INT64_MAX; },
         [](D& d) { d.flags = FOVEA_FLAG_CAUSAL, d.len_q = d.len_kv; },  // no alignment: as many of both
@@ -528,6 +535,37 @@ TEST(Refusal, sizes_around_powers_of_two_are_exact) {
             EXPECT_EQ(plan.info().binding_bytes[FOVEA_BIND_K],
                       uint64_t(int64_t(bytes) + step * 4 * d.dim_qk));
         }
+    }
+}
+
+// Every accepted scale is finite as an exponent of 2: with queries of zeros all keys weigh the same.
+TEST(Refusal, the_largest_scale_computes) {
+    for (const FoveaKernel kernel : {FOVEA_KERNEL_DECODE, FOVEA_KERNEL_FLASH, FOVEA_KERNEL_STAGED,
+                                     FOVEA_KERNEL_PLAIN, FOVEA_KERNEL_REFERENCE}) {
+        fovea::Attention call;
+        call.batch(1).heads(1).lengths(1, 4).dims(8).scale(2.3e38f).kernel(kernel);
+        call.outputs(FOVEA_OUTPUT_O | (kernel == FOVEA_KERNEL_STAGED ? FOVEA_OUTPUT_WEIGHTS : 0));
+        const fovea::Result<fovea::Plan> plan = fovea::plan_cpu(call);
+        ASSERT_TRUE(plan) << plan.error().text;
+        std::vector<float> q(8, 0.0f), k(32, 1.0f), v(32, 3.0f), o(8), weights(4);
+        FoveaHostBuffer bindings[FOVEA_BIND_COUNT] = {};
+        bindings[FOVEA_BIND_Q] = {q.data(), 32}, bindings[FOVEA_BIND_K] = {k.data(), 128};
+        bindings[FOVEA_BIND_V] = {v.data(), 128}, bindings[FOVEA_BIND_O] = {o.data(), 32};
+        if (kernel == FOVEA_KERNEL_STAGED) bindings[FOVEA_BIND_WEIGHTS] = {weights.data(), 16};
+        fovea::Workspace workspace;
+        const fovea::Result<void> ran = fovea::run_on_host(*plan, bindings, workspace);
+        ASSERT_TRUE(ran) << ran.error().text;
+        for (const float value : o) EXPECT_EQ(value, 3.0f) << fovea::kernel_name(kernel);
+    }
+}
+
+// Every p has an answer: those that no call takes, too.
+TEST(Dropout, keeps_all_or_nothing_beyond_its_range) {
+    for (uint64_t key = 0; key < 64; ++key) {
+        for (const float none : {0.0f, -0.0f, -1.0f, -kInf})
+            EXPECT_EQ(foveaDropoutKeeps(none, 7, 0, 1, 2, key), 1u) << none;
+        for (const float all : {1.0f, 2.0f, kInf, kNan})
+            EXPECT_EQ(foveaDropoutKeeps(all, 7, 0, 1, 2, key), 0u) << all;
     }
 }
 

@@ -1,4 +1,6 @@
 // Bad arguments of foveaRunCpu: the code, the field, and that not one byte of an output was written.
+#include "problem/bindings.hpp"
+
 #include <fovea/fovea.hpp>
 
 #include <gtest/gtest.h>
@@ -280,6 +282,144 @@ TEST(RunRefusal, rope_runs_in_place_and_nowhere_near) {
          {std::pair<size_t, size_t>{0, row}, {row, 0}, {0, 4}, {0, all - 4}, {all - 4, 0}}) {
         EXPECT_EQ(run_at(x, y), kInvalid) << x << " to " << y;
         EXPECT_STREQ(diag.field, "bindings[Y]");
+    }
+}
+
+FoveaDeviceFacts any_cpu() {
+    FoveaDeviceFacts facts = foveaDeviceFacts();
+    return facts;
+}
+
+// The same memory under another type or at other distances would be read after it was written.
+TEST(RunRefusal, rope_in_place_needs_the_same_type_and_strides) {
+    FoveaRopeDesc good = foveaRopeDesc();
+    good.batch = 1, good.heads = 2, good.dim = 4, good.len = 5;
+    const struct {
+        const char* what;
+        void (*edit)(FoveaRopeDesc&);
+        FoveaResult code;
+    } cases[] = {
+        {"as it is", [](FoveaRopeDesc&) {}, FOVEA_OK},
+        {"the same strides, stated once",
+         [](FoveaRopeDesc& d) {
+             d.y_strides = {40, 20, 4};
+         },
+         FOVEA_OK},
+        {"a batch of one, whose stride is nothing",
+         [](FoveaRopeDesc& d) {
+             d.y_strides = {0, 20, 4};
+         },
+         FOVEA_OK},
+        {"another type", [](FoveaRopeDesc& d) { d.y_type = FOVEA_F16; }, kInvalid},
+        {"heads and rows exchanged",
+         [](FoveaRopeDesc& d) {
+             d.y_strides = {40, 4, 8};
+         },
+         kInvalid},
+        {"rows further apart",
+         [](FoveaRopeDesc& d) {
+             d.y_strides = {60, 30, 6};
+         },
+         kInvalid},
+        {"one head for all",
+         [](FoveaRopeDesc& d) {
+             d.x_strides = {40, FOVEA_BROADCAST, 4};
+         },
+         kInvalid},
+    };
+    for (const auto& c : cases) {
+        SCOPED_TRACE(c.what);
+        FoveaRopeDesc d = good;
+        c.edit(d);
+        const fovea::Result<fovea::Plan> plan = fovea::plan_rope(any_cpu(), d);
+        ASSERT_TRUE(plan) << plan.error().text;
+        std::vector<float> x(60, 1.0f), cosine(10), sine(10);
+        FoveaHostBuffer bindings[FOVEA_BIND_COUNT] = {};
+        bindings[FOVEA_BIND_X] = bindings[FOVEA_BIND_Y] = {x.data(), x.size() * 4};
+        bindings[FOVEA_BIND_COS] = {cosine.data(), 40}, bindings[FOVEA_BIND_SIN] = {sine.data(), 40};
+        fovea::Workspace workspace;
+        const fovea::Result<void> ran = fovea::run_on_host(*plan, bindings, workspace);
+        EXPECT_EQ(ran ? FOVEA_OK : ran.error().code, c.code) << (ran ? "" : ran.error().text);
+        if (!ran) {
+            EXPECT_EQ(ran.error().field, "bindings[Y]");
+        }
+    }
+}
+
+// A process of 32 bits that is asked for 4 GiB and 16 bytes must not take 16 bytes for it.
+TEST(RunRefusal, a_tensor_larger_than_the_address_space_is_refused) {
+    FoveaPlanInfo info = foveaPlanInfo();
+    info.binding_mask = fovea::binding_bit(FOVEA_BIND_Q);
+    info.binding_bytes[FOVEA_BIND_Q] = (uint64_t{1} << 32) + 16;
+    fovea::BindingRules rules{0, false, {}, true};
+    fovea::BindingRange ranges[FOVEA_BIND_COUNT] = {};
+    ranges[FOVEA_BIND_Q] = {true, 0, 64, info.binding_bytes[FOVEA_BIND_Q]};
+    fovea::Diag diag;
+    EXPECT_EQ(fovea::check_bindings(info, rules, ranges, &diag), FOVEA_OK) << diag.text;
+    rules.most_bytes = UINT32_MAX;  // as where SIZE_MAX is
+    EXPECT_EQ(fovea::check_bindings(info, rules, ranges, &diag), FOVEA_LIMIT_EXCEEDED);
+    EXPECT_STREQ(diag.field, "bindings[Q].size_bytes");
+}
+
+// A run that begins behind the last slice: of every operation, with every kernel that goes over rows.
+TEST(RunRefusal, running_no_slices_does_nothing) {
+    std::vector<fovea::Result<fovea::Plan>> plans;
+    const FoveaDeviceFacts facts = any_cpu();
+    fovea::Attention call;
+    call.batch(1).heads(2).lengths(10, 10).dims(8);
+    call.desc.max_slice_cost = 1000;
+    for (int kernel = FOVEA_KERNEL_AUTO; kernel < FOVEA_KERNEL_COUNT; ++kernel) {
+        if (kernel == FOVEA_KERNEL_FLASH_COOPMAT || kernel == FOVEA_KERNEL_FLASH_COOPMAT2) continue;
+        fovea::Attention one = call;
+        one.kernel(FoveaKernel(kernel)).outputs(kernel == FOVEA_KERNEL_STAGED ? FOVEA_OUTPUT_WEIGHTS : 0);
+        if (kernel == FOVEA_KERNEL_DECODE) one.lengths(1, 10);
+        plans.push_back(fovea::plan_attention(facts, one));
+    }
+    for (const FoveaKernel kernel : {FOVEA_KERNEL_AUTO, FOVEA_KERNEL_PLAIN, FOVEA_KERNEL_REFERENCE}) {
+        FoveaAttentionBackwardDesc backward = foveaAttentionBackwardDesc();
+        backward.kernel = kernel;
+        plans.push_back(fovea::plan_attention_backward(facts, call, backward));
+        fovea::Attention mapped = call;
+        plans.push_back(fovea::plan_map_tile(facts, mapped.kernel(kernel), foveaMapTileDesc()));
+        FoveaRopeDesc rope = foveaRopeDesc();
+        rope.batch = 1, rope.heads = 2, rope.dim = 8, rope.len = 10, rope.kernel = kernel;
+        plans.push_back(fovea::plan_rope(facts, rope));
+        FoveaLinearDesc linear = foveaLinearDesc();
+        linear.n_in = linear.n_out = 8, linear.rows = 10, linear.kernel = kernel;
+        plans.push_back(fovea::plan_linear(facts, linear));
+        FoveaMergeDesc merge = foveaMergeDesc();
+        merge.parts = 2, merge.batch = 1, merge.heads = 2, merge.dim = 8, merge.len = 10,
+        merge.kernel = kernel;
+        plans.push_back(fovea::plan_merge(facts, merge));
+    }
+    FoveaAppendDesc append = foveaAppendDesc();
+    append.batch = 1, append.heads = 2, append.dim = 8, append.len = append.capacity = 10;
+    plans.push_back(fovea::plan_append(facts, append));
+    FoveaGatherDesc gather = foveaGatherDesc();
+    gather.batch = 1, gather.heads = 2, gather.dim = 8, gather.len = gather.capacity = 10;
+    plans.push_back(fovea::plan_gather(facts, gather));
+    for (size_t n = 0; n < plans.size(); ++n) {
+        SCOPED_TRACE(n);
+        ASSERT_TRUE(plans[n]) << plans[n].error().text;
+        const FoveaPlanInfo info = plans[n]->info();
+        std::vector<std::vector<uint32_t>> memory(FOVEA_BIND_COUNT);
+        FoveaHostBuffer bindings[FOVEA_BIND_COUNT] = {};
+        for (uint32_t i = 0; i < FOVEA_BIND_COUNT; ++i)
+            if (info.binding_mask >> i & 1) {
+                memory[i].assign((info.binding_bytes[i] + 3) / 4, 0xabababab);
+                bindings[i] = {memory[i].data(), info.binding_bytes[i]};
+            }
+        fovea::Workspace workspace;
+        uint32_t tasks = 0;
+        const FoveaParallel counted{
+            &tasks,
+            [](void* user, uint32_t count, FoveaTask, void*) { *static_cast<uint32_t*>(user) += count; }, 1};
+        const fovea::Result<void> ran =
+            fovea::run_on_host(*plans[n], bindings, workspace, &counted, info.slice_count, 0);
+        EXPECT_TRUE(ran) << ran.error().text;
+        EXPECT_EQ(tasks, 0u);
+        for (uint32_t i = 0; i < FOVEA_BIND_COUNT; ++i)
+            for (const uint32_t word : memory[i]) ASSERT_EQ(word, 0xabababab) << "binding " << i;
     }
 }
 

@@ -199,7 +199,7 @@ TEST_F(EngineTest, RefusesWithTheNumbers) {
     EXPECT_EQ(none.error().field, "bindings[K]");
     const Result<DeviceBuffer> huge = engine->buffer(uint64_t{1} << 50);
     ASSERT_FALSE(huge);
-    EXPECT_EQ(huge.error().code, FOVEA_LIMIT_EXCEEDED);
+    EXPECT_EQ(huge.error().code, FOVEA_OUT_OF_DEVICE_MEMORY);
     EXPECT_NE(huge.error().text.find("1073741824 MiB"), std::string::npos) << huge.error().text;
 }
 

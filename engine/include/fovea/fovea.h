@@ -29,7 +29,8 @@
  *
  * Conventions
  * - Every struct that can grow starts with `struct_size`: set it to sizeof the struct. A smaller (older) struct is
- *   accepted and its missing tail counts as zero; a larger one (up to 4096 bytes) only while the unknown tail is zero.
+ *   accepted and its missing tail counts as zero, unless it ends inside a field; a larger one (up to 4096 bytes) only while
+ *   the unknown tail is zero.
  *   Zero means "the default" in every field. A field that does not count (a window without its flag, page_count without
  *   page_size, a mask whose `present` is 0) must be left zero: it is refused, so that a forgotten flag does not pass in
  *   silence. So must what is reserved. For the same reason a run refuses a binding that its plan does not have
@@ -147,7 +148,8 @@ typedef enum FoveaDtype { /* of a tensor's elements */
     FOVEA_U8 = 2,  /* boolean: zero is false */
     FOVEA_I32 = 3,
     FOVEA_BF16 = 4, /* bfloat16: the upper half of a float32 */
-    /* Cached k and v alone: attention (Vulkan: flash); on the CPU append, which rounds to nearest, and gather, too. */
+    /* The types of a quantized KV cache: only k and v of attention (Vulkan: flash, flash_coopmat and flash_coopmat2) and of
+     * map tiles, and the caches of append, which rounds to nearest, and gather. Q8_0 and Q4_0 also linear's W. */
     FOVEA_F8_E4M3 = 5, /* 8-bit float of the OCP: up to 448, NaN, no infinity */
     FOVEA_F8_E5M2 = 6, /* 8-bit float of the OCP: up to 57344, the upper half of a float16 */
     FOVEA_Q8_0 = 7,    /* ggml's blocks of 32 numbers of a row: a float16 scale, 32 int8: 34 bytes */
@@ -269,7 +271,7 @@ typedef struct FoveaBatchEntry {
 
 /* One row of binding ROW_STATS. An empty row: 0, 0, 0xffffffff, 0. */
 typedef struct FoveaRowStats {
-    float max_weight;      /* the largest weight, before dropout */
+    float max_weight;      /* the largest weight, before dropout; at most 1 */
     float entropy;         /* -sum w ln w over the keys, in nats, 0 ln 0 = 0 */
     uint32_t argmax_key;   /* the first key with the largest weight */
     uint32_t visible_keys; /* keys that are not hidden */
@@ -307,8 +309,8 @@ typedef struct FoveaAttentionDesc { /* one attention call */
     uint32_t outputs;                  /* FOVEA_OUTPUT_*; 0 means O */
     uint64_t len_q, len_kv;            /* Lq, Lkv: the largest of the batch. 0 is legal: nothing to do, or empty rows */
     FoveaStrides q_strides, k_strides, v_strides, o_strides;
-    float scale;                       /* 0: 1/sqrt(D). Negative is legal */
-    float softcap;                     /* 0: none. Must not be negative */
+    float scale;                       /* 0: 1/sqrt(D). Negative is legal; |scale| is at most 2.3e38 */
+    float softcap;                     /* 0: none. Else at least 2^-126 */
     FoveaAlign align;
     int32_t reserved0;                 /* must be 0 */
     int64_t q_offset;                  /* with FOVEA_ALIGN_OFFSET */
@@ -340,7 +342,8 @@ typedef struct FoveaAttentionDesc { /* one attention call */
  * its share of it: the three say where the part begins (first_key a multiple of 4; sums up to 2^30; refused where nothing
  * is drawn). Causal, window and ALiBi of a part: FOVEA_ALIGN_OFFSET, q_offset = the whole's + first_query - first_key. */
 
-/* 1 where that mask keeps the weight, 0 where it drops it; batch_head is b * Hq + h. For a program that shows the mask. */
+/* 1 where that mask keeps the weight, 0 where it drops it; batch_head is b * Hq + h. For a program that shows the mask.
+ * dropout_p of 0 or less keeps all; of 1 or more, or NaN, drops all. */
 FOVEA_API uint32_t foveaDropoutKeeps(float dropout_p, uint64_t seed, uint64_t offset, uint64_t batch_head, uint64_t query,
                                      uint64_t key);
 
@@ -395,14 +398,15 @@ typedef struct FoveaAttentionBackwardDesc {
     uint32_t accumulate;          /* FOVEA_GRAD_*, of `gradients`: added to what the buffer holds, then rounded */
     uint32_t has_lse_gradient;    /* 0 or 1. 1: binding DLSE: f32 [B, Hq, Lq], the gradient of lse; 0: it is zero */
     FoveaDtype do_type, dq_type, dk_type, dv_type; /* FOVEA_F32, FOVEA_F16 or FOVEA_BF16 each */
-    FoveaStrides do_strides, dq_strides, dk_strides, dv_strides; /* all zero: packed. do may be broadcast */
+    FoveaStrides do_strides, dq_strides, dk_strides, dv_strides; /* all zero: packed. do may be broadcast, as o may */
     FoveaKernel kernel;           /* AUTO, FLASH; on the CPU also PLAIN and REFERENCE */
     uint32_t reserved0;           /* must be 0 */
 } FoveaAttentionBackwardDesc;
 
 /* ---- other operations ---------------------------------------------------------------------------------------------- */
 
-/* Rotary embedding (Su et al., RoFormer, 2021) of X [B, H, L, D] into Y (may be the same memory with the same strides).
+/* Rotary embedding (Su et al., RoFormer, 2021) of X [B, H, L, D] into Y. In place, Y must be exactly the memory of X, with
+ * the same type and strides.
  * The first `rotary_dim` elements of a row are rotated in pairs, the rest copied: pair n is (n, n + rotary_dim/2), or
  * (2n, 2n + 1) when interleaved;  y1 = cos*x1 - sin*x2,  y2 = sin*x1 + cos*x2.  COS and SIN are f32: tables
  * [table_rows, rotary_dim/2] indexed by POSITIONS, or without positions [B, L, rotary_dim/2]. */
@@ -436,8 +440,8 @@ typedef struct FoveaLinearDesc {
 /* Copies new rows X [B, H, L, D] behind the rows that a cache Y already holds: row i of entry b goes to row
  * kv_length(b) + i, where kv_length comes from BATCH_TABLE and counts the rows held *before* the call (without a table:
  * `first_row`, and first_row + len must be within the capacity). The cache is [B, H, capacity, D] by strides, or paged as
- * in FoveaAttentionDesc. Rows that a table places past the capacity, and those of pages outside the pool, are not
- * written. 8-bit floats saturate; a block that holds no finite number or more than 127 * 65504 (8 * 65504) reads as NaN,
+ * in FoveaAttentionDesc. Rows that a table places past the capacity, and those of pages outside the pool, are not written.
+ * Two entries must not write the same row of the same page. 8-bit floats saturate; a block that holds no finite number or more than 127 * 65504 (8 * 65504) reads as NaN,
  * as do infinities in E4M3. */
 typedef struct FoveaAppendDesc {
     uint32_t struct_size;
@@ -479,7 +483,7 @@ typedef struct FoveaGatherDesc {
  * in float32, always with the larger lse taken out first. Parts are merged by one fixed tree, neighbours first: 0 and 1,
  * 2 and 3, then their results, an odd one at the end as it is. So the bits depend on the parts alone: not on slices, nor on
  * threads, nor on who computed which part. A row that saw no key (lse -inf) leaves the other part's bits as they are,
- * and its o is not read; of none but such rows y is 0 and lse -inf. A NaN in lse makes its row NaN.
+ * and its o is not read; of none but such rows y is 0 and lse -inf. NaN or +inf in lse makes its row of y and lse NaN.
  * Every key must stand in one part alone. A sink counts like a key: give it to one part only. */
 enum { FOVEA_MERGE_MAX_PARTS = 4096 };
 typedef struct FoveaMergeDesc {
@@ -659,7 +663,8 @@ typedef struct FoveaPlanInfo { /* what a host must know to run a plan */
     uint32_t slices_share_workspace;     /* 1: a barrier (compute write -> compute read|write) between slices */
     uint32_t reserved0;
     double flops;                        /* 2*(D+Dv) for each visited (query, key) pair; of a map tile 2*D; of gradients
-                                            4*D+2*Dv for dq, 4*(D+Dv) for dk and dv, 2*(D+Dv) each for dbias, dalibi */
+                                            4*D+2*Dv for dq, 4*(D+Dv) for dk and dv, 2*(D+Dv) each for dbias, dalibi;
+                                            2*Dv for each query row of dsinks */
     double max_slice_flops;              /* no slice costs more */
     double visited_pairs, total_pairs;   /* (query, key) pairs that are computed, and B*Hq*Lq*Lkv; a tile's */
     char reason[256];                    /* which kernel and why, and why not a faster one */

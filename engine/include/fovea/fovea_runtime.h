@@ -114,8 +114,9 @@ FOVEA_API FoveaResult foveaEnginePlanMapTile(FoveaEngine engine, const FoveaAtte
 
 typedef struct FoveaEngineBuffer_T* FoveaEngineBuffer; /* must go before its engine */
 
-/* Device memory (plain memory on the CPU), zero-filled. FOVEA_OUT_OF_DEVICE_MEMORY with the numbers where the budget does
- * not allow it. */
+/* Device memory (plain memory on the CPU), zero-filled. FOVEA_OUT_OF_DEVICE_MEMORY with the numbers where the device's
+ * budget does not allow it, FOVEA_LIMIT_EXCEEDED above what the device allocates at a time; on the CPU
+ * FOVEA_OUT_OF_HOST_MEMORY, also above the memory that this process may use. */
 FOVEA_API FoveaResult foveaCreateBuffer(FoveaEngine engine, uint64_t size_bytes, FoveaEngineBuffer* out, FoveaDiag* diag);
 /* Null is ignored. */
 FOVEA_API void foveaDestroyBuffer(FoveaEngineBuffer buffer);

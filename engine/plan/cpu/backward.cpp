@@ -33,6 +33,7 @@ double largest_task(const Problem& p, const Backward& w, const cpu::BackwardCut&
         most = std::max(
             most, flops.bias_row * double(p.batch) * p.heads_q * queries * keys / double(cut.bias_tasks));
     if (cut.slope_tasks) most = std::max(most, flops.slope * p.batch * queries * keys);
+    if (cut.sink_tasks) most = std::max(most, flops.sink_row * p.batch * queries);
     return most;
 }
 

@@ -19,7 +19,8 @@ FoveaResult within_buffers(FoveaPlan_T& plan, FoveaDiag* diag) {
 
 const char* staged_obstacle(const FoveaPlan_T& plan) {
     if (!has_compressed(plan.problem)) return nullptr;
-    return "keys or values are 8-bit floats or blocks, which flash alone reads, and it keeps no matrix";
+    return "keys or values are 8-bit floats or blocks, which only the flash kernels read, and they keep no "
+           "matrix";
 }
 
 // The best first.
