@@ -300,9 +300,7 @@ def main():
     if layer is None:
         print(f"fovea-visualizer {args.out} --show layers")
         return
-    print(f"fovea attend {args.out} --out out.safetensors --causal {metadata['causal']} --scale {metadata['scale']}"
-          + (f" --softcap {metadata['softcap']}" if "softcap" in metadata else "")
-          + (f" --window {metadata['window']}" if "window" in metadata else "") + " --outputs o,weights")
+    print(f"fovea attend {args.out} --out out.safetensors --outputs o,weights")
 
 
 if __name__ == "__main__":

@@ -49,16 +49,24 @@ Result<Arguments> Arguments::parse(std::span<const std::string_view> words,
         const std::string_view name = word.substr(0, equals);
         const auto spec =
             std::find_if(specs.begin(), specs.end(), [&](const OptionSpec& s) { return s.name == name; });
-        if (spec == specs.end()) return bad(name, "no such option; --help lists them");
+        if (spec == specs.end()) {
+            const bool takes_text =
+                std::any_of(specs.begin(), specs.end(), [](const auto& s) { return s.name == "--text"; });
+            return bad(name, name == "--prompt" && takes_text
+                                 ? "no such option; a text to begin with is given with --text"
+                                 : "no such option; --help lists them");
+        }
         if (result.has(name) && !spec->repeats) return bad(name, "given twice");
         std::string_view value;
+        bool is_given = equals != std::string_view::npos;
         if (spec->value.empty() && equals != std::string_view::npos) return bad(name, "takes no value");
         if (!spec->value.empty()) {
             if (equals != std::string_view::npos)
                 value = word.substr(equals + 1);
             else if (i + 1 < words.size() && words[i + 1].substr(0, 2) != "--")
-                value = words[++i];
-            if (value.empty()) return bad(name, "needs a value: " + std::string(spec->value));
+                value = words[++i], is_given = true;
+            if (value.empty() && !(is_given && spec->value == "TEXT"))
+                return bad(name, "needs a value: " + std::string(spec->value));
         }
         result.options_.emplace(spec->name, value);
         result.given_.emplace_back(spec->name, value);

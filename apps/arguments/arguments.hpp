@@ -16,10 +16,11 @@ namespace fovea::app {
 
 // What one option looks like in --help and how it is read.
 struct OptionSpec {
-    std::string_view name;   // "--scale"
-    std::string_view value;  // "S": the option takes a value called so; empty: it is a switch
-    std::string_view help;   // one line
-    bool repeats = false;    // it may be given several times
+    std::string_view name;  // "--scale"
+    std::string_view
+        value;  // "S": the option takes a value called so, "TEXT" an empty one too; empty: a switch
+    std::string_view help;  // one line
+    bool repeats = false;   // it may be given several times
 };
 
 class Arguments {

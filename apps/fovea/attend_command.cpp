@@ -82,7 +82,7 @@ Result<void> prepare(const Arguments& a, bool writes, Attend& to) {
                      "attend takes one input file; `fovea attend --help` says more"};
     to.out = a.text("--out");
     if (to.out.empty()) return Error{FOVEA_INVALID_ARGUMENT, "--out", "is needed: where the outputs go"};
-    const Result<bool> rows_first = rows_first_option(a);
+    const Result<std::optional<bool>> rows_first = rows_first_option(a);
     if (!rows_first) return rows_first.error();
     Result<EngineOptions> options = engine_options(a);
     if (!options) return options.error();
@@ -99,9 +99,11 @@ Result<void> prepare(const Arguments& a, bool writes, Attend& to) {
     if (!file) return file.error();
     if (Result<void> r = read_attention_tensors(*file, *rows_first, to.call); !r) return r.error();
     note_unused_tensors(*file, to.call);
-    if (Result<void> r = apply_attention_options(a, to.call.desc); !r) return r.error();
+    if (Result<void> r = apply_attention_options(a, AttentionCommand::attend, to.call.desc); !r)
+        return r.error();
     if (Result<void> r = allocate_outputs(to.call); !r) return r.error();
-    return writes ? check_writable(to.out, ".safetensors") : Result<void>();
+    const std::filesystem::path inputs[] = {a.positional()[0]};
+    return writes ? check_writable(to.out, ".safetensors", inputs) : Result<void>();
 }
 
 Result<int> write(Attend& attend, Engine& engine, const RunReport& report, bool as_json) {

@@ -18,6 +18,15 @@ struct AttentionOption {
     unsigned commands;
     OptionSpec spec;
 };
+constexpr std::string_view kKernels =
+                               "auto, staged, flash, flash_coopmat, flash_coopmat2, decode, plain, reference",
+                           kGradientKernels = "auto, flash, plain, reference",
+                           kMapKernels = "auto, plain, reference";
+constexpr std::string_view kernels_of(AttentionCommand command) {
+    return command == AttentionCommand::gradients ? kGradientKernels
+           : command == AttentionCommand::map     ? kMapKernels
+                                                  : kKernels;
+}
 constexpr AttentionOption kAttentionOptions[] = {
     {kFiles, {"--out", "FILE", "where the outputs go (safetensors); needed"}},
     {kExplain, {"--batch", "B", "without a file: batch size; default 1"}},
@@ -28,11 +37,13 @@ constexpr AttentionOption kAttentionOptions[] = {
     {kBoth,
      {"--cache-type", "f32|f16|bf16|f8_e4m3|f8_e5m2|q8_0|q4_0",
       "k and v as a cache of this type holds them"}},
-    {kAll, {"--layout", "bhld|blhd", "axes of q, k, v in the file; default bhld"}},
+    {kAll, {"--layout", "bhld|blhd", "axes of q, k, v; default what the file's metadata say, else bhld"}},
     {kFiles, {"--validation", "", "Vulkan: run under the validation layer and fail on any message"}},
     {kFiles, {"--json", "", "say what ran as JSON"}},
-    {kAll, {"--kernel", "K", "auto, staged, flash, flash_coopmat, flash_coopmat2, decode, plain, reference"}},
-    {kAll, {"--scale", "S", "factor of q.k; default 1/sqrt(D)"}},
+    {kBoth, {"--kernel", "K", kKernels}},
+    {kGradients, {"--kernel", "K", kGradientKernels}},
+    {kMap, {"--kernel", "K", kMapKernels}},
+    {kAll, {"--scale", "S", "factor of q.k; default what the file's metadata say, else 1/sqrt(D)"}},
     {kAll,
      {"--causal", "none|top-left|bottom-right",
       "keys after the query are hidden; how the two ends are aligned"}},
@@ -90,14 +101,17 @@ Result<void> apply_positions(const Arguments& a, FoveaAttentionDesc& desc) {
         if (causal == "top-left" || causal == "bottom-right") {
             desc.flags |= FOVEA_FLAG_CAUSAL;
             desc.align = causal == "top-left" ? FOVEA_ALIGN_TOP_LEFT : FOVEA_ALIGN_BOTTOM_RIGHT;
-        } else if (causal != "none") {
+        } else if (causal == "none") {  // whatever the file says
+            desc.flags &= ~uint32_t{FOVEA_FLAG_CAUSAL};
+            desc.align = foveaAttentionDesc().align;
+        } else {
             return bad("--causal", "'" + std::string(causal) + "' is not none, top-left or bottom-right");
         }
     }
     if (a.has("--q-offset")) {
         const Result<int64_t> offset = a.integer("--q-offset", 0);
         if (!offset) return offset.error();
-        if (desc.align == FOVEA_ALIGN_BOTTOM_RIGHT)
+        if (a.text("--causal") == "bottom-right")
             return bad("--q-offset", "says where query 0 stands, as bottom-right does; give one of them");
         desc.align = FOVEA_ALIGN_OFFSET;
         desc.q_offset = *offset;
@@ -151,8 +165,8 @@ Result<void> apply_numbers(const Arguments& a, FoveaAttentionDesc& desc) {
     if (a.has("--scale") && *scale == 0)
         return bad("--scale", "0 would make every weight the same; leave it out for 1/sqrt(D)");
     if (a.has("--seed") && !a.has("--dropout")) return bad("--seed", "is of --dropout, which is not given");
-    desc.scale = float(*scale);
-    desc.softcap = float(*softcap);
+    if (a.has("--scale")) desc.scale = float(*scale);
+    if (a.has("--softcap")) desc.softcap = float(*softcap);
     desc.dropout_p = float(*dropout);
     desc.dropout_seed = *seed;
     desc.max_slice_cost = *cost;
@@ -176,11 +190,15 @@ std::vector<OptionSpec> attention_command_options(AttentionCommand command) {
 std::span<const OptionSpec> engine_option_specs() { return kEngineOptions; }
 std::span<const OutputName> output_names() { return kOutputs; }
 
-Result<void> apply_attention_options(const Arguments& a, FoveaAttentionDesc& desc) {
+Result<void> apply_attention_options(const Arguments& a, AttentionCommand command, FoveaAttentionDesc& desc) {
     if (Result<void> r = apply_positions(a, desc); !r) return r;
     if (Result<void> r = apply_outputs(a, desc); !r) return r;
     if (Result<void> r = apply_numbers(a, desc); !r) return r;
     if (a.has("--kernel")) {
+        const std::string known = ", " + std::string(kernels_of(command)) + ", ";
+        if (known.find(", " + std::string(a.text("--kernel")) + ", ") == std::string::npos)
+            return bad("--kernel", "'" + std::string(a.text("--kernel")) + "' is not one of " +
+                                       std::string(kernels_of(command)));
         const Result<FoveaKernel> kernel = kernel_from_name(a.text("--kernel"));
         if (!kernel) return kernel.error();
         if (a.text("--backend") == "reference" && *kernel != FOVEA_KERNEL_AUTO &&
@@ -216,10 +234,10 @@ Result<std::optional<FoveaDtype>> cache_type_option(const Arguments& a) {
     return bad("--cache-type", "'" + std::string(name) + "' is not one of " + known);
 }
 
-Result<bool> rows_first_option(const Arguments& a) {
+Result<std::optional<bool>> rows_first_option(const Arguments& a) {
     const std::string_view layout = a.text("--layout");
-    if (!a.has("--layout") || layout == "bhld") return false;
-    if (layout == "blhd") return true;
+    if (!a.has("--layout")) return std::optional<bool>();
+    if (layout == "bhld" || layout == "blhd") return std::optional(layout == "blhd");
     return bad("--layout", "'" + std::string(layout) + "' is not bhld or blhd");
 }
 

@@ -17,9 +17,10 @@ enum class AttentionCommand { attend, explain, map, gradients };
 // All options of a command but those that it has for itself, in the order of its --help.
 std::vector<OptionSpec> attention_command_options(AttentionCommand command);
 
-// Sets scale, masks, dropout, outputs and kernel of `desc` from the options; shapes and tensors come from
-// elsewhere.
-Result<void> apply_attention_options(const Arguments& arguments, FoveaAttentionDesc& desc);
+// Sets what the options give of scale, masks, dropout, outputs and kernel of `desc`; shapes and tensors come
+// from elsewhere.
+Result<void> apply_attention_options(const Arguments& arguments, AttentionCommand command,
+                                     FoveaAttentionDesc& desc);
 
 // --backend, --device and --threads, for the commands that describe no attention call.
 std::span<const OptionSpec> engine_option_specs();
@@ -35,8 +36,8 @@ constexpr bool is_oracle(FoveaKernel kernel) {
 // --cache-type: that of cached keys and values, or nothing.
 Result<std::optional<FoveaDtype>> cache_type_option(const Arguments& arguments);
 
-// --layout: true for blhd.
-Result<bool> rows_first_option(const Arguments& arguments);
+// --layout: true for blhd; nothing where it is not given.
+Result<std::optional<bool>> rows_first_option(const Arguments& arguments);
 
 // "o,lse" -> FOVEA_OUTPUT_* bits, and the names in the order of FoveaBinding.
 struct OutputName {

@@ -1,6 +1,7 @@
 #include "attention_tensors.hpp"
 
 #include "attention_options.hpp"
+#include "files/attention_notes.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -296,11 +297,33 @@ Result<void> read_batch_table(const TensorSet& file, AttentionCall& call) {
     return {};
 }
 
+void take_notes(const AttentionNotes& notes, AttentionCall& call) {
+    using Causal = AttentionNotes::Causal;
+    FoveaAttentionDesc& d = call.desc;
+    d.scale = notes.scale.value_or(0.0f), d.softcap = notes.softcap.value_or(0.0f);
+    const Causal causal = notes.causal.value_or(Causal::none);
+    if (causal != Causal::none) {
+        d.flags |= FOVEA_FLAG_CAUSAL;
+        d.align = causal == Causal::top_left ? FOVEA_ALIGN_TOP_LEFT : FOVEA_ALIGN_BOTTOM_RIGHT;
+    }
+    if (notes.window) {
+        d.flags |= FOVEA_FLAG_WINDOW;
+        d.window_left = (*notes.window)[0], d.window_right = (*notes.window)[1];
+    }
+    if (!notes.text.empty())
+        call.notes.push_back("the file's metadata say: " + notes.text + "; options replace them");
+}
+
 }  // namespace
 
-Result<void> read_attention_tensors(const TensorSet& file, bool rows_first, AttentionCall& call) {
+Result<void> read_attention_tensors(const TensorSet& file, std::optional<bool> rows_first,
+                                    AttentionCall& call) {
     call.storage.reserve(32);
-    if (Result<void> r = read_qkv(file, rows_first, call); !r) return r;
+    const Result<AttentionNotes> notes = attention_notes(file);
+    if (!notes) return notes.error();
+    if (!rows_first) rows_first = notes->rows_first;
+    if (Result<void> r = read_qkv(file, rows_first.value_or(false), call); !r) return r;
+    take_notes(*notes, call);
     if (Result<void> r = read_matrices(file, call); !r) return r;
     if (const Tensor* t = file.find("sinks"))
         if (Result<void> r = read_vector(call, *t, FOVEA_FLAG_SINKS, FOVEA_BIND_SINKS); !r) return r;
@@ -319,7 +342,7 @@ void note_unused_tensors(const TensorSet& file, AttentionCall& call,
             std::find(also.begin(), also.end(), tensor.name) != also.end())
             continue;
         const bool full = names.size() > 400;
-        names += (names.empty() ? "" : ", ") + (full ? "..." : printable_name(tensor.name));
+        names += (names.empty() ? "" : ", ") + (full ? "..." : tensor.name.substr(0, 120));
         if (full) break;
     }
     if (!names.empty()) call.notes.push_back("not read: " + names);

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <initializer_list>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -28,15 +29,17 @@ struct AttentionCall {
         files;                                                      // of inputs that lie in them, by binding
     std::vector<std::vector<std::byte>> storage;                    // of all others
     std::vector<std::unique_ptr<std::byte, ZeroedMemory>> results;  // of outputs
-    std::vector<std::string> notes;
-    size_t rank = 4;          // of q: results have as many axes
-    bool rows_first = false;  // layout [B, L, H, D]
+    std::vector<std::string> notes;  // with names as the file has them: untrusted text
+    size_t rank = 4;                 // of q: results have as many axes
+    bool rows_first = false;         // layout [B, L, H, D]
 };
 
-// Reads q, k, v and, where present, mask, bias, sinks, alibi, kv_lengths, q_lengths, keep. `rows_first`: q,
-// k, v are [B, L, H, D] instead of [B, H, L, D]. Tensors of rank 3 have no batch axis, of rank 2 neither
-// batch nor heads.
-Result<void> read_attention_tensors(const TensorSet& file, bool rows_first, AttentionCall& call);
+// Reads q, k, v and, where present, mask, bias, sinks, alibi, kv_lengths, q_lengths, keep, and what the
+// file's metadata say of the call (files/attention_notes.hpp), which a note repeats. `rows_first`: q, k, v
+// are [B, L, H, D] instead of [B, H, L, D]; nothing: as the metadata say. Tensors of rank 3 have no batch
+// axis, of rank 2 neither batch nor heads.
+Result<void> read_attention_tensors(const TensorSet& file, std::optional<bool> rows_first,
+                                    AttentionCall& call);
 
 // The element type of a file that holds numbers of the engine's `type`.
 ElementType element_type_of(FoveaDtype type);

@@ -1,6 +1,7 @@
 #include "attention_options.hpp"
 #include "attention_tensors.hpp"
 #include "commands.hpp"
+#include "standard_streams.hpp"
 
 #include <fovea/files/json.hpp>
 
@@ -63,7 +64,7 @@ Result<int> explain(const Arguments& a) {
     if (a.positional().size() > 1)
         return Error{FOVEA_INVALID_ARGUMENT, std::string(a.positional()[1]),
                      "explain takes one file at most"};
-    const Result<bool> rows_first = rows_first_option(a);
+    const Result<std::optional<bool>> rows_first = rows_first_option(a);
     if (!rows_first) return rows_first.error();
     if (!a.positional().empty()) {
         const std::string_view shape = a.first_of({"--batch", "--heads", "--lengths", "--dims", "--type"});
@@ -77,7 +78,7 @@ Result<int> explain(const Arguments& a) {
     } else if (Result<void> r = shapes_from_options(a, desc); !r) {
         return r.error();
     }
-    if (Result<void> r = apply_attention_options(a, desc); !r) return r.error();
+    if (Result<void> r = apply_attention_options(a, AttentionCommand::explain, desc); !r) return r.error();
     const Result<std::optional<FoveaDtype>> cache = cache_type_option(a);
     if (!cache) return cache.error();
     if (*cache) desc.k_type = desc.v_type = **cache;
@@ -90,6 +91,7 @@ Result<int> explain(const Arguments& a) {
     // The plan's words begin with the kernel's name.
     std::printf("device: %s\nwhy this device: %s\nkernel: %s", engine->device().name.c_str(),
                 engine->reason().c_str(), plan->explain().c_str());
+    for (const std::string& note : call.notes) std::printf("note: %s\n", without_controls(note).c_str());
     return 0;
 }
 

@@ -4,13 +4,16 @@
 #include "arguments.hpp"
 #include "model_report.hpp"
 #include "output_file.hpp"
+#include "standard_streams.hpp"
 
 #include <fovea/model/generate.hpp>
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <span>
 
 #if defined(__GLIBC__)
 #include <malloc.h>
@@ -21,11 +24,12 @@ namespace {
 
 constexpr OptionSpec kOptions[] = {
     {"--text", "TEXT", "a text to begin with, split by the model's own tokenizer"},
-    {"--tokens", "N,N,...", "token numbers to begin with instead"},
-    {"--count", "N", "tokens to generate (default 32)"},
+    {"--tokens", "N,N,...", "token IDs to begin with instead"},
+    {"--count", "N", "most tokens to generate (default 32)"},
+    {"--ignore-eos", "", "goes on where the model ends its text"},
     {"--temperature", "T",
      "0 takes the likeliest token (default); above, one is drawn by softmax(logits / T)"},
-    {"--seed", "N", "of the drawing (default 0)"},
+    {"--seed", "N", "of the drawing (default 0): each place of the text draws its own number"},
     {"--session", "FILE",
      "keeps the tokens in FILE, those of Ctrl-C too; where it is there, the text goes on behind them"},
     {"--backend", "auto|cpu|vulkan|reference", "where to compute (default: cpu)"},
@@ -62,7 +66,8 @@ Result<std::vector<uint32_t>> read_session(const std::string& path, const Checkp
     for (const JsonValue& token : (*json)["tokens"].items()) {
         const double id = token.number();
         if (!(id >= 0) || id >= double(f.vocabulary) || id != double(uint32_t(id)))
-            return refuse(printable_name(token.scalar_text(), 40) + " is no token number of the model");
+            return refuse("token ID " + printable_name(token.scalar_text(), 40) +
+                          " is not in the model's vocabulary");
         ids.push_back(uint32_t(id));
     }
     if (ids.empty()) return refuse("it has no tokens");
@@ -97,11 +102,10 @@ Result<Wanted> wanted(const Arguments& a) {
 }
 
 Result<int> run(const Arguments& a) {
-    if (a.positional().size() != 1)
-        return bad("PATH", "give one model: a folder with config.json and safetensors, or a .gguf file");
+    if (Result<void> r = check_model_words(a); !r) return r.error();
     const std::string session(a.text("--session"));
     if (!a.has("--tokens") && !a.has("--text") && session.empty())
-        return bad("--text", "give a text, or token numbers with --tokens, to begin with");
+        return bad("--text", "give a text, or token IDs with --tokens, to begin with");
     const Result<Wanted> want = wanted(a);
     if (!want) return want.error();
     const Result<CheckpointModel> model = CheckpointModel::open(std::string(a.positional()[0]));
@@ -124,6 +128,16 @@ Result<int> run(const Arguments& a) {
         tokenizer = std::move(*own);
     }
     if (all.empty()) return bad("--session", "there is no such file: give a text to begin with");
+    const ModelFacts& facts = model->facts();
+    const auto ends = [&](uint32_t id) {
+        return !a.has("--ignore-eos") &&
+               std::binary_search(facts.end_tokens.begin(), facts.end_tokens.end(), id);
+    };
+    // A session whose text has ended stays so, as it does in one run, unless more text is given.
+    bool ended = !a.has("--tokens") && !a.has("--text") && ends(all.back());
+    for (const std::string& setting : facts.generation_settings)
+        std::fprintf(stderr, "fovea: note: the model's files ask for %s, which is not supported\n",
+                     printable_name(setting, 120).c_str());
 
     const Result<std::unique_ptr<ModelDevice>> device = open_model_device(a);
     if (!device) return device.error();
@@ -138,55 +152,73 @@ Result<int> run(const Arguments& a) {
         if (error.field == "capacity") error.field = "--count";  // what a reader can change
         return error;
     }
-    Sampler sampler(want->temperature, want->seed);
+    const Sampler sampler(want->temperature, want->seed);
     std::vector<uint32_t> next = all, made;
-    size_t told = 0;  // bytes of text that are printed
+    TextPrinter printer;
+    const bool prints_text = tokenizer && !a.has("--json");
+    const auto made_text = [&] {  // an end token is no part of the text
+        return tokenizer->decode(std::span(made).first(made.size() - (ended && !made.empty())));
+    };
     // An interrupt waits for the token that is under way: what was made is whole, and kept.
     const HeldInterrupts held;
     Result<void> result;
-    for (uint64_t n = 0; n < want->count && !held.arrived(); ++n) {
+    while (made.size() < want->count && !ended && !held.arrived()) {
         const Result<std::vector<float>> logits = decoder->run(next);
-        if (!logits) {
-            result = logits.error();
+        const Result<uint32_t> chosen =
+            logits ? sampler.choose(*logits, all.size() + made.size()) : Result<uint32_t>(logits.error());
+        if (!chosen) {
+            result = chosen.error();
             break;
         }
-        next = {sampler.choose(*logits)};
-        made.push_back(next[0]);
+        next = {*chosen};
+        made.push_back(*chosen);
+        ended = ends(*chosen);
         if (a.has("--json")) continue;
-        if (tokenizer) {
-            // A character may take several tokens: what the new one adds to the bytes of all.
-            const std::string text = tokenizer->decode(made);
-            std::fwrite(text.data() + told, 1, text.size() - told, stdout);
-            told = text.size();
-        } else {
-            std::printf(n ? ",%u" : "%u", next[0]);
-        }
+        // A character may take several tokens: what the new one adds to the bytes of all.
+        if (prints_text)
+            printer.show(made_text());
+        else
+            std::printf(made.size() > 1 ? ",%u" : "%u", *chosen);
         std::fflush(stdout);
     }
+    if (prints_text) printer.end(made_text());
     all.insert(all.end(), made.begin(), made.end());
     if (!session.empty() && !made.empty())
         if (Result<void> r = write_session(session, *model, all); !r) return r.error();
-    if (!result) return result.error();
+    if (!result) {
+        if (!made.empty() && !a.has("--json")) std::printf("\n");
+        return result.error();
+    }
     if (a.has("--json")) {
         std::string list;
         for (const uint32_t id : made) list += (list.empty() ? "" : ", ") + std::to_string(id);
         JsonObject json;
         json.raw("tokens", "[" + list + "]").text("attention", decoder->reason());
-        json.text("device", printable_name((*device)->runner->name(), 200));
+        json.text("device", (*device)->runner->name());
         if (held.arrived()) json.boolean("interrupted", true);
-        if (tokenizer) json.text("text", printable_name(tokenizer->decode(made), 1u << 20));
+        if (ended) json.boolean("ended", true);
+        if (tokenizer) json.text("text", made_text());
         std::printf("%s", json.done().c_str());
     }
     std::printf("\n");
     std::fflush(stdout);
+    const auto note = [](const std::string& text) {
+        std::fprintf(stderr, "fovea: note: %s\n", text.c_str());
+    };
+    if (ended && made.empty())
+        note("the session's text ends with an end token: give more text, or --ignore-eos to go on");
+    if (facts.context != 0 && all.size() > facts.context)
+        note("the text has " + std::to_string(all.size()) +
+             " tokens; the model was trained on texts of up to " + std::to_string(facts.context));
     return 0;
 }
 
 void print_help() {
     std::printf(
         "usage: fovea generate PATH --text TEXT [options]\n\nThe text that a model goes on with as it comes, "
-        "or its "
-        "tokens by comma, with a cache of keys and values. PATH is as\nfor fovea model.\n\n");
+        "or its token IDs by comma, with a KV cache, until the\nmodel ends its text or --count tokens are "
+        "there. PATH is as for fovea model. On a terminal, control characters of\nthe text are printed as "
+        "\\x1b and the like.\n\n");
     print_options(kOptions);
 }
 

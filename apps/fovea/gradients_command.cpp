@@ -196,7 +196,7 @@ Result<void> prepare(const Arguments& a, bool writes, Gradients& to) {
         return bad("IN.safetensors", "gradients takes one input file; `fovea gradients --help` says more");
     to.out = a.text("--out");
     if (to.out.empty()) return bad("--out", "is needed: where the gradients go");
-    const Result<bool> rows_first = rows_first_option(a);
+    const Result<std::optional<bool>> rows_first = rows_first_option(a);
     if (!rows_first) return rows_first.error();
     Result<EngineOptions> options = engine_options(a);
     if (!options) return options.error();
@@ -214,7 +214,8 @@ Result<void> prepare(const Arguments& a, bool writes, Gradients& to) {
     if (Result<void> r = read_attention_tensors(to.file, *rows_first, call); !r) return r.error();
     if (Result<void> r = read_upstream(to.file, call, backward); !r) return r.error();
     note_unused_tensors(to.file, call, {"do", "dlse"});
-    if (Result<void> r = apply_attention_options(a, call.desc); !r) return r.error();
+    if (Result<void> r = apply_attention_options(a, AttentionCommand::gradients, call.desc); !r)
+        return r.error();
     if (Result<void> r = apply_gradients_option(a, call.desc, backward); !r) return r.error();
     backward.kernel = call.desc.kernel;
     call.desc.kernel = FOVEA_KERNEL_AUTO;
@@ -227,7 +228,8 @@ Result<void> prepare(const Arguments& a, bool writes, Gradients& to) {
     call.desc.o_type = FOVEA_F32;
     if (Result<void> r = allocate_outputs(call); !r) return r.error();
     if (Result<void> r = allocate_gradients(call, backward); !r) return r.error();
-    return writes ? check_writable(to.out, ".safetensors") : Result<void>();
+    const std::filesystem::path inputs[] = {a.positional()[0]};
+    return writes ? check_writable(to.out, ".safetensors", inputs) : Result<void>();
 }
 
 Result<int> write(Gradients& of, Engine& engine, const RunReport& report, bool as_json) {

@@ -2,9 +2,11 @@
 
 #include "attention_options.hpp"
 #include "attention_tensors.hpp"
+#include "files/attention_notes.hpp"
 #include "output_file.hpp"
 #include "progress.hpp"
 #include "ranks.hpp"
+#include "standard_streams.hpp"
 
 #include <fovea/files.hpp>
 #include <fovea/inspect.hpp>
@@ -132,9 +134,10 @@ Result<void> read_choices(const Arguments& a, bool writes, Job& job) {
         return bad("--png", "or --csv is needed: where the picture or its numbers go");
     if (a.text("--png") == a.text("--csv"))
         return bad("--csv", std::string(a.text("--csv")) + " is the picture's name too");
+    const std::vector<std::filesystem::path> inputs(a.positional().begin(), a.positional().end());
     for (const auto& [option, format] : {std::pair{"--png", ".png"}, std::pair{"--csv", ".csv"}})
         if (writes && a.has(option))
-            if (Result<void> r = check_writable(a.text(option), format); !r) return r;
+            if (Result<void> r = check_writable(a.text(option), format, inputs); !r) return r;
     return {};
 }
 
@@ -159,12 +162,19 @@ Result<void> read_tile(const Arguments& a, Job& job) {
 }
 
 Result<void> read_file(const Arguments& a, Job& job) {
-    const Result<bool> rows_first = rows_first_option(a);
+    const Result<std::optional<bool>> rows_first = rows_first_option(a);
     if (!rows_first) return rows_first.error();
     const Result<TensorSet> file = load_tensors(std::filesystem::path(a.positional()[0]));
     if (!file) return file.error();
     if (Result<void> r = read_attention_tensors(*file, *rows_first, job.call); !r) return r;
     const Tensor* lse = file->find("lse");
+    // Where the metadata say what call the lse is of, it is of no other.
+    const Result<AttentionNotes> notes = attention_notes(*file);
+    const std::string_view other = a.first_of({"--scale", "--causal", "--q-offset", "--window", "--softcap"});
+    if (lse && notes && !notes->text.empty() && !other.empty()) {
+        job.call.notes.push_back("lse: computed anew, as " + std::string(other) + " is given");
+        lse = nullptr;
+    }
     if (!lse) return {};
     Result<std::vector<float>> values = to_f32(*lse);
     if (!values) return values.error();
@@ -275,6 +285,7 @@ void print_summary(const Job& job, const RunReport* forward, const RunReport& re
                 number(d.len_q), number(d.len_kv), t.width, t.height,
                 t.sampled ? ", one cell of each (a preview)" : "");
     if (forward) std::printf("log-sum-exp: %.3f s (%s)\n", forward->seconds, forward->reason.c_str());
+    for (const std::string& note : job.call.notes) std::printf("note: %s\n", without_controls(note).c_str());
     std::printf("map: %.3f s, slices: %llu, workspace: %llu bytes\n", report.seconds, number(report.slices),
                 number(report.workspace_bytes));
     uint64_t invalid = 0;
@@ -307,7 +318,7 @@ Result<void> prepare(const Arguments& a, bool writes, Job& job) {
     if (!chunk) return chunk.error();
     job.chunk = *chunk;
     if (Result<void> r = preset ? read_preset(a, job) : read_file(a, job); !r) return r;
-    if (Result<void> r = apply_attention_options(a, job.call.desc); !r) return r;
+    if (Result<void> r = apply_attention_options(a, AttentionCommand::map, job.call.desc); !r) return r;
     return read_tile(a, job);
 }
 

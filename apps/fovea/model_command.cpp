@@ -6,6 +6,7 @@
 #include "model_report.hpp"
 #include "output_file.hpp"
 #include "progress.hpp"
+#include "tokenizer/text_model.hpp"
 
 #include <fovea/model/checkpoint_model.hpp>
 
@@ -19,7 +20,7 @@ namespace {
 
 constexpr OptionSpec kOptions[] = {
     {"--text", "TEXT", "a text to run the model on, split by its own tokenizer"},
-    {"--tokens", "N,N,...", "token numbers to run the model on instead"},
+    {"--tokens", "N,N,...", "token IDs to run the model on instead"},
     {"--patches", "FILE",
      "a model that reads pictures: a tensor [patches, numbers of a patch] (safetensors, npy), normalised"},
     {"--out", "FILE",
@@ -31,7 +32,7 @@ constexpr OptionSpec kOptions[] = {
     {"--hide", "N,...", "tokens, counted from 0, that no query sees in any layer"},
     {"--patch", "L.H,...", "heads that give what they give in another text of as many tokens"},
     {"--from-text", "TEXT", "that other text"},
-    {"--from-tokens", "N,N,...", "or its token numbers"},
+    {"--from-tokens", "N,N,...", "or its token IDs"},
     {"--no-scores", "", "no scores of heads, which take the time of every head's weights"},
     {"--backend", "auto|cpu|vulkan|reference", "where to compute (default: cpu)"},
     {"--device", "N|NAME", "a device by its number in `fovea devices`, or by a part of its name"},
@@ -69,7 +70,7 @@ Result<void> write_run(ModelRun run, std::string_view path) {
 
 // The text of a token, safe to print; empty without a tokenizer.
 std::string piece_of(const TextTokenizer* tokenizer, uint32_t id) {
-    return tokenizer ? printable_name(tokenizer->piece(id), 60) : std::string();
+    return tokenizer ? printable_name(token_text(*tokenizer, id), 60) : std::string();
 }
 
 // What a model says of one input.
@@ -94,7 +95,7 @@ std::string next_json(std::span<const NextToken> next, bool classes, const Said*
     for (const NextToken& t : next) {
         JsonObject one;
         one.number(classes ? "class" : "token", double(t.id));
-        if (tokenizer) one.text("text", piece_of(tokenizer, t.id));
+        if (tokenizer) one.text("text", token_text(*tokenizer, t.id));
         one.number("logit", double(t.logit)).number("probability", t.probability);
         if (beside) {
             const NextToken& before = beside->unchanged_of(t.id);
@@ -119,13 +120,13 @@ void print_said(const Said& said, const std::string& device, const TextTokenizer
         if (changed)
             all.raw("unchanged", next_json(std::span(said.unchanged).first(said.next.size()), classes,
                                            nullptr, tokenizer));
-        all.text("device", printable_name(device, 200));
+        all.text("device", device);
         if (!said.heads.empty()) all.raw("heads", scores_json(said.heads));
         std::printf("%s\n", all.done().c_str());
         return;
     }
     if (tokenizer) {
-        std::printf("%zu tokens:", ids.size());
+        std::printf("%zu token%s:", ids.size(), ids.size() == 1 ? "" : "s");
         for (const uint32_t id : ids) std::printf(" %u '%s'", id, piece_of(tokenizer, id).c_str());
         std::printf("\n");
     }
@@ -174,8 +175,10 @@ Result<int> run_input(const CheckpointModel& model, const Arguments& a) {
     const Result<uint64_t> top = a.unsigned_integer("--top", 10);
     if (!top) return top.error();
     const std::string_view out = a.text("--out");
+    std::vector<std::filesystem::path> inputs = files_of(model.files());
+    inputs.emplace_back(a.text("--patches"));
     if (!out.empty())
-        if (Result<void> r = check_writable(out, ".safetensors"); !r) return r.error();
+        if (Result<void> r = check_writable(out, ".safetensors", inputs); !r) return r.error();
     const Result<std::unique_ptr<ModelDevice>> device = open_model_device(a);
     if (!device) return device.error();
     EngineRunner& engine = *(*device)->runner;
@@ -202,24 +205,32 @@ Result<int> run_input(const CheckpointModel& model, const Arguments& a) {
                            (scores && out.empty() ? ids.size() * ids.size() * 20 : 0);
     if (Result<void> r = tell_memory(bytes); !r) return r.error();
     // The picture's own row comes first, the token that says the next one last.
-    const auto tokens_of = [&](const ModelRun& run, size_t most) {
-        return run.logits.rank() == 2 ? next_tokens(run.logits.row(classes ? 0 : run.logits.rows() - 1), most)
-                                      : std::vector<NextToken>();
+    const auto tokens_of = [&](const ModelRun& run, size_t most) -> Result<std::vector<NextToken>> {
+        if (run.logits.rank() != 2) return std::vector<NextToken>();
+        Result<std::vector<NextToken>> next =
+            next_tokens(run.logits.row(classes ? 0 : run.logits.rows() - 1), most);
+        if (next) return next;
+        return Error{next.error().code, next.error().field,
+                     next.error().text + (out.empty() ? "" : "; --top 0 writes --out without the list")};
     };
     if (has_changes(a)) {
-        if (classes) return bad("--patches", "with changes of the model a text or token numbers are needed");
+        if (classes) return bad("--patches", "with changes of the model a text or token IDs are needed");
         Result<RunChanges> changes = model_changes(a, model, ids.size(), options);
         if (!changes) return changes.error();
         ModelRunOptions plain;
         plain.trace = options.trace, plain.progress = options.progress;
         const Result<ModelRun> unchanged = run_model(model, ids, plain);
         if (!unchanged) return unchanged.error();
-        said.unchanged = tokens_of(*unchanged, SIZE_MAX);
+        Result<std::vector<NextToken>> every = tokens_of(*unchanged, SIZE_MAX);
+        if (!every) return every.error();
+        said.unchanged = std::move(*every);
         options.changes = std::move(*changes);
     }
     Result<ModelRun> run = run_model(model, ids, options);
     if (!run) return run.error();
-    said.next = tokens_of(*run, size_t(*top));
+    Result<std::vector<NextToken>> next = tokens_of(*run, size_t(*top));
+    if (!next) return next.error();
+    said.next = std::move(*next);
     said.ids = ids;
     if (!out.empty())
         if (Result<void> r = write_run(std::move(*run), out); !r) return r.error();
@@ -234,8 +245,7 @@ Result<int> run_input(const CheckpointModel& model, const Arguments& a) {
 }
 
 Result<int> run(const Arguments& a) {
-    if (a.positional().size() != 1)
-        return bad("PATH", "give one model: a folder with config.json and safetensors, or a .gguf file");
+    if (Result<void> r = check_model_words(a); !r) return r.error();
     for (const std::string_view option :
          {"--out", "--top", "--threads", "--backend", "--device", "--no-scores", "--off", "--scale", "--hide",
           "--patch", "--from-text", "--from-tokens"})

@@ -69,8 +69,7 @@ std::string some(const std::vector<std::string>& names) {
 
 std::string json_list(const std::vector<std::string>& names) {
     std::string text = "[";
-    for (const std::string& name : names)
-        text += (text.size() > 1 ? ", " : "") + json_string(printable_name(name, 400));
+    for (const std::string& name : names) text += (text.size() > 1 ? ", " : "") + json_string(name);
     return text + "]";
 }
 
@@ -167,7 +166,7 @@ Result<std::vector<uint32_t>> token_numbers(std::string_view list, std::string_v
         if (!id) return id.error();
         if (*id < 0 || *id > int64_t(UINT32_MAX))
             return Error{FOVEA_INVALID_ARGUMENT, std::string(option),
-                         std::string(word) + " is no token number: they are whole numbers from 0"};
+                         std::string(word) + " is not a token ID: they are integers from 0"};
         ids.push_back(uint32_t(*id));
     }
     if (ids.size() > kMostTokens)
@@ -177,6 +176,26 @@ Result<std::vector<uint32_t>> token_numbers(std::string_view list, std::string_v
 }
 
 }  // namespace
+
+Result<void> check_model_words(const Arguments& arguments) {
+    const std::vector<std::string_view>& words = arguments.positional();
+    if (words.size() == 1) return {};
+    if (words.empty())
+        return Error{FOVEA_INVALID_ARGUMENT, "PATH",
+                     "give one model: a folder with config.json and safetensors, or a .gguf file"};
+    return Error{FOVEA_INVALID_ARGUMENT, printable_name(words[1], 40),
+                 "there is one model already; give a text with --text \"...\""};
+}
+
+std::vector<std::filesystem::path> files_of(const Checkpoint& files) {
+    std::vector<std::filesystem::path> all = {files.path};
+    std::error_code code;
+    // Readers take what they need of a folder; of a GGUF file's, the other parts may be needed.
+    const std::filesystem::path folder = files.gguf ? files.path.parent_path() : files.folder;
+    for (std::filesystem::directory_iterator at(folder, code), end; !code && at != end; at.increment(code))
+        if (!files.gguf || at->path().extension() == files.path.extension()) all.push_back(at->path());
+    return all;
+}
 
 Result<ModelTokens> input_tokens(const Arguments& arguments, const CheckpointModel& model,
                                  const TokenOptions& options) {
@@ -194,7 +213,7 @@ Result<ModelTokens> input_tokens(const Arguments& arguments, const CheckpointMod
     // Who has no tokenizer for a text can still give what it would have made.
     const auto refused = [&](const Error& why) {
         return Error{why.code, std::string(options.text),
-                     why.text + "; give token numbers with " + std::string(options.tokens)};
+                     why.text + "; give token IDs with " + std::string(options.tokens)};
     };
     Result<TextTokenizer> tokenizer = TextTokenizer::open(model.files());
     if (!tokenizer) return refused(tokenizer.error());

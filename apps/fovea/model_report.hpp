@@ -11,6 +11,7 @@
 #include <fovea/model/token_scores.hpp>
 #include <fovea/thread_pool.hpp>
 
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
@@ -23,7 +24,12 @@ std::string model_json(const CheckpointModel& model);
 // "12.3 MB"
 std::string bytes_text(uint64_t bytes);
 
-// What the model is run on: --tokens, numbers by comma, or --text with the model's own tokenizer,
+// Refuses what is not one path of a model, with a word on how a text is given.
+Result<void> check_model_words(const Arguments& arguments);
+// The files of a model that is opened: what is written must be none of them.
+std::vector<std::filesystem::path> files_of(const Checkpoint& files);
+
+// What the model is run on: --tokens, IDs by comma, or --text with the model's own tokenizer,
 // which is then there.
 struct ModelTokens {
     std::vector<uint32_t> ids;

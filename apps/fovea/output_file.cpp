@@ -1,5 +1,7 @@
 #include "output_file.hpp"
 
+#include <fovea/files.hpp>
+
 #include <array>
 #include <cerrno>
 #include <chrono>
@@ -57,9 +59,17 @@ HeldInterrupts::~HeldInterrupts() {
     if (g_arrived) std::raise(g_arrived);
 }
 
-Result<void> check_writable(std::string_view path, std::string_view format) {
+Result<void> check_writable(std::string_view path, std::string_view format,
+                            std::span<const std::filesystem::path> inputs) {
     std::error_code code;
     const std::filesystem::path file(path);
+    if (path == "-")
+        return Error{FOVEA_UNSUPPORTED, "-",
+                     "writing to standard output is not supported; give a file name (./- for this one)"};
+    for (const std::filesystem::path& input : inputs)
+        if (std::filesystem::equivalent(file, input, code))
+            return cannot(path,
+                          "it is the input " + printable_name(input.string(), 400) + "; give another file");
     const std::string extension = file.extension().string();
     for (const std::string_view other : {".safetensors", ".gguf", ".npy", ".npz", ".csv", ".png"})
         if (!format.empty() && other != format && extension == other)

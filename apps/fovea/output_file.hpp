@@ -3,14 +3,18 @@
 
 #include <fovea/fovea.hpp>
 
+#include <filesystem>
+#include <span>
 #include <string>
 #include <string_view>
 
 namespace fovea::app {
 
 // Whether a file of this name can be made; leaves nothing behind. `format` is what it will be, as ".png":
-// readers go by the extension, so that one of another format is refused.
-Result<void> check_writable(std::string_view path, std::string_view format = {});
+// readers go by the extension, so that one of another format is refused. `inputs`: files that the command
+// reads; one of them is refused, under whatever name.
+Result<void> check_writable(std::string_view path, std::string_view format = {},
+                            std::span<const std::filesystem::path> inputs = {});
 
 // Through a file beside it, that is renamed.
 Result<void> write_text_file(std::string_view path, std::string_view text);

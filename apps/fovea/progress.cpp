@@ -1,31 +1,16 @@
 #include "progress.hpp"
 
+#include "standard_streams.hpp"
+
 #include <cstdio>
 
-#if defined(_WIN32)
-#include <io.h>
-#else
-#include <unistd.h>
-#endif
-
 namespace fovea::app {
-namespace {
-
-bool stderr_is_terminal() {
-#if defined(_WIN32)
-    return _isatty(2) != 0;
-#else
-    return isatty(2) != 0;
-#endif
-}
-
-}  // namespace
 
 Progress::Progress(std::string what)
     : what_(std::move(what)),
       start_(std::chrono::steady_clock::now()),
       last_(start_),
-      terminal_(stderr_is_terminal()) {}
+      terminal_(is_terminal(2)) {}
 
 Progress::~Progress() {
     if (shown_) std::fprintf(stderr, "\r\033[K");

@@ -1,5 +1,6 @@
 #include "run_report.hpp"
 #include "output_file.hpp"
+#include "standard_streams.hpp"
 
 #include <fovea/files/json.hpp>
 
@@ -14,7 +15,7 @@ void print_report(const RunReport& report, const AttentionCall& call, const std:
     std::printf("slices: %llu, workspace: %llu bytes, time: %.3f ms\n",
                 static_cast<unsigned long long>(report.slices),
                 static_cast<unsigned long long>(report.workspace_bytes), 1e3 * report.seconds);
-    for (const std::string& note : call.notes) std::printf("note: %s\n", note.c_str());
+    for (const std::string& note : call.notes) std::printf("note: %s\n", without_controls(note).c_str());
     std::printf("wrote: %s\n", out.c_str());
 }
 

@@ -3,6 +3,7 @@
 
 #include "arguments.hpp"
 
+#include <fovea/files.hpp>
 #include <fovea/model.hpp>
 
 #include <cerrno>
@@ -19,6 +20,8 @@ constexpr OptionSpec kOptions[] = {
     {"--stage", "S", "the stage to print: scores, weights, context, ... (default: the session's own)"},
     {"--head", "N", "its head (default 0)"},
     {"--list", "", "name the stages with their shapes and formulas instead"},
+    {"--any-file", "",
+     "reads tensors from files outside of the session's folder, too, if the session names such"},
     {"--help", "", "this text"}};
 
 constexpr uint64_t kMostBytes = uint64_t{1} << 30;
@@ -43,10 +46,22 @@ void tell(const std::vector<SessionNote>& notes) {
     for (const SessionNote& note : notes) std::fprintf(stderr, "fovea: note: %s\n", note.text.c_str());
 }
 
-Result<void> list_stages(const std::string& json) {
-    Result<ReadSession> read = read_session(json);
-    if (!read) return read.error();
-    Result<SessionModel> made = session_model(read->session);
+// The session with the tensors that its file names; notes are told.
+Result<ReadSession> opened(const std::filesystem::path& path, const Arguments& arguments) {
+    const Result<std::string> json = text_of(path);
+    if (!json) return json.error();
+    Result<ReadSession> read = read_session(*json);
+    if (!read) return read;
+    Result<std::vector<SessionNote>> notes =
+        load_session_tensors(read->session, std::filesystem::absolute(path).parent_path(),
+                             arguments.has("--any-file") ? SessionFiles::anywhere : SessionFiles::inside);
+    if (!notes) return notes.error();
+    read->notes.insert(read->notes.end(), notes->begin(), notes->end());
+    return read;
+}
+
+Result<void> list_stages(ReadSession read) {
+    Result<SessionModel> made = session_model(read.session);
     if (!made) return made.error();
     const Result<Trace> trace = Trace::open(made->model, std::move(made->input));
     if (!trace) return trace.error();
@@ -55,7 +70,15 @@ Result<void> list_stages(const std::string& json) {
         const std::string shape = heads + std::to_string(stage.rows) + " x " + std::to_string(stage.columns);
         std::printf("%-15s %-16s %s\n", stage.id.c_str(), shape.c_str(), stage.formula.c_str());
     }
-    tell(read->notes), tell(made->notes);
+    tell(read.notes), tell(made->notes);
+    return {};
+}
+
+Result<void> print_stage(ReadSession read, std::string_view stage, uint32_t head) {
+    const Result<SessionStageText> made = session_stage_text(std::move(read), stage, head);
+    if (!made) return made.error();
+    tell(made->notes);
+    std::fwrite(made->text.data(), 1, made->text.size(), stdout);
     return {};
 }
 
@@ -63,27 +86,31 @@ Result<int> run(const Arguments& arguments) {
     if (arguments.positional().size() != 1)
         return Error{FOVEA_INVALID_ARGUMENT, "FILE", "give one session file (.fovea)"};
     const std::filesystem::path path(arguments.positional()[0]);
-    const Result<std::string> json = text_of(path);
-    if (!json) return json.error();
     if (const std::string_view other = arguments.first_of({"--stage", "--head"});
         arguments.has("--list") && !other.empty())
         return Error{FOVEA_INVALID_ARGUMENT, "--list",
                      "names all stages; " + std::string(other) + " is of one"};
-    if (arguments.has("--list")) {
-        if (Result<void> r = list_stages(*json); !r) return r.error();
-        return 0;
-    }
     const Result<uint64_t> head = arguments.unsigned_integer("--head", 0);
     if (!head) return head.error();
     if (*head > std::numeric_limits<uint32_t>::max())
         return Error{FOVEA_INVALID_ARGUMENT, "--head", std::to_string(*head) + " is above 4294967295"};
-    const std::filesystem::path folder = std::filesystem::absolute(path).parent_path();
-    const Result<SessionStageText> made =
-        session_stage_text(*json, arguments.text("--stage"), uint32_t(*head), {}, {}, folder);
-    if (!made) return made.error();
-    tell(made->notes);
-    std::fwrite(made->text.data(), 1, made->text.size(), stdout);
-    return 0;
+    Result<ReadSession> read = opened(path, arguments);
+    Result<void> done = !read ? Result<void>(read.error())
+                        : arguments.has("--list")
+                            ? list_stages(std::move(*read))
+                            : print_stage(std::move(*read), arguments.text("--stage"), uint32_t(*head));
+    if (done) return 0;
+    Error error = done.error();
+    // What a word of the command line asks for is of that word, all else of the file.
+    if ((error.field == "stage" && arguments.has("--stage")) || (error.field == "head" && *head > 0))
+        return error;
+    const std::string name = printable_name(path.string(), 400);
+    if (error.field != name && error.field != path.string()) {
+        if (error.field != "session" && error.field != "tensors")
+            error.text = error.field + ": " + error.text;
+        error.field = name;
+    }
+    return error;
 }
 
 void print_help() {

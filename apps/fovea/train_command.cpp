@@ -238,6 +238,11 @@ Result<int> train(const Arguments& a) {
     if (!kind) return kind.error();
     const std::string out(a.text("--out"));
     if (a.has("--half") && out.empty()) return bad("--half", "says what --out holds; there is no --out");
+    // A state may take the place of the one that it goes on from; weights alone may not.
+    std::vector<std::filesystem::path> inputs = {a.text("--text")};
+    if (a.has("--half")) inputs.emplace_back(a.text("--resume"));
+    if (!out.empty())
+        if (Result<void> r = check_writable(out, ".safetensors", inputs); !r) return r.error();
     Result<Start> begun = starting_state(a, *kind);
     if (!begun) return begun.error();
     const Task& task = begun->task;
@@ -251,8 +256,6 @@ Result<int> train(const Arguments& a) {
     if (!options) return options.error();
     if (!a.has("--backend") && !a.has("--device")) options->backend = BackendChoice::cpu;
     if (!a.has("--threads")) options->cpu_threads = 1;
-    if (!out.empty())
-        if (Result<void> r = check_writable(out, ".safetensors"); !r) return r.error();
 
     Result<Engine> engine = Engine::open(*options);
     if (!engine) return engine.error();

@@ -49,14 +49,17 @@ Result<void> check_view(Workbench& bench, const Options& o) {
                          std::to_string(heads * layers - 1)};
     if (!o.select.empty()) {
         CellRect r;
-        int end = 0;
-        if (std::sscanf(o.select.c_str(), "%d:%d,%d:%d%n", &r.row_begin, &r.row_last, &r.column_begin,
-                        &r.column_last, &end) != 4 ||
-            size_t(end) != o.select.size() || !r.within(bench.stage().rows, bench.stage().columns))
+        int row_end = 0, column_end = 0, end = 0;
+        const int found = std::sscanf(o.select.c_str(), "%d:%d,%d:%d%n", &r.row_begin, &row_end,
+                                      &r.column_begin, &column_end, &end);
+        const bool whole = found == 4 && size_t(end) == o.select.size() && row_end > r.row_begin &&
+                           column_end > r.column_begin;
+        if (whole) r.row_last = row_end - 1, r.column_last = column_end - 1;
+        if (!whole || !r.within(bench.stage().rows, bench.stage().columns))
             return Error{FOVEA_INVALID_ARGUMENT, "--select",
-                         "'" + o.select + "' is not FIRST:LAST,FIRST:LAST within " +
-                             std::to_string(bench.stage().rows) + " x " +
-                             std::to_string(bench.stage().columns) + " cells"};
+                         "'" + o.select + "' is not A:B,C:D (rows A to B - 1, columns C to D - 1) within 0:" +
+                             std::to_string(bench.stage().rows) +
+                             ",0:" + std::to_string(bench.stage().columns)};
         bench.view.selection = r;
     }
     if (!o.pick.empty() && !go_to(bench, o.pick))

@@ -157,7 +157,7 @@ constexpr Option kOptions[] = {
          return {};
      }},
     {{"--pick", "R,C", "the cell that is shown: numbers or tokens"}, keep<&Options::pick>},
-    {{"--select", "A:B,C:D", "only rows A to B and columns C to D are exported, ends included"},
+    {{"--select", "A:B,C:D", "only rows A to B - 1 and columns C to D - 1 are exported"},
      keep<&Options::select>},
     {{"--exact", "", "a picture of a map waits for every tile, not only for its preview"},
      set<&Options::exact>},

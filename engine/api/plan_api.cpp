@@ -8,6 +8,7 @@
 #include "problem/checked.hpp"
 #include "problem/host_memory.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <new>
 
@@ -226,8 +227,10 @@ size_t foveaExplainPlan(FoveaPlan plan, char* text, size_t capacity) {
     if (!plan) return sink.needed();
     const FoveaPlanInfo& info = plan->info;
     sink.line("%s", info.reason);
-    sink.line("slices: %llu, at most %.3g FLOP each; %.4g FLOP in all",
-              static_cast<unsigned long long>(info.slice_count), info.max_slice_flops, info.flops);
+    // The bound of a slice is rounded up, and may be that of a call in which nothing is masked.
+    sink.line("slices: %llu, at most %.4g FLOP each; %.4g FLOP in all",
+              static_cast<unsigned long long>(info.slice_count), std::min(info.max_slice_flops, info.flops),
+              info.flops);
     const bool attends = plan->operation == Operation::attention || plan->operation == Operation::map_tile ||
                          plan->operation == Operation::backward;
     if (attends)

@@ -73,6 +73,7 @@ Result<std::shared_ptr<const MappedFile>> MappedFile::open(const std::filesystem
     file->handle_ = fd;
     struct stat facts;
     if (::fstat(fd, &facts) != 0) return io_failed(path, "read the size", errno);
+    if (S_ISDIR(facts.st_mode)) return in_file(path, bad_argument("file", "not a regular file but a folder"));
     if (!S_ISREG(facts.st_mode)) return in_file(path, bad_argument("file", "not a regular file"));
     if (static_cast<uint64_t>(facts.st_size) > SIZE_MAX / 2)
         return in_file(path, out_of_memory("file", static_cast<uint64_t>(facts.st_size)));

@@ -1,4 +1,5 @@
 #include "plan/text_sink.hpp"
+#include "problem/format_text.hpp"
 
 #include <cstdarg>
 #include <cstdio>
@@ -10,7 +11,7 @@ void TextSink::line(const char* format, ...) {
     char text[512];
     va_list arguments;
     va_start(arguments, format);
-    int written = vsnprintf(text, sizeof text - 1, format, arguments);
+    int written = format_text(text, sizeof text - 1, format, arguments);
     va_end(arguments);
     if (written < 0) return;
     size_t length = size_t(written) < sizeof text - 2 ? size_t(written) : sizeof text - 2;

@@ -1,5 +1,7 @@
 #include "problem/status.hpp"
 
+#include "problem/format_text.hpp"
+
 #include <cstdarg>
 #include <cstddef>
 #include <cstdio>
@@ -40,7 +42,36 @@ void write_to_callers_size(const FoveaDiag& filled, FoveaDiag& to) {
     if (bytes > offsetof(FoveaDiag, field)) reinterpret_cast<char*>(&to)[bytes - 1] = '\0';
 }
 
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+// True if a number that may have a fraction is among what the format prints.
+bool has_fraction(const char* format) {
+    while ((format = strchr(format, '%')) != nullptr) {
+        ++format;
+        format += strspn(format, "0123456789.-");
+        if (*format == 'g' || *format == 'f') return true;
+    }
+    return false;
+}
+
 }  // namespace
+
+int format_text(char* text, size_t room, const char* format, va_list arguments) {
+    const int written = vsnprintf(text, room, format, arguments);
+    char half[16];
+    const int size = snprintf(half, sizeof half, "%.1f", 0.5);  // "0,5" where a comma is the point
+    if (written < 0 || (size == 3 && half[1] == '.') || !has_fraction(format)) return written;
+    const size_t point = size_t(size) - 2;
+    half[1 + point] = '\0';
+    int removed = 0;
+    for (char* at = strstr(text, half + 1); at; at = strstr(at + 1, half + 1)) {
+        if (at == text || !is_digit(at[-1]) || !is_digit(at[point])) continue;
+        *at = '.';
+        memmove(at + 1, at + point, strlen(at + point) + 1);
+        removed += int(point) - 1;
+    }
+    return written - removed;
+}
 
 FoveaResult fail(FoveaDiag* diag, FoveaResult code, const char* field, const char* format, ...) {
     if (!diag || diag->struct_size <= sizeof(uint32_t)) return code;
@@ -49,7 +80,7 @@ FoveaResult fail(FoveaDiag* diag, FoveaResult code, const char* field, const cha
     copy_cut(filled.field, sizeof filled.field, field);
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(filled.text, sizeof filled.text, format, arguments);
+    format_text(filled.text, sizeof filled.text, format, arguments);
     va_end(arguments);
     write_to_callers_size(filled, *diag);
     return code;

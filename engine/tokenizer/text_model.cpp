@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdio>
+
+#include "files/utf8.hpp"
 
 namespace fovea {
 namespace {
@@ -98,6 +101,30 @@ Result<std::vector<uint32_t>> tokens_of(const TextModel& model, std::string_view
     return ids;
 }
 
+std::string token_text(const TextTokenizer& tokenizer, uint32_t id) {
+    const uint32_t two[] = {id, id};
+    const std::string piece(tokenizer.piece(id)), first = tokenizer.decode(std::span(two).first(1));
+    // One that stands for itself at the beginning of a text, as of WordPiece; special ones stand for nothing.
+    if (first == piece || piece.empty()) return piece;
+    // At the beginning some tokenizers drop a space.
+    std::string text = tokenizer.decode(two);
+    text.erase(0, first.size());
+    if (text.empty()) return piece;
+    std::string valid;
+    for (std::string_view rest = text; !rest.empty();) {
+        const size_t length = files::utf8_length(rest);
+        if (length == 0) {
+            char byte[8];
+            std::snprintf(byte, sizeof byte, "<0x%02X>", unsigned(static_cast<unsigned char>(rest[0])));
+            valid += byte;
+        } else {
+            valid += rest.substr(0, length);
+        }
+        rest.remove_prefix(std::max<size_t>(length, 1));
+    }
+    return valid;
+}
+
 std::string token_text(const TextModel& model, uint32_t id) {
     if (!model.tokenizer) return std::to_string(id);
     const uint32_t one[] = {id};
@@ -111,7 +138,7 @@ std::string token_text(const TextModel& model, uint32_t id) {
     if (text.size() > 1 && text[0] == ' ') text.erase(0, 1);
     const bool plain = !text.empty() && printable_name(text, 40) == text && text != " ";
     if (plain) return text;
-    const std::string piece = printable_name(model.tokenizer->piece(id), 40);
+    const std::string piece = printable_name(token_text(*model.tokenizer, id), 40);
     return piece.empty() ? "#" + std::to_string(id)
                          : piece;  // vocabularies are rounded up with unused numbers
 }

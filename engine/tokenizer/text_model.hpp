@@ -29,6 +29,10 @@ Result<TextModel> open_text_model(std::span<const NamedFile> files);
 // in the text. Refused: a text without a token.
 Result<std::vector<SplitToken>> split_text(const TextModel& model, std::string_view text);
 Result<std::vector<uint32_t>> tokens_of(const TextModel& model, std::string_view text);
+// What a token stands for within a text, in UTF-8: " cat" and not the letters that a vocabulary has for the
+// space; bytes that are no whole character as "<0xC3>"; a special token's own text. It may hold control
+// characters; empty beyond the vocabulary.
+std::string token_text(const TextTokenizer& tokenizer, uint32_t id);
 // The token as a person reads it; its number without a tokenizer.
 std::string token_text(const TextModel& model, uint32_t id);
 // What is shown of a model before the reader has typed anything.

@@ -56,7 +56,7 @@ TEST(ModelCommand, refuses_what_it_cannot_open_or_run) {
                    "no config.json; it says what the weights are of");
     expect_refused(run_command(scratch, model + " --out OUT"), "--out needs --tokens or --text");
     expect_refused(run_command(scratch, model + " --tokens 3,x"), "--tokens");
-    expect_refused(run_command(scratch, model + " --tokens 3,-1"), "-1 is no token number");
+    expect_refused(run_command(scratch, model + " --tokens 3,-1"), "-1 is not a token ID");
     expect_refused(run_command(scratch, model + " --tokens 3,24 --out OUT"),
                    "token 1 is number 24; the model has 24");
     EXPECT_FALSE(std::filesystem::exists(scratch / "out.safetensors"));
@@ -130,7 +130,7 @@ TEST(GenerateCommand, goes_on_with_the_same_tokens_for_the_same_seed) {
     const CommandRun json = run_command(scratch, start + "--count 1 --json");
     EXPECT_TRUE(json.output.starts_with("{\"tokens\": [")) << json.output;
     expect_refused(run_command(scratch, "generate " + kFamilies + "llama3"),
-                   "--text: give a text, or token numbers with --tokens");
+                   "--text: give a text, or token IDs with --tokens");
     expect_refused(run_command(scratch, start + "--count 0"), "--count: give a number of tokens from 1");
     expect_refused(run_command(scratch, start + "--temperature -1"), "--temperature");
     expect_refused(run_command(scratch, "generate " + kFamilies + "modernbert --tokens 3"), "is an encoder");
@@ -289,7 +289,7 @@ TEST(ModelCommand, refuses_changes_by_their_option) {
 
 TEST(GenerateCommand, goes_on_behind_a_session_as_one_run_would) {
     const Scratch scratch;
-    const std::string start = "generate " + kFamilies + "llama2 ";
+    const std::string start = "generate " + kFamilies + "llama2 --ignore-eos ";
     const std::string session = " --session " + (scratch / "s.json").string();
     const CommandRun whole = run_command(scratch, start + "--tokens 3,5,3 --count 8");
     const CommandRun first = run_command(scratch, start + "--tokens 3,5,3 --count 4" + session);
@@ -299,7 +299,8 @@ TEST(GenerateCommand, goes_on_behind_a_session_as_one_run_would) {
     expect_refused(run_command(scratch, "generate " + kFamilies + "gpt2 --count 1" + session),
                    "it is of another model than this gpt2 of 24 tokens");
     write_file(scratch / "s.json", R"({"model": "llama", "vocabulary": 24, "tokens": [3, 24]})");
-    expect_refused(run_command(scratch, start + "--count 1" + session), "24 is no token number of the model");
+    expect_refused(run_command(scratch, start + "--count 1" + session),
+                   "token ID 24 is not in the model's vocabulary");
     std::filesystem::remove(scratch / "s.json");
     expect_refused(run_command(scratch, start + "--count 1" + session), "there is no such file");
     EXPECT_FALSE(std::filesystem::exists(scratch / "s.json"));
@@ -310,8 +311,9 @@ TEST(GenerateCommand, keeps_what_was_made_when_it_is_interrupted) {
     const std::string file = (scratch / "s.json").string();
     // Started by a shell in the background it ignores SIGINT, as is the custom: SIGTERM takes the same way.
     const CommandRun run =
-        run_shell(scratch, "FOVEA generate " + kFamilies + "llama2 --tokens 3,5,3 --count 100000 --session " +
-                               file + " & pid=$!; sleep 1; kill -TERM $pid; wait $pid");
+        run_shell(scratch, "FOVEA generate " + kFamilies +
+                               "llama2 --ignore-eos --tokens 3,5,3 --count 100000 --session " + file +
+                               " & pid=$!; sleep 1; kill -TERM $pid; wait $pid");
     EXPECT_EQ(run.exit_code, 128 + SIGTERM) << run.error;
     const std::string kept = read_file(scratch / "s.json");
     const Result<JsonValue> json = parse_json(kept);

@@ -200,12 +200,12 @@ TEST(StoredLinearOnVulkan, a_quantised_llama_generates_what_it_does_on_the_proce
         options.engine = runner;
         Result<Decoder> decoder = Decoder::open(*model, 12, options);
         ASSERT_TRUE(decoder) << decoder.error().text;
-        Sampler greedy(0, 0);
+        const Sampler greedy(0, 0);
         std::vector<uint32_t> all = {5, 3, 8, 20}, next = all;
         while (all.size() < 12) {
             const Result<std::vector<float>> logits = decoder->run(next);
             ASSERT_TRUE(logits) << logits.error().text;
-            next = {greedy.choose(*logits)};
+            next = {greedy.choose(*logits, all.size()).value()};
             all.push_back(next[0]);
         }
         texts.push_back(all);

@@ -1,10 +1,15 @@
 // Sessions: what is read is what was written, and what cannot be taken is told. The numbers of sessions are
 // tested in tests/sessions.
+#include "files/sha256.hpp"
+#include "support/scratch.hpp"
+
+#include <fovea/files.hpp>
 #include <fovea/files/json.hpp>
 #include <fovea/model.hpp>
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <map>
 #include <set>
 
@@ -210,6 +215,102 @@ TEST(Sessions, of_a_key_given_twice_the_second_counts) {
     EXPECT_EQ(read(state(R"("seed": 4)", R"(, "desktop": {"seed": 5})"), &notes).seed, 5u);
     ASSERT_EQ(notes.size(), 1u);
     EXPECT_EQ(notes[0].text, "seed is given twice: the second counts");
+}
+
+// A file of anything costs what its size asks for: keys, parts, tensors and matrices that no session has are
+// noted, the first of them with their names.
+TEST(Sessions, what_no_session_has_is_noted_in_linear_time) {
+    constexpr int kMany = 60000;
+    const auto many = [](const std::string& before, const std::string& after, const std::string& between) {
+        std::string text;
+        for (int n = 0; n < kMany; ++n) text += (n ? between : "") + before + std::to_string(n) + after;
+        return text;
+    };
+    const std::string keys = many("\"k", "\": 1", ", "), same = many("\"seed\": ", "", ", ");
+    const std::string tensors = R"(, "tensors": {)" + keys + "}", parts = ", " + keys;
+    const std::string locked = R"(, "locked": [)" + many(R"({"state": {"seed": )", "}}", ", ") + "]";
+    const std::string files[] = {state(keys), state(same), state("", parts), state("", locked)};
+    for (const std::string& file : files) {
+        std::vector<SessionNote> notes;
+        const auto start = std::chrono::steady_clock::now();
+        const Session s = read(file, &notes);
+        EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(4)) << file.substr(0, 100);
+        EXPECT_GE(notes.size(), 1u);
+        EXPECT_LE(notes.size(), 101u);
+        EXPECT_LE(s.locked.size(), 64u);
+    }
+    EXPECT_FALSE(read_session(state("", tensors)));  // q and k are missing
+    for (const std::string& address : {many("k", "=1", "&"), many("seed=", "", "&")}) {
+        const Result<ReadSession> one = read_address(address);
+        ASSERT_TRUE(one);
+        EXPECT_GE(one->notes.size(), 1u);
+        EXPECT_LE(one->notes.size(), 101u);
+    }
+    std::vector<SessionNote> notes;
+    EXPECT_EQ(read(state(same), &notes).seed, uint64_t(kMany - 1));
+    ASSERT_EQ(notes.size(), 1u);
+    read(state(keys), &notes);
+    ASSERT_EQ(notes.size(), 21u);
+    EXPECT_EQ(notes[0].text, "there is no key k0: it is left out");
+    EXPECT_EQ(notes[20].text, "there are " + std::to_string(kMany - 20) +
+                                  " more keys that no session has: they are left out");
+}
+
+TEST(Sessions, tensors_in_files_are_the_folders_own_and_the_saved_ones) {
+    const test::Scratch scratch;
+    const std::filesystem::path inner = scratch / "inner";
+    std::filesystem::create_directories(inner);
+    TensorSet set;
+    set.tensors.push_back(make_tensor("x", {2, 2}, std::vector<float>(4, 0.5f)).value());
+    set.tensors.push_back(make_tensor("none", {1, 0, 4}, std::vector<float>()).value());
+    for (const auto& path : {scratch / "out.safetensors", inner / "in.safetensors"})
+        ASSERT_TRUE(save_safetensors(path, set));
+    std::filesystem::create_symlink(scratch / "out.safetensors", inner / "link.safetensors");
+    const auto load = [&](const std::string& path, const std::string& name, const std::string& sha256,
+                          SessionFiles which) {
+        Session s;
+        SessionTensors tensors;
+        tensors.q = tensors.k = SessionTensor{{}, {}, path, name, sha256};
+        s.tensors = std::make_shared<const SessionTensors>(tensors);
+        Result<std::vector<SessionNote>> notes = load_session_tensors(s, inner, which);
+        if (!notes) return notes.error().text;
+        EXPECT_EQ(s.tensors->q.values.size(), 4u);
+        EXPECT_TRUE(session_model(s));
+        return notes->empty() ? std::string() : (*notes)[0].text;
+    };
+    const std::string outside = (scratch / "out.safetensors").string();
+    for (const std::string& path :
+         {std::string("../out.safetensors"), std::string("../inner/../out.safetensors"),
+          std::string("link.safetensors"), outside}) {
+        EXPECT_NE(load(path, "x", "", SessionFiles::inside).find("is outside of the session's folder"),
+                  std::string::npos)
+            << path;
+        EXPECT_EQ(load(path, "x", "", SessionFiles::anywhere), "") << path;
+    }
+    EXPECT_EQ(load("in.safetensors", "x", "", SessionFiles::inside), "");
+    EXPECT_EQ(load("../inner/in.safetensors", "x", "", SessionFiles::inside), "");
+    EXPECT_NE(load("in.safetensors", "x", std::string(64, '0'), SessionFiles::inside).find("SHA-256"),
+              std::string::npos);
+    const Result<std::string> own = sha256_of_file(inner / "in.safetensors");
+    ASSERT_TRUE(own);
+    EXPECT_EQ(load("in.safetensors", "x", *own, SessionFiles::inside), "");
+    EXPECT_NE(load("in.safetensors", "none", "", SessionFiles::inside).find("has no elements"),
+              std::string::npos);
+    // A program that makes a session without q.
+    Session s;
+    s.tensors = std::make_shared<const SessionTensors>();
+    const Result<SessionModel> nothing = session_model(s);
+    ASSERT_FALSE(nothing);
+    EXPECT_EQ(nothing.error().text, "q or k is missing, or has no elements");
+}
+
+TEST(Sessions, halves_of_characters_become_one_that_says_so) {
+    std::vector<SessionNote> notes;
+    EXPECT_EQ(read(state(R"("text": "a\ud83d \uDC00b \\ud800 \ud83d\ude00")"), &notes).text,
+              "a\xef\xbf\xbd \xef\xbf\xbd"
+              "b \\ud800 \xf0\x9f\x98\x80");
+    ASSERT_EQ(notes.size(), 1u);
+    EXPECT_EQ(notes[0].text, "2 halves of characters (lone surrogates) are read as U+FFFD");
 }
 
 TEST(Sessions, hidden_keys_are_kept_once) {

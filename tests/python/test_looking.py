@@ -453,6 +453,11 @@ print(look.derive(row=3, key=1, head=1), *(look.derivation(row=3, key=1, form=f)
 shown = fovea.view(text='a b c', level=3, scale=1.5, p=.25, edits='inputs 1 2 0.9')
 print(shown.session, shown.stage('weights'), shown.stage('scores'), fovea.view(q, q, q, cap=2.5).session, fovea.lesson(4))
 print(fovea.lesson('t4-01')._repr_html_(), fovea.view('recall').stage('weights'))
+print(fovea.explain(q.repeat(300, 1), q.repeat(300, 1), q.repeat(300, 1), causal=True))
+try:
+    fovea.attention(q, q, q, softcap=-1.5)
+except ValueError as error:
+    print(error)
 for wrong in ('1,5', '1.5,2', '0x1'):
     try:
         fovea.view(text='a b c', level=3, scale=wrong)

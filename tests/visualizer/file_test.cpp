@@ -2,8 +2,8 @@
 // layout, sessions come back as they were, exports hold the shown numbers.
 #include "data/exporting.hpp"
 #include "data/session_file.hpp"
-#include "data/sha256.hpp"
 #include "data/text_file.hpp"
+#include "files/sha256.hpp"
 #include "model/imported_file.hpp"
 #include "panels/panels.hpp"
 #include "visualizer_fixture.hpp"

@@ -259,7 +259,7 @@ TEST_F(ModelTest, a_published_model_shows_every_layer_and_head) {
         const NextTable* next = bench->next_table();
         ASSERT_TRUE(next) << bench->next_problem();
         ASSERT_EQ(next->behind.size(), shown_layers(settings).size() + 1);
-        const std::vector<NextToken> expected = next_tokens(run->logits.row(ids->size() - 1), 3);
+        const std::vector<NextToken> expected = *next_tokens(run->logits.row(ids->size() - 1), 3);
         for (size_t i = 0; i < expected.size(); ++i) {
             EXPECT_EQ(next->behind.back()[i].token.id, expected[i].id) << name;
             EXPECT_NEAR(next->behind.back()[i].token.probability, expected[i].probability, 1e-5) << name;
@@ -328,7 +328,7 @@ TEST_F(ModelTest, a_sentence_is_typed_into_a_published_model_and_every_head_foll
         bench->view.picked_row = int(ids.size()) - 1;
         const NextTable* next = bench->next_table();
         ASSERT_TRUE(next) << bench->next_problem();
-        EXPECT_EQ(next->behind.back()[0].token.id, next_tokens(run->logits.row(ids.size() - 1), 1)[0].id);
+        EXPECT_EQ(next->behind.back()[0].token.id, (*next_tokens(run->logits.row(ids.size() - 1), 1))[0].id);
     }
     // A token of nothing but a space is shown as one, not by the letter that the vocabulary has for it.
     EXPECT_EQ(token_text(*bench->document.settings().model, 222), "\xe2\x90\xa3");
@@ -366,7 +366,7 @@ TEST_F(ModelTest, a_head_of_a_published_model_is_off_in_all_that_follows) {
     options.changes.head_scales = {{1, 0}};
     const Result<ModelRun> run = run_model(settings.model->weights, *ids, options);
     ASSERT_TRUE(run) << run.error().text;
-    const std::vector<NextToken> expected = next_tokens(run->logits.row(5), 1);
+    const std::vector<NextToken> expected = *next_tokens(run->logits.row(5), 1);
     EXPECT_EQ(now->behind.back()[0].token.id, expected[0].id);
     EXPECT_NEAR(now->behind.back()[0].token.probability, expected[0].probability, 1e-5);
     // The unchanged table stands beside it.
@@ -415,7 +415,7 @@ TEST_F(ModelTest, a_head_of_a_published_model_is_scaled_and_another_is_patched) 
                 options.changes.patches = *head_contexts(settings.model->weights, *others, {{0, 2, {}}});
             const Result<ModelRun> run = run_model(settings.model->weights, *ids, options);
             ASSERT_TRUE(run) << run.error().text;
-            const std::vector<NextToken> expected = next_tokens(run->logits.row(5), 1);
+            const std::vector<NextToken> expected = *next_tokens(run->logits.row(5), 1);
             const NextTable* now = next_table();
             ASSERT_TRUE(now) << bench->next_problem();
             EXPECT_EQ(now->behind.back()[0].token.id, expected[0].id) << family;
@@ -448,7 +448,7 @@ TEST_F(ModelTest, a_head_of_a_published_model_is_scaled_and_another_is_patched) 
         const Result<ModelRun> plain = run_model(settings.model->weights, *ids);
         const NextTable* as_it_was = next_table();
         ASSERT_TRUE(as_it_was);
-        EXPECT_EQ(as_it_was->behind.back()[0].token.id, next_tokens(plain->logits.row(5), 1)[0].id);
+        EXPECT_EQ(as_it_was->behind.back()[0].token.id, (*next_tokens(plain->logits.row(5), 1))[0].id);
     }
 }
 

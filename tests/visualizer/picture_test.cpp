@@ -200,7 +200,7 @@ TEST_F(PictureTest, parts_of_the_window_and_nothing_behind_them) {
     EXPECT_LT(solid, 26u * 72 * 72);
     EXPECT_GT(clear, whole.bytes.size() / 4 / 3);
 
-    o.select = "0:1,0:1";
+    o.select = "0:2,0:2";
     o.look.legend = false;
     o.scale = 2;
     const Tensor selected = picture_of(o, folder);

@@ -133,13 +133,12 @@ std::string facts_json(const TextModel& model, bool held) {
         .raw("context", f.context ? json_number(double(f.context)) : "null")
         .boolean("causal", f.causal)
         .number("softcap", f.softcap)
-        .raw("types", array_json(types,
-                                 [](const auto& one) {
-                                     return JsonObject()
-                                         .text("name", printable_name(one.first, 24))
-                                         .number("bytes", double(one.second))
-                                         .done();
-                                 }))
+        .raw("types",
+             array_json(
+                 types,
+                 [](const auto& one) {
+                     return JsonObject().text("name", one.first).number("bytes", double(one.second)).done();
+                 }))
         .number("bytes", double(model.weights.files().stored_bytes()))
         .number("layerBytes", double(model.weights.block_bytes()))
         .boolean("held", held)
@@ -397,7 +396,11 @@ Result<std::vector<std::vector<NextToken>>> said(const F32Tensor& rows, size_t m
     const Result<F32Tensor> logits = s.model->weights.logits(rows, s.runner.get());
     if (!logits) return logits.error();
     std::vector<std::vector<NextToken>> all;
-    for (uint64_t i = 0; i < logits->rows(); ++i) all.push_back(next_tokens(logits->row(i), most));
+    for (uint64_t i = 0; i < logits->rows(); ++i) {
+        Result<std::vector<NextToken>> next = next_tokens(logits->row(i), most);
+        if (!next) return next.error();
+        all.push_back(std::move(*next));
+    }
     return all;
 }
 

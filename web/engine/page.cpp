@@ -79,8 +79,11 @@ Result<std::vector<std::vector<NextToken>>> Page::said() {
     if (!is_present(trace_.model().unembedding)) return all;
     const Result<F32Tensor> logits = trace_.stage("logits", 0, trace_.layers() - 1);
     if (!logits) return logits.error();
-    for (uint64_t row = 0; row < logits->rows(); ++row)
-        all.push_back(next_tokens(logits->row(row), kMostSaid));
+    for (uint64_t row = 0; row < logits->rows(); ++row) {
+        Result<std::vector<NextToken>> next = next_tokens(logits->row(row), kMostSaid);
+        if (!next) return next.error();
+        all.push_back(std::move(*next));
+    }
     return all;
 }
 

@@ -416,7 +416,7 @@ const char* webOpenFile(void* bytes, uint32_t size_bytes, int32_t format) {
     }
     return s.answer(array_json(s.file.tensors, [](const Tensor& tensor) {
         return JsonObject()
-            .text("name", printable_name(tensor.name))
+            .text("name", tensor.name)
             .text("type", element_type_name(tensor.type))
             .raw("shape", shape_json(tensor.shape))
             .done();

@@ -304,9 +304,11 @@ Result<int> bench_codegen(const Arguments& a) {
                      "`bench codegen` takes no such argument"};
     if (a.has("--device") && a.has("--name"))
         return Error{FOVEA_INVALID_ARGUMENT, "--name", "not with --device, which names each"};
-    for (const std::string_view file : {a.text("--json"), a.text("--write")})
-        if (!file.empty())
-            if (Result<void> r = check_writable(file); !r) return r.error();
+    const std::filesystem::path inputs[] = {a.text("--check"), a.text("--write")};
+    if (a.has("--json"))
+        if (Result<void> r = check_writable(a.text("--json"), {}, inputs); !r) return r.error();
+    if (a.has("--write"))  // whose rows are renewed
+        if (Result<void> r = check_writable(a.text("--write")); !r) return r.error();
     if (!a.has("--device")) return run_here(a);
     int failed = 0;
     std::vector<std::string> json;

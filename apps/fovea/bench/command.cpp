@@ -260,9 +260,10 @@ std::string check_text(const std::vector<Row>& rows) {
 
 // Before minutes of work, not behind them.
 Result<void> check_files(const Arguments& a) {
+    const std::filesystem::path inputs[] = {a.text("--check"), a.text("--tuning")};
     for (const std::string_view file : {a.text("--json"), a.text("--write-check")})
         if (!file.empty())
-            if (Result<void> r = check_writable(file); !r) return r;
+            if (Result<void> r = check_writable(file, {}, inputs); !r) return r;
     if (a.has("--check") && !std::ifstream{std::string(a.text("--check"))})
         return Error{FOVEA_IO_ERROR, std::string(a.text("--check")), "cannot be read"};
     return {};

@@ -242,9 +242,10 @@ Result<int> tune(const Arguments& a) {
     if (!a.positional().empty())
         return Error{FOVEA_INVALID_ARGUMENT, std::string(a.positional()[0]), "--tune takes no such argument"};
     if (!a.has("--out")) return Error{FOVEA_INVALID_ARGUMENT, "--out", "a file to write is needed"};
+    const std::filesystem::path inputs[] = {a.text("--tuning")};
     for (const std::string_view file : {a.text("--out"), a.text("--json")})
         if (!file.empty())
-            if (Result<void> r = check_writable(file); !r) return r.error();
+            if (Result<void> r = check_writable(file, {}, inputs); !r) return r.error();
     const Result<double> seconds = seconds_option(a, 3);
     if (!seconds) return seconds.error();
     const Result<std::vector<bool>> dims = chosen_dims(a);

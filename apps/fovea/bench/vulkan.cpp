@@ -329,8 +329,9 @@ Result<int> bench_vulkan(const Arguments& a) {
     if (!a.positional().empty())
         return Error{FOVEA_INVALID_ARGUMENT, std::string(a.positional()[0]),
                      "`bench vulkan` takes no such argument"};
+    const std::filesystem::path inputs[] = {a.text("--tuning")};
     if (a.has("--json"))
-        if (Result<void> r = check_writable(a.text("--json")); !r) return r.error();
+        if (Result<void> r = check_writable(a.text("--json"), {}, inputs); !r) return r.error();
     const Result<Choice> choice = choose(a);
     if (!choice) return choice.error();
     return run_all(*choice, a);

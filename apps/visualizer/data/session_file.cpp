@@ -1,7 +1,7 @@
 #include "data/session_file.hpp"
 
-#include "data/sha256.hpp"
 #include "data/text_file.hpp"
+#include "files/sha256.hpp"
 
 #include <algorithm>
 #include <array>
@@ -416,7 +416,11 @@ Result<void> set_session_key(Workbench& bench, std::string_view key, std::string
 Result<void> open_session(Workbench& bench, const std::filesystem::path& path) {
     const Result<std::string> text = read_text_file(path);
     if (!text) return text.error();
-    return read_session(bench, *text, std::filesystem::absolute(path).parent_path());
+    Result<void> read = read_session(bench, *text, std::filesystem::absolute(path).parent_path());
+    if (read) return read;
+    Error error = read.error();
+    error.text = printable_name(path.filename().string(), 60) + ": " + error.text;
+    return error;
 }
 
 }  // namespace fovea::visualizer

@@ -294,10 +294,19 @@ std::vector<uint32_t> layers_of(const Settings& s) {
 
 Result<std::shared_ptr<const ImportedFile>> open_import(const std::filesystem::path& path) {
     Result<TensorSet> set = load_tensors(path);
-    if (!set) return set.error();
+    if (!set) {
+        Error error = set.error();
+        if (error.code == FOVEA_UNSUPPORTED && error.field == "file")
+            error.text +=
+                "; a session is called .fovea, a model is a folder with config.json or called .gguf";
+        return error;
+    }
     if (set->tensors.empty()) return wrong(path.filename().string(), "the file has no tensors");
     auto file = std::make_shared<ImportedFile>();
     file->path = path.string();
+    Result<AttentionNotes> notes = attention_notes(*set);
+    if (!notes) return notes.error();
+    file->notes = std::move(*notes);
     file->set = std::move(*set);
     if (const std::string* tokens = file->set.find_metadata("tokens")) file->tokens = json_texts(*tokens);
     file->layers = count_layers(file->set);
@@ -327,13 +336,9 @@ ImportMapping guess_mapping(const ImportedFile& file) {
         const size_t rank = q->shape.size();
         if (rank >= 3 && q->shape[rank - 3] > q->shape[rank - 2]) m.layout = TensorLayout::tokens_first;
     }
-    if (const std::string* layout = file.set.find_metadata("layout"))
-        m.layout = *layout == "blhd" ? TensorLayout::tokens_first : TensorLayout::heads_first;
-    if (const std::string* scale = file.set.find_metadata("scale")) {
-        double factor = 0;
-        const auto [end, error] = std::from_chars(scale->data(), scale->data() + scale->size(), factor);
-        if (error == std::errc{} && factor > 0 && std::isfinite(1 / factor)) m.divisor = float(1 / factor);
-    }
+    if (file.notes.rows_first)
+        m.layout = *file.notes.rows_first ? TensorLayout::tokens_first : TensorLayout::heads_first;
+    if (file.notes.scale) m.divisor = 1 / *file.notes.scale;
     return m;
 }
 
@@ -350,14 +355,11 @@ Settings settings_for(std::shared_ptr<const ImportedFile> file, const Settings& 
         s.route = MaskRoute::before;
         s.causal = s.mapping.kind == ImportKind::gpt2 || s.mapping.kind == ImportKind::llama;
         s.alibi = has_own_slopes(*file, s.mapping);
-        if (const std::string* causal = file->set.find_metadata("causal")) s.causal = *causal == "top-left";
-        if (const std::string* cap = file->set.find_metadata("softcap"))
-            std::from_chars(cap->data(), cap->data() + cap->size(), s.softcap);
-        if (const std::string* window = file->set.find_metadata("window")) {
-            const char* const end = window->data() + window->size();
-            const auto [comma, error] = std::from_chars(window->data(), end, s.window_left);
-            s.windowed = error == std::errc{} && comma != end && *comma == ',' &&
-                         std::from_chars(comma + 1, end, s.window_right).ec == std::errc{};
+        if (file->notes.causal) s.causal = *file->notes.causal != AttentionNotes::Causal::none;
+        if (file->notes.softcap) s.softcap = *file->notes.softcap;
+        if (file->notes.window) {
+            s.windowed = true;
+            s.window_left = (*file->notes.window)[0], s.window_right = (*file->notes.window)[1];
         }
     }
     s.file = std::move(file);
@@ -379,6 +381,10 @@ Result<Projected> project_import(const Settings& s) {
         done = run_model_layer(p, file, s);
     }
     if (!done) return done.error();
+    if (file.notes.causal == AttentionNotes::Causal::bottom_right && p.q.shape[2] != p.k.shape[2])
+        return wrong("metadata", "metadata causal is 'bottom-right', which is not supported here for " +
+                                     std::to_string(p.q.shape[2]) + " queries and " +
+                                     std::to_string(p.k.shape[2]) + " keys: there must be as many of both");
     if (m.rotate && m.kind != ImportKind::llama)
         if (Result<void> r = rotate(p); !r) return r.error();
     read_extras(p, file, m);

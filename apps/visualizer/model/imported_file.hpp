@@ -3,6 +3,8 @@
 
 #include "model/projected.hpp"
 
+#include "files/attention_notes.hpp"
+
 #include <fovea/files.hpp>
 
 #include <filesystem>
@@ -14,6 +16,7 @@ namespace fovea::visualizer {
 struct ImportedFile {
     std::string path;
     TensorSet set;
+    AttentionNotes notes;             // of its metadata
     std::vector<std::string> tokens;  // the file's own; may be empty
     uint32_t layers = 0;              // of a model's weights
     mutable std::string sha256;       // of the file, once a session that names it was saved or opened

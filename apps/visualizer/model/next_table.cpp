@@ -37,20 +37,28 @@ Result<NextTable> next_table(const Settings& s, const Stream& stream, const Stre
     table.row = row;
     const Result<F32Tensor> logits = logits_of_rows(s, stream, row);
     if (!logits) return logits.error();
-    const auto entries = [&](std::span<const float> of) {
+    const auto entries = [&](std::span<const float> of) -> Result<std::vector<NextTable::Entry>> {
+        const Result<std::vector<NextToken>> likeliest = next_tokens(of, kMost);
+        if (!likeliest) return likeliest.error();
         std::vector<NextTable::Entry> all;
-        for (const NextToken& next : next_tokens(of, kMost))
+        for (const NextToken& next : *likeliest)
             all.push_back(
                 {s.model ? token_text(*s.model, next.id) : learned_of(s).model->vocabulary[next.id], next});
         return all;
     };
-    for (uint64_t n = 0; n < logits->rows(); ++n) table.behind.push_back(entries(logits->row(n)));
+    for (uint64_t n = 0; n < logits->rows(); ++n) {
+        Result<std::vector<NextTable::Entry>> behind = entries(logits->row(n));
+        if (!behind) return behind.error();
+        table.behind.push_back(std::move(*behind));
+    }
     if (unchanged.empty()) return table;
     const Result<F32Tensor> before = logits_of_rows(s, {unchanged.back()}, row);
     if (!before) return before.error();
-    table.said_before = entries(before->row(0));
+    Result<std::vector<NextTable::Entry>> said_before = entries(before->row(0));
+    if (!said_before) return said_before.error();
+    table.said_before = std::move(*said_before);
     // Every token's probability, of which those of the list are taken.
-    const std::vector<NextToken> all = next_tokens(before->row(0), before->columns());
+    const std::vector<NextToken> all = *next_tokens(before->row(0), before->columns());
     for (const NextTable::Entry& entry : table.behind.back()) {
         const auto at = std::find_if(all.begin(), all.end(),
                                      [&](const NextToken& next) { return next.id == entry.token.id; });

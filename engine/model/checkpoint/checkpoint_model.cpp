@@ -263,8 +263,7 @@ Block CheckpointModel::Loader::block(uint64_t layer, uint64_t tokens) {
     const auto& rope = windowed && facts_.local_rope ? facts_.local_rope : facts_.rope;
     if (rope) {
         b.attention.rope = rope->rope;
-        if (rope->original_length != 0 && tokens > rope->original_length && !rope->long_divisors.empty())
-            b.attention.rope->divisors = rope->long_divisors;
+        if (rope->is_long(tokens)) b.attention.rope->divisors = rope->long_divisors;
     }
     AttentionRules& rules = b.attention.rules;
     rules.causal = facts_.causal;

@@ -340,6 +340,15 @@ constexpr std::pair<std::string_view, std::string_view> kFormerNames[] = {
 
 // ---- reading ----
 
+constexpr size_t kMostUnknown = 20;
+
+bool is_key(std::string_view name) {
+    const std::span<const SessionKey> keys = session_keys();
+    return std::any_of(keys.begin(), keys.end(), [&](const SessionKey& k) { return k.key == name; }) ||
+           std::any_of(std::begin(kFormerNames), std::end(kFormerNames),
+                       [&](const auto& former) { return former.first == name; });
+}
+
 std::string limits_text(const SessionKey& key) {
     if (key.type == "integer" || key.type == "number")
         return json_number(key.low) + " to " + json_number(key.high) +
@@ -491,22 +500,37 @@ std::string_view stage_of(EditedMatrix matrix) { return kEditedStages[size_t(mat
 
 Error refused_session(std::string text) { return {FOVEA_INVALID_ARGUMENT, "session", std::move(text)}; }
 
+void add_note(std::vector<SessionNote>& notes, SessionNote note) {
+    constexpr size_t kMost = 100;
+    if (notes.size() < kMost)
+        notes.push_back(std::move(note));
+    else if (notes.size() == kMost)
+        notes.push_back({"", "there is more that could not be taken as it is"});
+}
+
 void SessionReading::note(std::string_view key, std::string text) {
-    notes.push_back({std::string(key), place + std::move(text)});
+    add_note(notes, {std::string(key), place + std::move(text)});
 }
 
 void SessionReading::add(GivenKey given) {
     const auto same =
         std::find_if(all.begin(), all.end(), [&](const GivenKey& g) { return g.key == given.key; });
-    if (same == all.end()) return void(all.push_back(std::move(given)));
-    note(given.key, given.key + " is given twice: the second counts");
+    if (same == all.end()) {
+        if (is_key(given.key) || unknown++ < kMostUnknown) all.push_back(std::move(given));
+        return;
+    }
+    if (!same->twice) note(given.key, printable_name(given.key, 40) + " is given twice: the second counts");
+    given.twice = true;
     *same = std::move(given);
 }
 
 Session SessionReading::take() {
     Reading reading(reader, place);
     Session s = reading.take(all);
-    notes.insert(notes.end(), reading.notes.begin(), reading.notes.end());
+    for (SessionNote& one : reading.notes) add_note(notes, std::move(one));
+    if (unknown > kMostUnknown)
+        note("", "there are " + std::to_string(unknown - kMostUnknown) +
+                     " more keys that no session has: they are left out");
     return s;
 }
 

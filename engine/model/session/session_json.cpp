@@ -2,6 +2,7 @@
 #include <fovea/model/session.hpp>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <cstring>
 #include <optional>
@@ -14,7 +15,32 @@
 namespace fovea {
 namespace {
 
-constexpr size_t kMostDepth = 16;
+constexpr size_t kMostDepth = 16, kMostLocked = 64;
+
+// JSON of a page can have halves of a character that a browser's text was cut in ("\ud83d"): each becomes
+// U+FFFD. How many there were is added to `count`.
+std::string without_half_characters(std::string_view json, size_t& count) {
+    const auto half_at = [&](size_t at) -> unsigned {  // 0: none
+        unsigned value = 0;
+        if (json.size() - at < 6 || json[at] != '\\' || json[at + 1] != 'u') return 0;
+        const char* const digits = json.data() + at + 2;
+        const auto [end, error] = std::from_chars(digits, digits + 4, value, 16);
+        return error == std::errc() && end == digits + 4 && value >= 0xd800 && value < 0xe000 ? value : 0;
+    };
+    std::string out(json);
+    for (size_t at = out.find('\\'); at < out.size(); at = out.find('\\', at)) {
+        const unsigned first = half_at(at);
+        if (first == 0) {
+            at += 2;
+        } else if (first < 0xdc00 && at + 12 <= out.size() && half_at(at + 6) >= 0xdc00) {
+            at += 12;
+        } else {
+            out.replace(at, 6, "\\ufffd");
+            at += 6, ++count;
+        }
+    }
+    return out;
+}
 
 GivenKey given_of(const std::string& key, const JsonValue& value) {
     GivenKey given{key, std::string(value.scalar_text())};
@@ -180,7 +206,8 @@ std::string part_json(const Session& part, const Session& whole) {
 }  // namespace
 
 Result<ReadSession> read_session(std::string_view text, const SessionReader& reader) {
-    const Result<JsonValue> json = parse_json(text, kMostDepth);
+    size_t halves = 0;
+    const Result<JsonValue> json = parse_json(without_half_characters(text, halves), kMostDepth);
     if (!json) return refused_session("it is not a session file: " + json.error().text);
     const JsonValue& table = model_table("session");
     if ((*json)["format"].text() != table["format"].text())
@@ -194,15 +221,22 @@ Result<ReadSession> read_session(std::string_view text, const SessionReader& rea
             "; this program reads version " + known);
     Result<ReadSession> read = read_part(*json, reader, nullptr, "");
     if (!read) return read;
+    if (halves > 0)
+        add_note(read->notes,
+                 {"", std::to_string(halves) + " halves of characters (lone surrogates) are read as U+FFFD"});
     const auto add = [&](const JsonValue& part, const std::string& place, std::vector<Session>& to) {
         Result<ReadSession> one = read_part(part, reader, &read->session, place);
-        if (!one) return read->notes.push_back({place, "this part is left out: " + one.error().text});
+        if (!one) return add_note(read->notes, {place, "this part is left out: " + one.error().text});
         to.push_back(std::move(one->session));
-        read->notes.insert(read->notes.end(), one->notes.begin(), one->notes.end());
+        for (SessionNote& note : one->notes) add_note(read->notes, std::move(note));
     };
     if (const JsonValue* kept = json->find("kept")) add(*kept, "kept: ", read->session.kept);
     const std::vector<JsonValue>& locked = (*json)["locked"].items();
-    for (size_t i = 0; i < locked.size(); ++i)
+    if (locked.size() > kMostLocked)
+        add_note(read->notes,
+                 {"locked", "there are " + std::to_string(locked.size()) + " locked matrices; the first " +
+                                std::to_string(kMostLocked) + " are taken"});
+    for (size_t i = 0; i < std::min(locked.size(), kMostLocked); ++i)
         add(locked[i], "locked " + std::to_string(i + 1) + ": ", read->session.locked);
     return read;
 }

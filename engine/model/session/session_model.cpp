@@ -213,6 +213,8 @@ Result<void> take_tensors(const SessionTensors& tensors, SessionModel& out) {
         if (!taken) return taken.error();
         *to = std::move(*taken);
     }
+    if (out.input.q.rank() != 3 || out.input.k.rank() != 3)
+        return refused("tensors", "q or k is missing, or has no elements");
     const uint64_t rows = out.input.q.shape[1], keys = out.input.k.shape[1], count = tensors.tokens.size();
     if (count != 0 && (count != rows || count != keys))
         return refused("tensors", "there are " + std::to_string(count) + " tokens for " +

@@ -1,4 +1,5 @@
 #include <fovea/model/generate.hpp>
+#include <fovea/model/next_tokens.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -11,6 +12,14 @@ namespace {
 
 Error wrong(std::string field, std::string text) {
     return {FOVEA_INVALID_ARGUMENT, std::move(field), std::move(text)};
+}
+
+// True if texts of these two lengths turn by the same angles in every layer.
+bool same_blocks(const ModelFacts& f, uint64_t a, uint64_t b) {
+    const auto same = [&](const std::optional<RopeFacts>& rope) {
+        return !rope || rope->is_long(a) == rope->is_long(b);
+    };
+    return same(f.rope) && same(f.local_rope);
 }
 
 }  // namespace
@@ -31,16 +40,14 @@ class Decoder::Impl {
     }
 
     Result<std::vector<float>> run(std::span<const uint32_t> ids);
-    uint64_t held() const { return held_; }
+    uint64_t held() const { return ids_.size(); }
     uint64_t capacity() const { return capacity_; }
     std::string reason() const { return engine_->reason(); }
 
   private:
     Result<std::shared_ptr<const Block>> block(uint64_t layer) {
         if (blocks_[layer]) return blocks_[layer];
-        // Rows that lie in a cache were turned by the angles of the text's whole length, not of the tokens so
-        // far: a text that outgrows what short angles are for must not mix the two.
-        Result<Block> made = model_.block(layer, capacity_, true);
+        Result<Block> made = model_.block(layer, length_, true);
         if (!made) return made.error();
         std::shared_ptr<const Block> shared = std::make_shared<const Block>(std::move(*made));
         if (keep_) blocks_[layer] = shared;
@@ -50,7 +57,10 @@ class Decoder::Impl {
     Result<F32Tensor> last_row(const F32Tensor& x);
 
     CheckpointModel model_;
-    uint64_t capacity_, held_ = 0;
+    uint64_t capacity_;
+    std::vector<uint32_t> ids_;  // the text so far
+    uint64_t cached_ = 0;        // tokens whose keys and values the layers hold: all, or after a switch none
+    uint64_t length_ = 1;        // a length of text that the blocks are made for
     EngineRunner* engine_;
     std::unique_ptr<EngineRunner> own_engine_;
     std::unique_ptr<ResidentText> text_;
@@ -62,7 +72,7 @@ class Decoder::Impl {
 Result<F32Tensor> Decoder::Impl::last_row(const F32Tensor& x) {
     const uint64_t layers = model_.facts().layers;
     const auto through = [&]() -> Result<F32Tensor> {
-        if (Result<void> r = text_->enter(x, held_); !r) return r.error();
+        if (Result<void> r = text_->enter(x, cached_); !r) return r.error();
         for (uint64_t n = 0; n < layers; ++n) {
             const Result<std::shared_ptr<const Block>> b = block(n);
             if (!b) return b.error();
@@ -71,7 +81,7 @@ Result<F32Tensor> Decoder::Impl::last_row(const F32Tensor& x) {
         return text_->row(x.rows() - 1);
     };
     Result<F32Tensor> last = through();
-    if (last || held_ != 0 || last.error().code != FOVEA_OUT_OF_DEVICE_MEMORY) return last;
+    if (last || cached_ != 0 || last.error().code != FOVEA_OUT_OF_DEVICE_MEMORY) return last;
     // A model that does not fit goes through the device one matrix at a time.
     text_ = std::make_unique<HostText>(*engine_, layers, capacity_);
     return through();
@@ -79,17 +89,26 @@ Result<F32Tensor> Decoder::Impl::last_row(const F32Tensor& x) {
 
 Result<std::vector<float>> Decoder::Impl::run(std::span<const uint32_t> ids) {
     if (ids.empty()) return wrong("tokens", "there is no token");
-    if (ids.size() > capacity_ - held_)
-        return wrong("tokens", std::to_string(ids.size()) + " tokens do not fit behind " +
-                                   std::to_string(held_) + "; there is room for " +
+    if (ids.size() > capacity_ - ids_.size())
+        return wrong("tokens", std::to_string(ids.size()) + " tokens do not fit after " +
+                                   std::to_string(ids_.size()) + "; there is room for " +
                                    std::to_string(capacity_));
-    Result<F32Tensor> x = model_.embed(ids, held_);
+    std::vector<uint32_t> text = ids_;
+    text.insert(text.end(), ids.begin(), ids.end());
+    // Long texts turn by other angles than short ones: where a text outgrows the short ones, its cached rows
+    // are of no use, and it runs anew.
+    if (!same_blocks(model_.facts(), text.size(), length_)) {
+        cached_ = 0;
+        std::fill(blocks_.begin(), blocks_.end(), nullptr);
+    }
+    length_ = text.size();
+    Result<F32Tensor> x = model_.embed(std::span(text).subspan(cached_), cached_);
     if (!x) return x.error();
     Result<F32Tensor> last = last_row(*x);
     if (!last) return last.error();
     Result<F32Tensor> logits = model_.logits(std::move(*last), engine_);
     if (!logits) return logits.error();
-    held_ += ids.size();
+    ids_ = std::move(text), cached_ = ids_.size();
     return std::move(logits->values);
 }
 
@@ -123,17 +142,18 @@ uint64_t Decoder::held() const { return impl_->held(); }
 uint64_t Decoder::capacity() const { return impl_->capacity(); }
 std::string Decoder::reason() const { return impl_->reason(); }
 
-uint32_t Sampler::choose(std::span<const float> logits) {
+Result<uint32_t> Sampler::choose(std::span<const float> logits, uint64_t position) const {
+    if (Result<void> r = check_logits(logits); !r) return r.error();
     const auto largest = std::max_element(logits.begin(), logits.end());
-    if (temperature_ <= 0 || logits.empty()) return uint32_t(largest - logits.begin());
+    if (temperature_ <= 0) return uint32_t(largest - logits.begin());
     std::vector<double> sums;
     double sum = 0;
     for (const float logit : logits)
         sums.push_back(sum += std::exp((double(logit) - double(*largest)) / temperature_));
-    // One uniform number in [0, 1) for each token, by the engine's counter-based generator.
-    const Philox4 drawn = philox4x32_10({{uint32_t(drawn_), uint32_t(drawn_ >> 32), 0, 0}}, uint32_t(seed_),
-                                        uint32_t(seed_ >> 32));
-    ++drawn_;
+    // One uniform number in [0, 1) for each position, by the engine's counter-based generator: a text that is
+    // continued later draws what it would have drawn.
+    const Philox4 drawn = philox4x32_10({{uint32_t(position), uint32_t(position >> 32), 0, 0}},
+                                        uint32_t(seed_), uint32_t(seed_ >> 32));
     const double uniform = double((uint64_t(drawn.word[0]) << 21) ^ (drawn.word[1] >> 11)) * 0x1p-53;
     const auto chosen = std::upper_bound(sums.begin(), sums.end(), uniform * sum);
     return uint32_t(std::min<int64_t>(chosen - sums.begin(), int64_t(logits.size()) - 1));

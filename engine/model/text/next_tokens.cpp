@@ -9,9 +9,21 @@
 
 namespace fovea {
 
-std::vector<NextToken> next_tokens(std::span<const float> logits, size_t most) {
+Result<void> check_logits(std::span<const float> logits) {
+    if (logits.empty()) return Error{FOVEA_INVALID_ARGUMENT, "logits", "there are no logits"};
+    const auto wrong =
+        std::find_if(logits.begin(), logits.end(), [](float logit) { return !std::isfinite(logit); });
+    if (wrong == logits.end()) return {};
+    const char* const value = std::isnan(*wrong) ? "nan" : *wrong > 0 ? "inf" : "-inf";
+    return Error{FOVEA_INVALID_ARGUMENT, "logits",
+                 "the logit of token ID " + std::to_string(wrong - logits.begin()) + " is " + value +
+                     "; logits must be finite: check the model's weights"};
+}
+
+Result<std::vector<NextToken>> next_tokens(std::span<const float> logits, size_t most) {
     most = std::min(most, logits.size());
-    if (most == 0) return {};
+    if (most == 0) return std::vector<NextToken>();
+    if (Result<void> r = check_logits(logits); !r) return r.error();
     std::vector<uint32_t> order(logits.size());
     std::iota(order.begin(), order.end(), 0u);
     const auto larger = [&](uint32_t a, uint32_t b) {

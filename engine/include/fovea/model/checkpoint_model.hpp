@@ -17,6 +17,10 @@ struct RopeFacts {
     Rope rope;
     std::vector<double> long_divisors;  // in place of the rope's from `original_length` + 1 tokens on
     uint64_t original_length = 0;       // 0: the rope's divisors hold for any length
+    // True if a text of so many tokens turns by the long divisors.
+    bool is_long(uint64_t tokens) const {
+        return original_length != 0 && tokens > original_length && !long_divisors.empty();
+    }
 };
 
 // What a model is, by its files.

@@ -26,8 +26,10 @@ class Decoder {
     static uint64_t bytes(const CheckpointModel& model, uint64_t capacity,
                           const DecoderOptions& options = {});
 
-    // Runs the tokens behind those that were run before: logits [vocabulary] behind the last of them. On an
-    // error the decoder holds what it held before.
+    // Runs the tokens after those that were run before: logits [vocabulary] after the last of them. They are
+    // those of the whole text run anew, whatever the capacity: where a text outgrows the angles that short
+    // texts turn by (RopeFacts::is_long), this call runs it from its beginning. On an error the decoder holds
+    // what it held before.
     Result<std::vector<float>> run(std::span<const uint32_t> ids);
     uint64_t held() const;       // tokens that were run
     uint64_t capacity() const;   // tokens that there is room for
@@ -45,11 +47,14 @@ class Sampler {
   public:
     // Temperature 0: always the largest. The same seed draws the same tokens on every machine.
     Sampler(double temperature, uint64_t seed) : temperature_(temperature), seed_(seed) {}
-    uint32_t choose(std::span<const float> logits);
+    // `position`: place of the new token in its text, from 0. What is drawn depends on it, the seed and the
+    // logits only, so that a text that is continued later goes on as in one run. Refused: logits that are not
+    // finite.
+    Result<uint32_t> choose(std::span<const float> logits, uint64_t position) const;
 
   private:
     double temperature_;
-    uint64_t seed_, drawn_ = 0;
+    uint64_t seed_;
 };
 
 }  // namespace fovea

@@ -14,8 +14,11 @@ struct NextToken {
     float logit = 0;
     double probability = 0;  // by the softmax of all logits, in float64
 };
-// The tokens with the largest logits of one row, largest first; of equal ones the first.
-std::vector<NextToken> next_tokens(std::span<const float> logits, size_t most);
+// Refuses a row without logits, and one with a logit that is not finite: nothing can be chosen by it.
+Result<void> check_logits(std::span<const float> logits);
+// The tokens with the largest logits of one row, largest first; of equal ones the first. Refused, unless
+// `most` is 0: what check_logits() refuses.
+Result<std::vector<NextToken>> next_tokens(std::span<const float> logits, size_t most);
 
 // Rows [rows, width] behind any block of a model to logits [rows, vocabulary]: final norm, prediction head
 // and unembedding, in plain float32. Behind the last block it is what the model says; behind an earlier one

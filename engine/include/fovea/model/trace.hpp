@@ -161,11 +161,5 @@ struct SessionStageText {
 Result<SessionStageText> session_stage_text(ReadSession read, std::string_view stage, uint32_t head,
                                             const TraceOptions& options = {},
                                             std::shared_ptr<const LearnedModel> learned = nullptr);
-// The same of a session file's text. Tensors that lie in files are looked for from `folder`; refused where
-// that is empty.
-Result<SessionStageText> session_stage_text(std::string_view json, std::string_view stage, uint32_t head,
-                                            const SessionReader& reader = {},
-                                            const TraceOptions& options = {},
-                                            const std::filesystem::path& folder = {});
 
 }  // namespace fovea

@@ -153,9 +153,13 @@ Result<SessionModel> session_model(const Session& session, const SessionModel* p
 Result<ModelInput> additive_input(const Linear& query, const Linear& key, const F32Tensor& v,
                                   const F32Tensor& x, const F32Tensor& memory);
 
-// Reads the session's tensors that lie in files: [heads, tokens, width], or with a batch of 1 before. Other
-// layouts are what a program's own import is for.
-Result<void> load_session_tensors(Session& session, const std::filesystem::path& folder);
+// Which files a session may name. A session of unknown origin could name any file that its reader may read.
+enum class SessionFiles { inside, anywhere };  // the session's folder, links followed
+// Reads the session's tensors that are in files: [heads, tokens, width], or with a batch of 1 before. Other
+// layouts are what a program's own import is for. Notes say which file has another SHA-256 than the session.
+// Refused: files outside of `folder`, unless they may be anywhere; tensors without elements.
+Result<std::vector<SessionNote>> load_session_tensors(Session& session, const std::filesystem::path& folder,
+                                                      SessionFiles which = SessionFiles::inside);
 
 // GPT's one projection as three: its columns are q's, then k's, then v's. d_out is a multiple of 3.
 AttentionPart joint_projection(const Linear& joint);

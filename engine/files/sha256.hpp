@@ -7,10 +7,10 @@
 #include <span>
 #include <string>
 
-namespace fovea::visualizer {
+namespace fovea {
 
 // 64 hexadecimal digits in small letters.
 std::string sha256(std::span<const std::byte> bytes);
 Result<std::string> sha256_of_file(const std::filesystem::path& path);
 
-}  // namespace fovea::visualizer
+}  // namespace fovea

@@ -1,4 +1,4 @@
-#include "data/sha256.hpp"
+#include "files/sha256.hpp"
 
 #include <algorithm>
 #include <array>
@@ -8,7 +8,7 @@
 #include <fstream>
 #include <vector>
 
-namespace fovea::visualizer {
+namespace fovea {
 namespace {
 
 // The first 32 bits of the fractional parts of the cube roots of the first 64 primes.
@@ -100,4 +100,4 @@ Result<std::string> sha256_of_file(const std::filesystem::path& path) {
     return hash.end();
 }
 
-}  // namespace fovea::visualizer
+}  // namespace fovea

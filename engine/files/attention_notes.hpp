@@ -1,0 +1,25 @@
+// What a file of q, k and v says of its attention call by its metadata (docs/files.md): every program that
+// opens such a file takes it from here.
+#pragma once
+
+#include <fovea/files.hpp>
+
+#include <array>
+#include <optional>
+#include <string>
+
+namespace fovea {
+
+struct AttentionNotes {
+    enum class Causal { none, top_left, bottom_right };
+    std::optional<bool> rows_first;       // layout: true for blhd
+    std::optional<float> scale, softcap;  // above 0
+    std::optional<Causal> causal;
+    std::optional<std::array<int32_t, 2>> window;  // keys before and after the query; -1: all
+    std::string text;                              // all of them for people: "scale 0.5, causal top-left"
+};
+
+// Refuses a value that is none of those above: a call without it would be another call.
+Result<AttentionNotes> attention_notes(const TensorSet& file);
+
+}  // namespace fovea

@@ -1,0 +1,249 @@
+// fovea generate, and the texts of tokens that fovea model prints: by a model that counts, whose token 38 is
+// always followed by token 39. Its tokens 0 to 255 are the bytes, 256 is its end token.
+#include "command_run.hpp"
+
+#include <fovea/files/json.hpp>
+
+#include <cmath>
+#include <limits>
+
+namespace fovea {
+namespace {
+
+using namespace test;
+
+constexpr uint64_t kTokens = 260, kWidth = 264;
+
+Tensor matrix(const std::string& name, uint64_t rows, uint64_t columns, uint64_t shift, float diagonal) {
+    std::vector<float> values(rows * columns);
+    for (uint64_t row = 0; diagonal != 0 && row < rows; ++row)
+        values[row * columns + (row + kTokens - shift) % kTokens] = diagonal;
+    return make_tensor(name, {rows, columns}, std::move(values)).value();
+}
+
+// The character that GPT-2's vocabulary has for a byte.
+std::string byte_character(unsigned byte) {
+    const auto plain = [](unsigned b) {
+        return (b >= 33 && b <= 126) || (b >= 161 && b <= 172) || (b >= 174 && b <= 255);
+    };
+    unsigned code = byte;
+    if (!plain(byte)) {
+        code = 256;
+        for (unsigned b = 0; b < byte; ++b) code += !plain(b);
+    }
+    if (code < 0x80) return {char(code)};
+    return {char(0xc0 | code >> 6), char(0x80 | (code & 63))};
+}
+
+struct Counting {
+    std::string config;                          // members of config.json, each with a comma before it
+    std::string generation_config;               // the file; empty: none
+    float first_logit = std::nanf("no number");  // of token 0; NaN: as the others
+};
+
+std::string counting_model(const Scratch& scratch, const Counting& how = {}) {
+    const std::filesystem::path folder = scratch / "counting";
+    std::filesystem::create_directories(folder);
+    TensorSet set;
+    set.tensors.push_back(matrix("model.embed_tokens.weight", kTokens, kWidth, 0, 1));
+    set.tensors.push_back(matrix("lm_head.weight", kTokens, kWidth, 1, 10));
+    if (!std::isnan(how.first_logit)) {
+        std::vector<float> rows = to_f32(set.tensors[1]).value();
+        std::fill_n(rows.begin(), kWidth, how.first_logit);
+        set.tensors[1] = make_tensor("lm_head.weight", {kTokens, kWidth}, std::move(rows)).value();
+    }
+    const std::string layer = "model.layers.0.";
+    for (const char* name : {"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.o_proj"})
+        set.tensors.push_back(matrix(layer + name + ".weight", kWidth, kWidth, 0, 0));
+    for (const char* name : {"mlp.gate_proj", "mlp.up_proj"})
+        set.tensors.push_back(matrix(layer + name + ".weight", 4, kWidth, 0, 0));
+    set.tensors.push_back(matrix(layer + "mlp.down_proj.weight", kWidth, 4, 0, 0));
+    for (const std::string& name :
+         {layer + "input_layernorm", layer + "post_attention_layernorm", std::string("model.norm")})
+        set.tensors.push_back(make_tensor(name + ".weight", {kWidth}, std::vector<float>(kWidth, 1)).value());
+    EXPECT_TRUE(save_safetensors(folder / "model.safetensors", set));
+    write_file(
+        folder / "config.json",
+        R"({"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 264,)"
+        R"("intermediate_size": 4, "num_attention_heads": 1, "num_hidden_layers": 1, "vocab_size": 260,)"
+        R"("rms_norm_eps": 1e-5, "hidden_act": "silu", "rope_theta": 10000.0,)"
+        R"("tie_word_embeddings": false)" +
+            how.config + "}");
+    if (!how.generation_config.empty()) write_file(folder / "generation_config.json", how.generation_config);
+    std::string vocabulary;
+    for (unsigned byte = 0; byte < 256; ++byte)
+        vocabulary += (byte ? ", " : "") + json_string(byte_character(byte)) + ": " + std::to_string(byte);
+    write_file(folder / "tokenizer.json",
+               R"({"version": "1.0", "added_tokens": [{"id": 256, "content": "<end>", "special": true,)"
+               R"("single_word": false, "lstrip": false, "rstrip": false, "normalized": false}],)"
+               R"("normalizer": null, "post_processor": null, "pre_tokenizer": {"type": "ByteLevel",)"
+               R"("add_prefix_space": false, "trim_offsets": true, "use_regex": false},)"
+               R"("decoder": {"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true,)"
+               R"("use_regex": false}, "model": {"type": "BPE", "merges": [], "vocab": {)" +
+                   vocabulary + "}}}");
+    return folder.string() + " ";
+}
+
+std::string ids(const JsonValue& json) {
+    std::string text;
+    for (const JsonValue& one : json["tokens"].items())
+        text += (text.empty() ? "" : ",") + std::string(one.number_text());
+    return text;
+}
+
+JsonValue parsed(const CommandRun& run) {
+    EXPECT_EQ(run.exit_code, 0) << run.error;
+    const Result<JsonValue> json = parse_json(run.output);
+    EXPECT_TRUE(json) << run.output;
+    return json ? *json : JsonValue();
+}
+
+// From "~" on, bytes 127 to 255, four tokens without a text, and bytes 0 to 126.
+constexpr const char* kEveryByte = "--text '~' --count 260 --ignore-eos";
+
+// Bytes that are no character: U+FFFD, which is what Python's errors="replace" makes of them.
+TEST(Generate, json_holds_the_text_that_is_printed_for_every_byte) {
+    const Scratch scratch;
+    const std::string start = "generate " + counting_model(scratch) + kEveryByte;
+    std::string bytes, text;
+    for (unsigned n = 127; n < 127 + 256; ++n) {
+        bytes += char(n % 256);
+        text += n % 256 < 128 ? std::string(1, char(n % 256)) : "\xef\xbf\xbd";
+    }
+    EXPECT_EQ(run_command(scratch, start).output, bytes + "\n");
+    EXPECT_EQ(parsed(run_command(scratch, start + " --json"))["text"].text(), text);
+}
+
+TEST(Generate, a_terminal_gets_no_control_character_of_a_vocabulary) {
+    if (std::system("script --version > /dev/null 2>&1") != 0) GTEST_SKIP() << "there is no `script` here";
+    const Scratch scratch;
+    const CommandRun run = run_shell(
+        scratch, "script -qec \" FOVEA generate " + counting_model(scratch) + kEveryByte + "\" /dev/null");
+    EXPECT_EQ(run.exit_code, 0) << run.output;
+    for (const char c : run.output)
+        EXPECT_TRUE((static_cast<unsigned char>(c) >= 0x20 && c != 0x7f) || c == '\n' || c == '\t' ||
+                    c == '\r')
+            << int(c);
+    for (const char* part : {"\\x7f\\x80", "\\x07\\x08\t", "\\x1b\\x1c", "&'()*", "[\\]"})
+        EXPECT_NE(run.output.find(part), std::string::npos) << part << "\n" << run.output;
+}
+
+TEST(Generate, tokens_are_shown_by_what_they_decode_to) {
+    const Scratch scratch;
+    const std::string model = "model " + counting_model(scratch) + "--no-scores --top 1 --text ";
+    const struct {
+        const char *text, *json, *table;
+    } all[] = {{"'\t'", "\n", "\\x0a"},
+               {"'\x1a'", "\x1b", "\\x1b"},
+               {"'&'", "'", "\\x27"},
+               {"'['", "\\", "\\x5c"},
+               {"'!'", "\"", "\""},
+               {"'\x1f'", " ", " "},
+               {"'\xc3\xa9'", "<0xAA>", "<0xAA>"},
+               {"'~'", "\x7f", "\\x7f"}};
+    for (const auto& one : all) {
+        SCOPED_TRACE(one.json);
+        EXPECT_EQ(
+            parsed(run_command(scratch, model + one.text + " --json"))["next"].items()[0]["text"].text(),
+            one.json);
+        const CommandRun run = run_command(scratch, model + one.text);
+        EXPECT_TRUE(run.output.ends_with("  " + std::string(one.table) + "\n")) << run.output;
+    }
+    EXPECT_TRUE(run_command(scratch, model + "'\xc3\xa9'")
+                    .output.starts_with("2 tokens: 195 '<0xC3>' 169 '<0xA9>'\n"));
+    EXPECT_TRUE(run_command(scratch, model + "'<end>'").output.starts_with("1 token: 256 '<end>'\n"));
+}
+
+TEST(Generate, ends_where_the_files_say_that_a_text_ends) {
+    const std::string rest = "--tokens 250 --count 12 --json";
+    const std::string cut = "251,252,253,254,255,256", whole = cut + ",257,258,259,0,1,2";
+    const struct {
+        Counting how;
+        const char* options;
+        std::string tokens;
+    } all[] = {{{}, "", whole},
+               {{R"(, "eos_token_id": 256)", "", NAN}, "", cut},
+               {{R"(, "eos_token_id": 256)", "", NAN}, " --ignore-eos", whole},
+               {{R"(, "eos_token_id": [300, 256])", "", NAN}, "", cut},
+               {{R"(, "eos_token_id": 7)", R"({"eos_token_id": [256, 8]})", NAN}, "", cut},
+               {{"", R"({"eos_token_id": 256})", NAN}, "", cut}};
+    for (const auto& one : all) {
+        SCOPED_TRACE(one.how.config + " " + one.how.generation_config + one.options);
+        const Scratch scratch;
+        const std::string model = counting_model(scratch, one.how);
+        const JsonValue json = parsed(run_command(scratch, "generate " + model + rest + one.options));
+        EXPECT_EQ(ids(json), one.tokens);
+        EXPECT_EQ(json["ended"].boolean(), one.tokens == cut);
+    }
+    // A session's text stays ended, unless it is told to go on or more text is given.
+    const Scratch scratch;
+    const std::string start = "generate " + counting_model(scratch, {R"(, "eos_token_id": 256)", "", NAN}) +
+                              "--session " + (scratch / "s.json").string() + " --count 3 --json";
+    EXPECT_EQ(ids(parsed(run_command(scratch, start + " --tokens 254"))), "255,256");
+    const CommandRun ended = run_command(scratch, start);
+    EXPECT_EQ(ids(parsed(ended)), "");
+    EXPECT_NE(ended.error.find("ends with an end token"), std::string::npos) << ended.error;
+    EXPECT_EQ(ids(parsed(run_command(scratch, start + " --text a"))), "98,99,100");
+}
+
+TEST(Generate, says_where_a_text_outgrows_what_the_model_was_trained_on) {
+    for (const auto& [count, said] : {std::pair{15, false}, {16, true}}) {
+        const Scratch scratch;
+        const CommandRun run = run_command(
+            scratch, "generate " + counting_model(scratch, {R"(, "max_position_embeddings": 16)", "", NAN}) +
+                         "--tokens 5 --count " + std::to_string(count));
+        EXPECT_EQ(run.exit_code, 0);
+        EXPECT_EQ(run.error.find("trained on texts of up to 16") != std::string::npos, said) << run.error;
+    }
+}
+
+TEST(Generate, logits_that_are_not_finite_choose_nothing) {
+    const Scratch scratch;
+    const std::string model = counting_model(scratch, {"", "", std::numeric_limits<float>::infinity()});
+    for (const char* words :
+         {"generate M--tokens 3", "generate M--tokens 3 --temperature 1", "generate M--tokens 3 --json",
+          "model M--tokens 3", "model M--tokens 3 --json", "model M--tokens 3 --off 0.0"}) {
+        SCOPED_TRACE(words);
+        const std::string text(words);
+        const size_t at = text.find('M');
+        expect_refused(run_command(scratch, text.substr(0, at) + model + text.substr(at + 1)),
+                       "logits: the logit of token ID 0 is ");
+    }
+    expect_refused(run_command(scratch, "model " + model + "--tokens 3 --out OUT"), "--top 0 writes --out");
+    EXPECT_FALSE(std::filesystem::exists(scratch / "out.safetensors"));
+    EXPECT_EQ(run_command(scratch, "model " + model + "--tokens 3 --top 0 --no-scores --out OUT").exit_code,
+              0);
+}
+
+TEST(Generate, draws_the_same_in_one_run_and_in_several) {
+    const Scratch scratch;
+    const std::string model = std::string(FOVEA_SOURCES) + "/tests/model/families/phi3";
+    const std::string start = "generate " + model + " --ignore-eos --seed 5";
+    for (const char* temperature : {"0", "0.8", "4"}) {
+        const std::string words = start + " --temperature " + temperature;
+        const std::string whole = run_command(scratch, words + " --tokens 1,2,3 --count 9").output;
+        for (const int cut : {1, 4, 5, 6, 8}) {
+            SCOPED_TRACE(testing::Message() << temperature << ", " << cut);
+            const std::string session = " --session " + (scratch / "s.json").string() + " --count ";
+            std::filesystem::remove(scratch / "s.json");
+            std::string first =
+                run_command(scratch, words + " --tokens 1,2,3" + session + std::to_string(cut)).output;
+            first.back() = ',';
+            EXPECT_EQ(first + run_command(scratch, words + session + std::to_string(9 - cut)).output, whole);
+        }
+    }
+}
+
+TEST(Generate, words_that_are_no_option_say_how_a_text_is_given) {
+    const Scratch scratch;
+    const std::string model = counting_model(scratch);
+    for (const char* command : {"generate ", "model "}) {
+        expect_refused(run_command(scratch, command + model + "'The cat'"),
+                       "The cat: there is one model already; give a text with --text");
+        expect_refused(run_command(scratch, command + model + "--prompt x"), "is given with --text");
+        expect_refused(run_command(scratch, command + model + "--text ''"), "--text: the text has no token");
+    }
+}
+
+}  // namespace
+}  // namespace fovea
