@@ -146,7 +146,7 @@ Result<void> read_qkv(const TensorSet& file, bool rows_first, AttentionCall& cal
     FoveaDtype types[3];
     for (int n = 0; n < 3; ++n) {
         const Tensor* t = file.find(names[n]);
-        if (!t) return bad(names[n], "is not in the file; q, k and v are needed");
+        if (!t) return bad(names[n], file.why_missing(names[n]) + "; q, k and v are needed");
         const Result<Axes> a = qkv_axes(*t, rows_first);
         if (!a) return a.error();
         axes[n] = *a;

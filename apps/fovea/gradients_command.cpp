@@ -70,7 +70,7 @@ std::vector<uint64_t> row_shape(const AttentionCall& call, bool of_lse) {
 
 Result<void> read_upstream(const TensorSet& file, AttentionCall& call, FoveaAttentionBackwardDesc& backward) {
     const Tensor* d_o = file.find("do");
-    if (!d_o) return bad("tensor 'do'", "is not in the file; the gradient of o is needed");
+    if (!d_o) return bad("tensor 'do'", file.why_missing("do") + "; the gradient of o is needed");
     const std::vector<uint64_t> shape = row_shape(call, false);
     if (d_o->shape != shape)
         return bad("tensor 'do'",

@@ -13,6 +13,7 @@ namespace fovea::files {
 namespace {
 
 constexpr size_t kFixedBytes = 24;  // magic, version, counts
+constexpr const char* kCutShort = "; the file was cut short, as by a download that did not end";
 /// The shortest entries: a key without letters and a byte, a tensor without letters and dimensions.
 constexpr uint64_t kLeastKeyBytes = 13, kLeastTensorBytes = 24;
 
@@ -24,7 +25,7 @@ struct TypeRow {
     WeightType type;
     uint32_t block_elements, block_bytes;  // of `other`
 };
-constexpr std::array<TypeRow, 31> kTypes = {
+constexpr std::array<TypeRow, 34> kTypes = {
     {{0, "F32", WeightType::f32, 0, 0},           {1, "F16", WeightType::f16, 0, 0},
      {2, "Q4_0", WeightType::q4_0, 0, 0},         {3, "Q4_1", WeightType::q4_1, 0, 0},
      {6, "Q5_0", WeightType::q5_0, 0, 0},         {7, "Q5_1", WeightType::q5_1, 0, 0},
@@ -40,7 +41,8 @@ constexpr std::array<TypeRow, 31> kTypes = {
      {26, "I32", WeightType::other, 1, 4},        {27, "I64", WeightType::other, 1, 8},
      {28, "F64", WeightType::f64, 0, 0},          {29, "IQ1_M", WeightType::other, 256, 56},
      {30, "BF16", WeightType::bf16, 0, 0},        {34, "TQ1_0", WeightType::other, 256, 54},
-     {35, "TQ2_0", WeightType::other, 256, 66}}};
+     {35, "TQ2_0", WeightType::other, 256, 66},   {39, "MXFP4", WeightType::other, 32, 17},
+     {40, "NVFP4", WeightType::other, 64, 36},    {41, "Q1_0", WeightType::other, 128, 18}}};
 
 const TypeRow* type_row(uint32_t number) {
     const auto* row =
@@ -186,7 +188,7 @@ class GgufHeader::Reader {
     }
     bool has(uint64_t size, const char* field) {
         if (!error_ && size > file_.file_bytes - at_)
-            fail(field, at_, cat("the file ends here; ", size, " bytes more are needed"));
+            fail(field, at_, cat("the file ends here; ", size, " bytes more are needed", kCutShort));
         if (!error_ && size > file_.bytes.size() - at_) {
             needs_more_ = true;
             fail(field, at_, "the header goes on");
@@ -257,7 +259,8 @@ Result<GgufHeader> GgufHeader::read(FileHead file, bool* needs_more) {
           {"keys", 16, header.key_count_, kLeastKeyBytes}})
         if (count > kMaxGgufEntries || count > rest / least)
             return malformed(what, cat("byte ", at, ": ", count, " ", what, "; the limit is ",
-                                       kMaxGgufEntries, ", and the file has room for ", rest / least));
+                                       kMaxGgufEntries, ", and the file has room for ", rest / least,
+                                       count > kMaxGgufEntries ? "" : kCutShort));
     Reader reader(file, kFixedBytes);
     std::optional<Error> error = header.check_keys(reader);
     if (!error) error = header.check_tensors(reader);
@@ -330,7 +333,7 @@ std::optional<Error> GgufHeader::check_places(std::vector<uint64_t>& places) con
         };
         if (t.offset > data_bytes || t.size_bytes > data_bytes - t.offset)
             return refuse(cat("bytes ", t.offset, " to ", t.offset, " + ", t.size_bytes,
-                              " are beyond the data, which has ", data_bytes));
+                              " are beyond the data, which has ", data_bytes, kCutShort));
         if (t.offset < end)
             return refuse(cat("begins at ", t.offset, ", inside a tensor that ends at ", end));
         end = t.offset + t.size_bytes;

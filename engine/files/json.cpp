@@ -1,5 +1,6 @@
 #include <fovea/files/json.hpp>
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstdio>
@@ -12,66 +13,186 @@
 
 namespace fovea {
 
-// Builds values from text that was checked.
-class JsonTree {
+// A parsed text as one string: each value is a byte of its kind and size, where the size is 31 or more the
+// size as a varint, then its bytes: the decoded text, the number's characters, or the values of an array or
+// an object (where each name is a text before its value). No value takes more bytes than its source and one,
+// and the next value is found without reading this one.
+class JsonTape {
   public:
-    static void read(files::JsonCursor& cursor, JsonValue& out) {
+    enum Code : uint8_t { null, no, yes, number, text, array, object };
+    struct Head {
+        Code code = null;
+        const char* begin = nullptr;  // of the bytes that follow
+        size_t size = 0;
+        const char* end() const { return begin + size; }
+        std::string_view bytes() const { return {begin, size}; }
+    };
+
+    static JsonValue read(std::string_view checked) {
+        auto tape = std::make_shared<std::string>();
+        // Sizes of long values are the only bytes that a source does not have.
+        tape->reserve(checked.size() + checked.size() / 64 + 64);
+        files::JsonCursor cursor(checked);
+        JsonTape(*tape).put(cursor);
+        const char* const begin = tape->data();
+        return JsonValue(std::shared_ptr<const char>(std::move(tape), begin));
+    }
+
+    static Head head(const char* at) {
+        const auto first = static_cast<uint8_t>(*at++);
+        Head head{Code(first & 7u), at, size_t(first >> 3u)};
+        if (head.size != kLong) return head;
+        head.size = 0;
+        for (unsigned shift = 0;; shift += 7) {
+            const auto byte = static_cast<uint8_t>(*at++);
+            head.size |= size_t(byte & 127u) << shift;
+            if (byte < 128u) break;
+        }
+        head.begin = at;
+        return head;
+    }
+    static Head head(const JsonValue& value) { return value.at_ ? head(value.at_.get()) : Head(); }
+
+  private:
+    static constexpr size_t kLong = 31;
+
+    explicit JsonTape(std::string& tape) : tape_(tape) {}
+
+    void put(files::JsonCursor& cursor) {
         switch (cursor.kind()) {
             case files::JsonKind::object:
-                out.kind_ = JsonValue::Kind::object;
-                cursor.enter();
-                while (cursor.next()) {
-                    auto& [name, member] = out.members_.emplace_back();
-                    name = cursor.key().decoded();
-                    read(cursor, member);
-                }
-                return;
             case files::JsonKind::array:
-                out.kind_ = JsonValue::Kind::array;
-                cursor.enter();
-                while (cursor.next()) read(cursor, out.items_.emplace_back());
-                return;
+                return put_list(cursor, cursor.kind() == files::JsonKind::object);
             case files::JsonKind::string:
-                out.kind_ = JsonValue::Kind::text;
-                out.text_ = cursor.string().decoded();
-                return;
+                return put(text, cursor.string().decoded());
             case files::JsonKind::number:
-                out.kind_ = JsonValue::Kind::number;
-                out.text_ = cursor.number();
-                return;
-            case files::JsonKind::null:
+                return put(number, cursor.number());
+            case files::JsonKind::true_:
+                put(yes, {});
                 break;
-            default:
-                out.kind_ = JsonValue::Kind::boolean;
-                out.text_ = cursor.kind() == files::JsonKind::true_ ? "true" : "false";
+            case files::JsonKind::false_:
+                put(no, {});
+                break;
+            case files::JsonKind::null:
+                put(null, {});
         }
         cursor.skip_value();
     }
+    void put(Code code, std::string_view bytes) {
+        const size_t at = tape_.size();
+        tape_ += bytes;
+        close(code, at);
+    }
+    void put_list(files::JsonCursor& cursor, bool is_object) {
+        const size_t at = tape_.size();
+        cursor.enter();
+        while (cursor.next()) {
+            if (is_object) put(text, cursor.key().decoded());
+            put(cursor);
+        }
+        close(is_object ? object : array, at);
+    }
+    // Puts the head before the bytes from `at` on. Bytes move once for each list around them.
+    void close(Code code, size_t at) {
+        size_t size = tape_.size() - at;
+        char head[12];
+        size_t count = 0;
+        head[count++] = char(code | std::min(size, kLong) << 3u);
+        if (size >= kLong) {
+            for (; size >= 128; size >>= 7u) head[count++] = char(size | 128u);
+            head[count++] = char(size);
+        }
+        tape_.insert(at, head, count);
+    }
+
+    std::string& tape_;
 };
+
+JsonValue::Kind JsonValue::kind() const {
+    static constexpr Kind kKinds[] = {Kind::null, Kind::boolean, Kind::boolean, Kind::number,
+                                      Kind::text, Kind::array,   Kind::object};
+    return kKinds[JsonTape::head(*this).code];
+}
+
+std::string_view JsonValue::scalar_text() const {
+    const JsonTape::Head head = JsonTape::head(*this);
+    switch (head.code) {
+        case JsonTape::no:
+            return "false";
+        case JsonTape::yes:
+            return "true";
+        case JsonTape::number:
+        case JsonTape::text:
+            return head.bytes();
+        default:
+            return {};
+    }
+}
 
 double JsonValue::number() const { return std::strtod(files::for_strtod(number_text()).c_str(), nullptr); }
 float JsonValue::number_f32() const { return std::strtof(files::for_strtod(number_text()).c_str(), nullptr); }
 
-const JsonValue* JsonValue::find(std::string_view name) const {
-    for (const auto& [key, value] : members_)
-        if (key == name) return &value;
-    return nullptr;
+JsonRange<JsonValue> JsonValue::items() const {
+    const JsonTape::Head head = JsonTape::head(*this);
+    if (head.code != JsonTape::array) return {nullptr, nullptr};
+    return {std::shared_ptr<const char>(at_, head.begin), head.end()};
 }
 
-const JsonValue& JsonValue::operator[](std::string_view name) const {
-    static const JsonValue kNull;
-    const JsonValue* found = find(name);
-    return found != nullptr ? *found : kNull;
+JsonRange<std::pair<std::string, JsonValue>> JsonValue::members() const {
+    const JsonTape::Head head = JsonTape::head(*this);
+    if (head.code != JsonTape::object) return {nullptr, nullptr};
+    return {std::shared_ptr<const char>(at_, head.begin), head.end()};
 }
 
-Result<JsonValue> parse_json(std::string_view text, size_t max_depth) {
-    if (const std::optional<files::JsonFault> fault = files::check_json(text, max_depth))
+std::optional<JsonValue> JsonValue::find(std::string_view name) const {
+    const JsonTape::Head object = JsonTape::head(*this);
+    if (object.code != JsonTape::object) return std::nullopt;
+    for (const char* at = object.begin; at != object.end();) {
+        const JsonTape::Head key = JsonTape::head(at);
+        if (key.bytes() == name) return JsonValue(std::shared_ptr<const char>(at_, key.end()));
+        at = JsonTape::head(key.end()).end();
+    }
+    return std::nullopt;
+}
+
+JsonValue JsonValue::operator[](std::string_view name) const { return find(name).value_or(JsonValue()); }
+
+template <class Item>
+Item JsonRange<Item>::Iterator::operator*() const {
+    if constexpr (std::is_same_v<Item, JsonValue>) {
+        return JsonValue(at_);
+    } else {
+        const JsonTape::Head key = JsonTape::head(at_.get());
+        return {std::string(key.bytes()), JsonValue({at_, key.end()})};
+    }
+}
+
+template <class Item>
+typename JsonRange<Item>::Iterator& JsonRange<Item>::Iterator::operator++() {
+    const char* end = JsonTape::head(at_.get()).end();
+    if constexpr (!std::is_same_v<Item, JsonValue>) end = JsonTape::head(end).end();
+    at_ = std::shared_ptr<const char>(std::move(at_), end);
+    return *this;
+}
+
+template <class Item>
+size_t JsonRange<Item>::size() const {
+    return size_t(std::distance(begin(), end()));
+}
+
+template <class Item>
+Item JsonRange<Item>::operator[](size_t index) const {
+    return *std::next(begin(), ptrdiff_t(index));
+}
+
+template class JsonRange<JsonValue>;
+template class JsonRange<std::pair<std::string, JsonValue>>;
+
+Result<JsonValue> parse_json(std::string_view text, size_t max_depth, JsonNumbers numbers) {
+    if (const std::optional<files::JsonFault> fault = files::check_json(text, max_depth, numbers))
         return Error{FOVEA_INVALID_ARGUMENT, "JSON",
                      "byte " + std::to_string(fault->offset) + ": " + fault->reason};
-    JsonValue value;
-    files::JsonCursor cursor(text);
-    JsonTree::read(cursor, value);
-    return value;
+    return JsonTape::read(text);
 }
 
 std::string json_string(std::string_view text) {

@@ -35,7 +35,8 @@ bool is_low_surrogate(int unit) { return unit >= 0xdc00 && unit < 0xe000; }
 /// Recursive descent; the recursion is as deep as max_depth allows and no deeper.
 class JsonChecker {
   public:
-    JsonChecker(std::string_view text, size_t max_depth) : text_(text), depth_left_(max_depth) {}
+    JsonChecker(std::string_view text, size_t max_depth, JsonNumbers numbers)
+        : text_(text), depth_left_(max_depth), numbers_(numbers) {}
 
     std::optional<JsonFault> run() {
         skip_space();
@@ -156,6 +157,9 @@ class JsonChecker {
 
     bool number() {
         const size_t start = at_;
+        if (numbers_ == JsonNumbers::python)
+            for (const std::string_view name : {"NaN", "Infinity", "-Infinity"})
+                if (text_.substr(at_, name.size()) == name) return word(name);
         if (peek() == '-') ++at_;
         if (!is_digit(peek())) return fail_at(start, "not a JSON value");
         if (peek() == '0')
@@ -184,6 +188,7 @@ class JsonChecker {
     std::string_view text_;
     size_t at_ = 0;
     size_t depth_left_;
+    JsonNumbers numbers_;
     std::optional<JsonFault> fault_;
 };
 
@@ -245,8 +250,8 @@ bool has_escape(std::string_view raw) { return raw.find('\\') != std::string_vie
 
 }  // namespace
 
-std::optional<JsonFault> check_json(std::string_view text, size_t max_depth) {
-    return JsonChecker(text, max_depth).run();
+std::optional<JsonFault> check_json(std::string_view text, size_t max_depth, JsonNumbers numbers) {
+    return JsonChecker(text, max_depth, numbers).run();
 }
 
 std::string JsonString::decoded() const {
@@ -313,8 +318,8 @@ JsonString JsonCursor::string() {
 
 std::string_view JsonCursor::number() {
     const size_t start = at_;
-    while (at_ < text_.size() &&
-           (is_digit(text_[at_]) || std::string_view("+-.eE").find(text_[at_]) != std::string_view::npos))
+    while (at_ < text_.size() && text_[at_] != ',' && text_[at_] != ']' && text_[at_] != '}' &&
+           !is_space(text_[at_]))
         ++at_;
     const std::string_view result = text_.substr(start, at_ - start);
     skip_space();

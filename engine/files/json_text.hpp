@@ -12,6 +12,8 @@
 #include <string>
 #include <string_view>
 
+#include <fovea/files/json.hpp>
+
 namespace fovea::files {
 
 struct JsonFault {
@@ -21,7 +23,8 @@ struct JsonFault {
 
 /// Checks that `text` is one JSON value (RFC 8259) with nothing but white space around it, valid UTF-8,
 /// escapes that name characters (no lone surrogate), and no deeper than `max_depth` objects or arrays.
-std::optional<JsonFault> check_json(std::string_view text, size_t max_depth);
+std::optional<JsonFault> check_json(std::string_view text, size_t max_depth,
+                                    JsonNumbers numbers = JsonNumbers::strict);
 
 /// The text between the quotes of a checked JSON string.
 struct JsonString {

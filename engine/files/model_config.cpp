@@ -67,7 +67,7 @@ std::optional<Error> add_model_config(std::span<const std::byte> json, TensorSet
         return malformed("file", cat("byte 0: ", json.size(), " bytes, the limit for a configuration is ",
                                      kMaxConfigBytes));
     const std::string_view text(reinterpret_cast<const char*>(json.data()), json.size());
-    if (const auto fault = check_json(text, kMaxConfigDepth))
+    if (const auto fault = check_json(text, kMaxConfigDepth, JsonNumbers::python))
         return config_fault(fault->offset, "file", fault->reason);
     JsonCursor cursor(text);
     if (cursor.kind() != JsonKind::object)

@@ -106,7 +106,7 @@ class NpyDictionary {
         const char order = text->empty() ? '\0' : text->front();
         const std::string_view code = text->substr(text->empty() ? 0 : 1);
         if (code.starts_with('O'))
-            return unsupported("descr",
+            return unsupported("object",
                                cat("byte ", offset_ + start,
                                    ": descr '|O' is an object array: it holds a pickle, which runs code when "
                                    "read, and is never loaded"));

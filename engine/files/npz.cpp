@@ -20,6 +20,10 @@ Error in_entry(const ZipEntry& entry, const Error& error) {
     return Error{error.code, error.field, cat("entry '", printable_name(entry.name), "': ", error.text)};
 }
 
+/// A type that no tensor has: the entry is listed, and refused where somebody asks for it. Objects are
+/// refused at once: they run code when other programs read them.
+bool is_unsupported(const Error& error) { return error.code == FOVEA_UNSUPPORTED && error.field == "descr"; }
+
 std::string_view inflate_fault(InflateState state) {
     switch (state) {
         case InflateState::more:
@@ -59,6 +63,7 @@ class EntryCheck {
         }
         if (crc != entry.crc) return zip_fault("crc", entry.name, entry.data_offset, "the checksum is wrong");
         const auto header = read_npy_header({prefix_.data(), prefix_size_bytes_});
+        if (!header && is_unsupported(header.error())) return std::nullopt;
         if (!header) return in_entry(entry, header.error());
         if (entry.inflated_bytes - header->data_offset != header->data_size_bytes)
             return zip_fault("data", entry.name, entry.data_offset,
@@ -128,8 +133,13 @@ Result<TensorSet> parse_npz(std::span<const std::byte> file, std::shared_ptr<con
     TensorSet set;
     auto error = archive->for_each([&](const files::ZipEntry& entry) -> std::optional<Error> {
         auto tensor = files::read_tensor(entry, archive->packed(entry), owner);
+        const auto name = entry.name.substr(0, entry.name.size() - files::kSuffix.size());
+        if (!tensor && files::is_unsupported(tensor.error())) {
+            set.unsupported.emplace_back(name, "cannot be read: " + tensor.error().text);
+            return std::nullopt;
+        }
         if (!tensor) return files::in_entry(entry, tensor.error());
-        tensor->name = entry.name.substr(0, entry.name.size() - files::kSuffix.size());
+        tensor->name = name;
         set.tensors.push_back(std::move(tensor.value()));
         return std::nullopt;
     });

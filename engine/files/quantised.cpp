@@ -1,5 +1,6 @@
 // Stored weights as float32. The blocks are those of ggml (its file ggml-common.h defines them): written from
 // that definition, and the products in the order in which ggml forms them, so that every value has its bits.
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstring>
@@ -109,8 +110,11 @@ uint64_t StoredWeight::rows() const {
 
 void dequantise(WeightType type, std::span<const std::byte> blocks, std::span<float> out) {
     const uint64_t step = weight_block_elements(type), size = weight_block_bytes(type);
+    if (type == WeightType::other) return;
+    // Whole blocks alone, whatever the spans hold.
+    const uint64_t count = std::min(blocks.size() / size, out.size() / step);
     const std::byte* b = blocks.data();
-    float* const end = out.data() + out.size();
+    float* const end = out.data() + count * step;
     for (float* y = out.data(); y != end; y += step, b += size) {
         switch (type) {
             case WeightType::f32:
@@ -166,7 +170,15 @@ Result<void> read_rows(const StoredWeight& weight, uint64_t first, std::span<flo
     const uint64_t columns = weight.columns(), count = columns == 0 ? 0 : out.size() / columns;
     if (count > weight.rows() || first > weight.rows() - count)
         return refuse(files::cat("has ", weight.rows(), " rows; row ", first + count, " was asked for"));
-    const uint64_t row_bytes = columns / weight_block_elements(weight.type) * weight_block_bytes(weight.type);
+    const uint64_t block_elements = weight_block_elements(weight.type);
+    const uint64_t row_bytes = columns / block_elements * weight_block_bytes(weight.type);
+    if (columns % block_elements != 0 || out.size() != count * columns)
+        return refuse(files::cat("has rows of ", columns, " numbers in blocks of ", block_elements, "; ",
+                                 out.size(), " numbers are no whole rows of whole blocks"));
+    if ((first + count) * row_bytes > weight.size_bytes ||
+        (!weight.file && weight.bytes.size() < (first + count) * row_bytes))
+        return refuse(
+            files::cat("has ", weight.size_bytes, " bytes; its rows need ", weight.rows() * row_bytes));
     if (!weight.file) {
         dequantise(weight.type, weight.bytes.subspan(first * row_bytes, count * row_bytes), out);
         return {};

@@ -24,6 +24,11 @@ Result<TensorSet> parse_safetensors(std::span<const std::byte> file, std::shared
     header.value().for_each(
         [&](const files::TensorEntry& entry) {
             const auto shape = entry.shape();
+            if (!entry.other_type.empty()) {
+                set.unsupported.emplace_back(
+                    entry.name.decoded(), cat("is stored as ", entry.other_type, ", which is not supported"));
+                return;
+            }
             set.tensors.push_back(
                 {entry.name.decoded(),
                  entry.type,

@@ -11,6 +11,21 @@ namespace {
 
 constexpr std::array<std::string_view, 13> kDtypes = {"BOOL", "U8",  "I8",  "I16",  "I32", "I64", "U16",
                                                       "U32",  "U64", "F16", "BF16", "F32", "F64"};
+/// Types of the format without an ElementType, and the bits of an element.
+struct OtherDtype {
+    std::string_view name;
+    uint64_t bits;
+};
+constexpr std::array<OtherDtype, 10> kOtherDtypes = {{{"F8_E4M3", 8},
+                                                      {"F8_E5M2", 8},
+                                                      {"F8_E4M3FNUZ", 8},
+                                                      {"F8_E5M2FNUZ", 8},
+                                                      {"F8_E8M0", 8},
+                                                      {"F6_E2M3", 6},
+                                                      {"F6_E3M2", 6},
+                                                      {"F4", 4},
+                                                      {"F4_E2M1", 4},
+                                                      {"C64", 64}}};
 constexpr size_t kLengthBytes = 8;
 
 Error header_fault(size_t header_offset, std::string_view reason) {
@@ -172,11 +187,13 @@ std::optional<Error> SafetensorsHeader::read_field(JsonCursor& cursor, TensorEnt
         const size_t value_offset = cursor.offset();
         const JsonString dtype = cursor.string();
         const auto type = element_type_of_dtype(dtype);
-        if (!type)
+        for (const OtherDtype& other : kOtherDtypes)
+            if (dtype.equals(other.name)) entry.other_type = other.name;
+        if (!type && entry.other_type.empty())
             return fault("dtype", entry, value_offset,
                          cat("dtype ", quoted(dtype),
                              " is not one of BOOL U8 I8 I16 I32 I64 U16 U32 U64 F16 BF16 F32 F64"));
-        entry.type = *type;
+        entry.type = type.value_or(ElementType::u8);
         return std::nullopt;
     }
     if (key.equals("shape")) return first_time(2) ? read_shape(cursor, entry) : twice("shape");
@@ -237,13 +254,22 @@ std::optional<Error> SafetensorsHeader::check_extent(const TensorEntry& entry) c
         return fault("data_offsets", entry, entry.name_offset,
                      cat("the file ends early or was cut: data_offsets end at ", entry.end, ", the data has ",
                          data_bytes_, " bytes"));
-    const auto needed = checked_size_bytes(entry.type, entry.shape());
+    auto needed = checked_size_bytes(entry.type, entry.shape());
+    for (const OtherDtype& other : kOtherDtypes)
+        if (needed && entry.other_type == other.name) {
+            if (*needed > UINT64_MAX / other.bits || *needed * other.bits % 8 != 0)
+                return fault("shape", entry, entry.name_offset,
+                             cat("shape ", shape_text(entry.shape()), " of ", other.name,
+                                 " is not a whole number of bytes"));
+            needed = *needed * other.bits / 8;
+        }
     if (!needed) return fault(needed.error().field, entry, entry.name_offset, needed.error().text);
     if (needed.value() != entry.end - entry.begin)
         return fault(
             "data_offsets", entry, entry.name_offset,
             cat("data_offsets span ", entry.end - entry.begin, " bytes, shape ", shape_text(entry.shape()),
-                " of ", safetensors_dtype(entry.type), " needs ", needed.value()));
+                " of ", entry.other_type.empty() ? safetensors_dtype(entry.type) : entry.other_type,
+                " needs ", needed.value()));
     return std::nullopt;
 }
 

@@ -33,6 +33,7 @@ struct TensorEntry {
     JsonString name;
     size_t name_offset = 0;  // of the name's opening quote, in the header
     ElementType type = ElementType::f32;
+    std::string_view other_type;  // of the format's types that no ElementType is; `type` then says nothing
     std::array<uint64_t, kMaxRank> dims{};
     size_t rank = 0;
     uint64_t begin = 0, end = 0;

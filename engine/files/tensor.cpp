@@ -148,6 +148,12 @@ std::string printable_name(std::string_view name, size_t limit_bytes) {
     return out;
 }
 
+std::string TensorSet::why_missing(std::string_view name) const {
+    for (const auto& [other, reason] : unsupported)
+        if (other == name) return reason;
+    return "is not in the file";
+}
+
 const Tensor* TensorSet::find(std::string_view name) const noexcept {
     for (const Tensor& tensor : tensors)
         if (tensor.name == name) return &tensor;

@@ -109,6 +109,44 @@ Block read_block(Weights& weights, const std::string& prefix, uint32_t heads,
     return block;
 }
 
+// Heads, widths and rows that fit each other: what a trace and the programs count on.
+std::optional<Error> check_shapes(const Model& model) {
+    const uint64_t tokens = model.embedding.table.rows(), width = model.embedding.table.columns();
+    const auto fits = [](const Linear& layer, uint64_t in, uint64_t out) {
+        return layer.d_in() == in && layer.d_out() == out &&
+               (!layer.has_bias() || layer.bias.values.size() == out);
+    };
+    const F32Tensor& places = model.embedding.positions;
+    if (!places.values.empty() && places.columns() != width)
+        return bad("tensor 'positions.weight'", "has rows of " + std::to_string(places.columns()) +
+                                                    " numbers; the embedding's have " +
+                                                    std::to_string(width));
+    const auto normal = [&](const Norm& norm) {
+        return norm.kind == NormKind::none ||
+               (norm.weight.values.size() == width &&
+                (norm.bias.values.empty() || norm.bias.values.size() == width));
+    };
+    if (!normal(model.final_norm)) return bad("tensor 'final_norm.weight'", "does not fit the embedding");
+    for (size_t n = 0; n < model.blocks.size(); ++n) {
+        const AttentionPart& part = model.blocks[n].attention;
+        const uint64_t all = part.query.d_out(), values = part.value.d_out();
+        if (part.heads == 0 || all == 0 || all % part.heads != 0 || values % part.heads != 0 ||
+            (part.rope && all / part.heads % 2 != 0))
+            return bad("note 'heads'", "is " + std::to_string(part.heads) + "; layer " + std::to_string(n) +
+                                           " has " + std::to_string(all) + " rows of queries");
+        if (!fits(part.query, width, all) || !fits(part.key, width, all) ||
+            !fits(part.value, width, values) || !fits(part.output, values, width) ||
+            !normal(model.blocks[n].attention_norm))
+            return bad("layer " + std::to_string(n), "has matrices that do not fit each other");
+    }
+    if (is_present(model.unembedding) && !fits(model.unembedding, width, tokens))
+        return bad("tensor 'unembedding.weight'",
+                   "gives " + std::to_string(model.unembedding.d_out()) + " scores for rows of " +
+                       std::to_string(model.unembedding.d_in()) + "; the embedding has " +
+                       std::to_string(tokens) + " rows of " + std::to_string(width));
+    return std::nullopt;
+}
+
 }  // namespace
 
 std::vector<std::string> learned_tasks() {
@@ -171,7 +209,8 @@ Result<LearnedModel> read_learned_model(const TensorSet& file) {
     if (weights.fault()) return *weights.fault();
     if (model->blocks.empty()) return bad("tensor 'layers.0.query.weight'", "is not in the file");
     const uint64_t tokens = model->embedding.table.shape[0];
-    if (tokens == 0 || model->vocabulary.size() != tokens)
+    if (const auto error = check_shapes(*model)) return *error;
+    if (tokens < 2 || model->vocabulary.size() != tokens)
         return bad("note 'vocabulary'", "has " + std::to_string(model->vocabulary.size()) +
                                             " words; the embedding has " + std::to_string(tokens) + " rows");
     if (note_or_nothing(file, "tokenizer") == "text") {

@@ -195,7 +195,7 @@ std::vector<Token> split_text(std::string_view text, Tokenizer how) {
 
 size_t most_tokens(int level) {
     constexpr size_t kUsual = 128;
-    const JsonValue* most = model_table("levels").items()[size_t(level - 1)]["shape"].find("tokens");
+    const auto most = model_table("levels").items()[size_t(level - 1)]["shape"].find("tokens");
     return most ? size_t(most->number()) : kUsual;
 }
 

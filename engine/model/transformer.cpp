@@ -244,15 +244,20 @@ void cap_logits(double softcap, std::span<float> logits) {
     for (float& logit : logits) logit = float(softcap * std::tanh(double(logit) / softcap));
 }
 
-Result<F32Tensor> embedded(const Embedding& embedding, F32Tensor x, uint64_t first) {
+Result<F32Tensor> embedded(const Embedding& embedding, std::span<const uint32_t> ids, F32Tensor x,
+                           uint64_t first) {
     if (embedding.scale != 1)
         for (float& value : x.values) value *= float(embedding.scale);
     const F32Tensor& places = embedding.positions;
+    uint64_t next = first;
     for (uint64_t i = 0; i < x.rows() && !places.values.empty(); ++i) {
-        if (first + i >= places.rows())
-            return wrong("ids", "position " + std::to_string(first + i) + " is beyond the " +
+        const bool is_pad = embedding.pad_token && ids[i] == *embedding.pad_token;
+        const uint64_t place = is_pad ? 0 : next++;
+        if (!is_pad && place >= places.rows())
+            return wrong("ids", "position " + std::to_string(place) + " is beyond the " +
                                     std::to_string(places.rows()) + " that the model has learned");
-        for (size_t c = 0; c < x.columns(); ++c) x.row(i)[c] += places.row(first + i)[c];
+        const auto row = is_pad ? embedding.pad_position.row(0) : places.row(place);
+        for (size_t c = 0; c < x.columns(); ++c) x.row(i)[c] += row[c];
     }
     return normalised(embedding.norm, std::move(x));
 }
@@ -266,7 +271,7 @@ Result<F32Tensor> embed(const Model& model, std::span<const uint32_t> ids, uint6
                                     "; the table has " + std::to_string(table.rows()));
         std::copy(table.row(ids[i]).begin(), table.row(ids[i]).end(), x.row(i).begin());
     }
-    return embedded(model.embedding, std::move(x), first);
+    return embedded(model.embedding, ids, std::move(x), first);
 }
 
 AttentionPart joint_projection(const Linear& joint) {

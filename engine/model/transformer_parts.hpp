@@ -7,7 +7,8 @@ namespace fovea {
 
 F32Tensor normalised(const Norm& norm, F32Tensor rows);
 // What the embedding does with rows of its table: scale, positions from `first` on, norm.
-Result<F32Tensor> embedded(const Embedding& embedding, F32Tensor rows, uint64_t first);
+Result<F32Tensor> embedded(const Embedding& embedding, std::span<const uint32_t> ids, F32Tensor rows,
+                           uint64_t first);
 // Logits become c tanh(logit / c); with 0 they stay.
 void cap_logits(double softcap, std::span<float> logits);
 // In place, each then times the other's number where there is one.

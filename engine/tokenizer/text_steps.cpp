@@ -273,8 +273,8 @@ Result<Behaviour> behaviour_of(const JsonValue& step) {
 }
 
 Result<Finder> finder_of(const JsonValue& pattern, bool invert) {
-    if (const JsonValue* text = pattern.find("String")) return by_text(std::string(text->text()), invert);
-    const JsonValue* regex = pattern.find("Regex");
+    if (const auto text = pattern.find("String")) return by_text(std::string(text->text()), invert);
+    const auto regex = pattern.find("Regex");
     if (!regex) return broken("a pattern is neither a Regex nor a String");
     Result<SplitPattern> compiled = SplitPattern::compile(regex->text());
     if (!compiled) return compiled.error();

@@ -166,7 +166,7 @@ Result<void> read_ends(const JsonValue& post, Impl& out) {
     bool behind = false;
     for (const JsonValue& part : post["single"].items()) {
         if (part.find("Sequence")) behind = true;
-        if (const JsonValue* token = part.find("SpecialToken"))
+        if (const auto token = part.find("SpecialToken"))
             for (const JsonValue& id : post["special_tokens"][(*token)["id"].text()]["ids"].items())
                 if (Result<void> r = put(id, behind ? out.end : out.begin); !r) return r;
     }

@@ -3,9 +3,12 @@
 #include <fovea/files/checkpoint.hpp>
 
 #include <algorithm>
+#include <cmath>
+#include <cstring>
 #include <map>
 
 #include "allocations.hpp"
+#include "files/model_config.hpp"
 #include "scratch.hpp"
 #include "support/wall.hpp"
 
@@ -194,6 +197,143 @@ TEST(MalformedLarge, AHeaderOfTwentyMegabytesCostsLessThanItself) {
     EXPECT_NE(loaded.error().text.find("the name appears twice"), std::string::npos);
     EXPECT_LE(used, file.size() + kConstantBytes);
     EXPECT_GT(used, 1'000'000u) << "the counter does not count";
+}
+
+/// A model's files that a program holds.
+struct HeldFile final : StoredFile {
+    explicit HeldFile(std::string all) : bytes(std::move(all)) {}
+    uint64_t size_bytes() const noexcept override { return bytes.size(); }
+    std::span<const std::byte> held() const noexcept override { return as_bytes(bytes); }
+    Result<void> read(uint64_t first, std::span<std::byte> out) const override {
+        memcpy(out.data(), bytes.data() + first, out.size());
+        return {};
+    }
+    std::string bytes;
+};
+
+/// The texts that cost a tree most for their size, and what each reader of JSON may take for one: four times
+/// its size and a constant, whether it is refused or served.
+TEST(Json, CostsAtMostFourTimesTheFile) {
+    if (!can_count_allocations()) GTEST_SKIP() << "no way to count allocations on this system";
+    constexpr size_t kSize = 900'000;
+    const auto list = [](std::string_view open, std::string_view item, std::string_view close) {
+        std::string text(open);
+        while (text.size() < kSize) text.append(item) += ',';
+        text.pop_back();
+        return text.append(close);
+    };
+    std::string deep(20, '[');
+    deep += std::string(20, ']');
+    const auto cost = [](size_t size, const char* reader, const auto& read) {
+        const AllocationPeak peak;
+        read();
+        EXPECT_LE(peak.bytes(), 4 * size + (1u << 20)) << reader;
+    };
+    const auto open = [](std::string config, std::string index) {
+        std::vector<NamedFile> files = {{"config.json", std::make_shared<HeldFile>(std::move(config))}};
+        if (!index.empty())
+            files.push_back({"model.safetensors.index.json", std::make_shared<HeldFile>(std::move(index))});
+        return files;
+    };
+    for (const std::string& item : {std::string("[]"), std::string("{}"), std::string("0"),
+                                    std::string("\"\""), std::string("null"), std::string("[0]"), deep}) {
+        const std::string text = list("[", item, "]"), object = list("{\"a\":[", item, "]}");
+        cost(text.size(), "parse_json", [&] { EXPECT_TRUE(parse_json(text)) << item; });
+        cost(text.size(), "parse_json, refused", [&] { EXPECT_FALSE(parse_json(text + "]")) << item; });
+        cost(object.size(), "add_model_config", [&] {
+            TensorSet set;
+            EXPECT_FALSE(files::add_model_config(as_bytes(object), set)) << item;
+        });
+        const auto config = open(object, "");
+        cost(object.size(), "config.json", [&] { EXPECT_FALSE(load_checkpoint(config)); });
+        const auto index = open("{}", list("{\"weight_map\":[", item, "]}"));
+        cost(object.size(), "index.json", [&] { EXPECT_FALSE(load_checkpoint(index)); });
+    }
+    // An index of a million files, of which the first is missing; a header of the shortest entries, served.
+    std::string many = "{\"weight_map\":{", header = "{";
+    for (int n = 0; many.size() < kSize; ++n)
+        many += (n ? ",\"" : "\"") + std::to_string(n) + "\":\"" + std::to_string(n) + ".safetensors\"";
+    for (int n = 0; header.size() < kSize; ++n)
+        header += (n ? ",\"" : "\"") + std::to_string(n) +
+                  "\":{\"dtype\":\"U8\",\"shape\":[],\"data_offsets\":[" + std::to_string(n) + "," +
+                  std::to_string(n + 1) + "]}";
+    const size_t count = size_t(std::count(header.begin(), header.end(), '[')) / 2;
+    header += "}";
+    std::string file;
+    for (int i = 0; i < 8; ++i) file += static_cast<char>(header.size() >> (8 * i));
+    file += header + std::string(count, 'x');
+    const auto index = open("{}", many + "}}");
+    cost(many.size(), "index of many files", [&] { EXPECT_FALSE(load_checkpoint(index)); });
+    auto folder = open("{}", "");
+    folder.push_back({"model.safetensors", std::make_shared<HeldFile>(file)});
+    cost(file.size(), "safetensors of a model", [&] {
+        const Result<Checkpoint> read = load_checkpoint(folder);
+        ASSERT_TRUE(read) << read.error().text;
+        EXPECT_NE(read->find("17"), nullptr);
+    });
+    cost(file.size(), "safetensors", [&] { EXPECT_TRUE(parse_safetensors(as_bytes(file))); });
+}
+
+/// What a text holds comes back from its values, at any place.
+TEST(Json, ValuesAreThoseOfTheText) {
+    const Result<JsonValue> json =
+        parse_json(R"({"a": [1, -2.5e3, "x\u00e9\n", [], {}, null, true, false], "": {"b": "c"}, "a": 2})");
+    ASSERT_TRUE(json) << json.error().text;
+    const JsonValue a = (*json)["a"];
+    ASSERT_EQ(a.items().size(), 8u);
+    EXPECT_EQ(a.items()[1].number(), -2500.0);
+    EXPECT_EQ(a.items()[2].text(), "x\xc3\xa9\n");
+    EXPECT_TRUE(a.items()[3].items().empty());
+    EXPECT_TRUE(a.items()[6].boolean());
+    EXPECT_EQ(a.items()[7].scalar_text(), "false");
+    EXPECT_EQ((*json)[""]["b"].text(), "c");
+    EXPECT_FALSE(json->find("b"));
+    std::string names;
+    for (const auto& [name, value] : json->members()) names += name + ";";
+    EXPECT_EQ(names, "a;;a;");
+    // A value keeps the text alive; long ones have a size of several bytes.
+    const std::string text(300, 'y');
+    const JsonValue kept = parse_json("[[\"" + text + "\", 7]]")->items()[0];
+    EXPECT_EQ(kept.items()[0].text(), text);
+    EXPECT_EQ(kept.items()[1].number(), 7);
+    EXPECT_FALSE(parse_json("[NaN]"));
+    const Result<JsonValue> python = parse_json("[NaN, -Infinity, Infinity]", 4, JsonNumbers::python);
+    ASSERT_TRUE(python);
+    EXPECT_TRUE(std::isnan(python->items()[0].number()));
+    EXPECT_EQ(python->items()[1].number(), -INFINITY);
+}
+
+/// A tensor of a type that nobody here reads refuses nothing but itself.
+TEST(Unsupported, TensorsAreListedWithTheirReason) {
+    const std::string header =
+        R"({"q":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"s":{"dtype":"F8_E4M3","shape":[3],"data_offsets":[4,7]},)"
+        R"("t":{"dtype":"F4","shape":[2],"data_offsets":[7,8]}})";
+    std::string file;
+    for (int i = 0; i < 8; ++i) file += static_cast<char>(header.size() >> (8 * i));
+    file += header + std::string(8, '\0');
+    const Result<TensorSet> set = parse_safetensors(as_bytes(file));
+    ASSERT_TRUE(set) << set.error().text;
+    EXPECT_NE(set->find("q"), nullptr);
+    EXPECT_EQ(set->find("s"), nullptr);
+    EXPECT_EQ(set->why_missing("s"), "is stored as F8_E4M3, which is not supported");
+    EXPECT_EQ(set->why_missing("other"), "is not in the file");
+    const std::vector<NamedFile> folder = {{"config.json", std::make_shared<HeldFile>("{}")},
+                                           {"model.safetensors", std::make_shared<HeldFile>(file)}};
+    const Result<Checkpoint> model = load_checkpoint(folder);
+    ASSERT_TRUE(model) << model.error().text;
+    float value = 0;
+    const Result<void> read = read_rows(*model->find("s"), 0, {&value, 1});
+    ASSERT_FALSE(read);
+    EXPECT_NE(read.error().text.find("'s' is stored as F8_E4M3"), std::string::npos) << read.error().text;
+    // Rows of whole blocks of bytes that are there.
+    StoredWeight cut;
+    cut.type = WeightType::q8_0, cut.shape = {2, 32}, cut.size_bytes = 34,
+    cut.bytes = as_bytes(file).first(34);
+    std::vector<float> row(32);
+    EXPECT_TRUE(read_rows(cut, 0, row));
+    EXPECT_FALSE(read_rows(cut, 1, row));
+    row.resize(16);
+    EXPECT_FALSE(read_rows(cut, 0, row));
 }
 
 }  // namespace

@@ -121,7 +121,7 @@ def make_safetensors():
         bad(f"twice_{field}", good[:-1] + f',"{field}":{value}}}}}', f"{field} appears twice")
     bad("unknown_key", {"a": {**entry(), "strides": [1]}}, "unknown key 'strides'")
     bad("dtype_number", {"a": entry(5)}, "dtype is not a string")
-    bad("dtype_unknown", {"a": entry("F8_E4M3")}, "dtype 'F8_E4M3' is not one of BOOL")
+    bad("dtype_unknown", {"a": entry("F8_E9M9")}, "dtype 'F8_E9M9' is not one of BOOL")
     bad("dtype_lower_case", {"a": entry("f32")}, "dtype 'f32' is not one of")
     bad("dtype_control_character", '{"a":{"dtype":"\\u001b[31m","shape":[2],"data_offsets":[0,8]}}', "dtype '\\x1b[31m' is not")
     bad("shape_not_array", {"a": {**entry(), "shape": 2}}, "shape is not an array")
@@ -706,17 +706,33 @@ def without_tensors(path, keep):
     return gguf(keys)
 
 
-def make_config():
-    folder = Folder("config", "")
-    # What no reader of configurations asks for.
+def configurations():
+    """The models' configurations, without what no reader of them asks for."""
     idle = ("architectures", "dropout", "initializer", "_token_id", "transformers_version", "use_cache", "dtype", "chunk_size")
     for path in sorted(MODELS.glob("families/*/config.json")) + sorted(MODELS.glob("families/older/*.json")):
         values = {k: v for k, v in json.loads(path.read_text()).items() if not any(word in k for word in idle)}
         name = path.parent.name if path.name == "config.json" else path.stem
-        (folder.path / f"{name}.json").write_text(json.dumps(values, separators=(",", ":")))
+        yield f"{name}.json", json.dumps(values, separators=(",", ":"))
+
+
+def make_config():
+    folder = Folder("config", "")
+    for name, text in configurations():
+        (folder.path / name).write_text(text)
     for path in sorted(MODELS.glob("families/*/model.gguf")):
         (folder.path / f"{path.parent.name}.gguf").write_bytes(without_tensors(path, lambda name: "tokenizer" not in name))
     print("config:", len(list(folder.path.iterdir())))
+
+
+def make_model():
+    """The same configurations, for which the target makes weights, and whole GGUF files."""
+    folder = Folder("model", "")
+    for name, text in configurations():
+        (folder.path / name).write_text(text)
+    for path in sorted(MODELS.glob("families/*/model.gguf")):
+        if path.stat().st_size < 20000:
+            (folder.path / f"{path.parent.name}.gguf").write_bytes(path.read_bytes())
+    print("model:", len(list(folder.path.iterdir())))
 
 
 def make_tokenizer():
@@ -740,4 +756,5 @@ if __name__ == "__main__":
     make_png()
     make_gguf()
     make_config()
+    make_model()
     make_tokenizer()

@@ -64,7 +64,11 @@ std::string printable_name(std::string_view name, size_t limit_bytes = 120);
 struct TensorSet {
     std::vector<Tensor> tensors;
     std::vector<std::pair<std::string, std::string>> metadata;
+    /// Tensors of the file that no ElementType has (an 8-bit float, a text), by name, each with the reason.
+    std::vector<std::pair<std::string, std::string>> unsupported;
 
+    /// Why find() has nothing: the reason of a tensor that is not supported, else "is not in the file".
+    std::string why_missing(std::string_view name) const;
     /// Null when there is none. The pointer lives as long as the set is not changed.
     const Tensor* find(std::string_view name) const noexcept;
     const std::string* find_metadata(std::string_view key) const noexcept;
@@ -82,7 +86,8 @@ Result<TensorSet> load_tensors(const std::filesystem::path& path, const LoadLimi
 
 // ---- safetensors ----
 // Limits: header 100,000,000 bytes, 1,000,000 tensors, 8 dimensions of up to 2^48, metadata 1,000,000 bytes.
-// Refused besides broken JSON: duplicate names, holes or overlaps in the data, other than the 13 types.
+// Refused besides broken JSON: duplicate names, holes or overlaps in the data, dtypes that the format lacks.
+// Tensors of its 8-bit, smaller and complex types are listed as `unsupported`.
 
 /// Maps the file read-only; tensors are views of it and hold the mapping. A mapped file that another process
 /// makes shorter while it is read ends a POSIX process with SIGBUS: do not read a file that is still being
@@ -103,7 +108,8 @@ Result<Tensor> parse_npy(std::span<const std::byte> file, std::shared_ptr<const 
 /// Version 1, C order. bf16 is refused: the format has no name for it.
 Result<uint64_t> save_npy(const std::filesystem::path& path, const Tensor& tensor);
 
-/// Entries stored or deflated, zip64; every entry must be an npy. Checked by inflating twice: the first pass
+/// Entries stored or deflated, zip64; every entry must be an npy, and is listed as `unsupported` where it
+/// holds texts, structures or complex numbers. Checked by inflating twice: the first pass
 /// only counts, so that a bomb is refused before anything is allocated for it.
 Result<TensorSet> load_npz(const std::filesystem::path& path, const LoadLimits& limits = {});
 Result<TensorSet> parse_npz(std::span<const std::byte> file, std::shared_ptr<const void> owner = {},

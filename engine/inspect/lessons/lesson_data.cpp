@@ -46,20 +46,20 @@ Draw draw_from_json(const JsonValue& value) {
     draw.shape = shape_from_json(value["shape"]);
     draw.drop_probability = value["p"].number();
     for (const char* name : {"value", "words", "fan_in"}) {
-        if (const JsonValue* number = value.find(name)) draw.value = whole(*number);
+        if (const auto number = value.find(name)) draw.value = whole(*number);
     }
     return draw;
 }
 
 LessonConfig config_from_json(const JsonValue& value) {
     const auto whole_or = [&](const char* name, uint64_t fallback) {
-        const JsonValue* found = value.find(name);
-        return found != nullptr ? whole(*found) : fallback;
+        const auto found = value.find(name);
+        return found ? whole(*found) : fallback;
     };
     LessonConfig config;
-    if (const JsonValue* divisor = value.find("divisor"))
+    if (const auto divisor = value.find("divisor"))
         config.scale = ScoreScale::divided_by(divisor->number());
-    if (const JsonValue* factor = value.find("factor")) config.scale = ScoreScale::times(factor->number());
+    if (const auto factor = value.find("factor")) config.scale = ScoreScale::times(factor->number());
     config.scale_rule = value["scale_rule"].text();
     config.masks_first = value["mask_order"].text() == "mask_first";
     config.weight_layout =

@@ -8,6 +8,7 @@
 #include "files/locale_point.hpp"
 #include "model/block_run.hpp"
 #include "model/checkpoint/families.hpp"
+#include "model/transformer_parts.hpp"
 
 namespace fovea {
 namespace {
@@ -205,7 +206,8 @@ void CheckpointModel::Loader::heads(uint64_t layer, AttentionPart& part) {
         const bool by_head = family_.joint == JointRows::by_head && !files_.gguf;
         const bool stored = as_stored;
         as_stored = stored && !by_head;  // those rows are put in order
-        const Linear joint = linear(joint_name, width, q + 2 * kv);
+        // Rows by head are of heads that are not grouped; read_facts() holds that.
+        const Linear joint = linear(joint_name, width, by_head ? 3 * q : q + 2 * kv);
         as_stored = stored;
         if (error_ || !is_present(joint)) return;
         if (by_head) {
@@ -295,13 +297,25 @@ Embedding CheckpointModel::Loader::embedding() {
     F32Tensor kinds(Shape{0});
     if (types) kinds = tensor(types->name, {types->shape.empty() ? 0 : types->shape[0], facts_.width}, true);
     if (error_ || all.rank() != 2) return e;
-    const uint64_t first = std::min(family_.first_position, all.rows());
+    const uint64_t first = std::min<uint64_t>(facts_.pad_token ? *facts_.pad_token + 1 : 0, all.rows());
     e.positions = F32Tensor({all.rows() - first, facts_.width},
                             {all.values.begin() + int64_t(first * facts_.width), all.values.end()});
+    if (facts_.pad_token) {
+        if (*facts_.pad_token >= all.rows()) {
+            fail(bad("pad_token_id", "pad_token_id is " + std::to_string(*facts_.pad_token) +
+                                         "; the table of positions has " + std::to_string(all.rows()) +
+                                         " rows, and that of the first token comes after it"));
+            return e;
+        }
+        e.pad_token = facts_.pad_token;
+        const auto row = all.row(*facts_.pad_token);
+        e.pad_position = F32Tensor({1, facts_.width}, {row.begin(), row.end()});
+    }
     // All tokens are of type 0: one sentence.
     if (kinds.rank() != 2 || kinds.rows() == 0) return e;
-    for (uint64_t i = 0; i < e.positions.rows(); ++i)
-        for (uint64_t c = 0; c < facts_.width; ++c) e.positions.row(i)[c] += kinds.row(0)[c];
+    for (F32Tensor* rows : {&e.positions, &e.pad_position})
+        for (uint64_t i = 0; i < rows->rows(); ++i)
+            for (uint64_t c = 0; c < facts_.width; ++c) rows->row(i)[c] += kinds.row(0)[c];
     return e;
 }
 
@@ -328,17 +342,27 @@ void CheckpointModel::Loader::prediction(Model& out) {
     root_.clear();
     out.prediction.dense = linear(names_.head_dense, facts_.width, facts_.width);
     out.prediction.norm = norm(names_.head_norm, facts_.width);
-    out.prediction.activation = facts_.activation;
+    out.prediction.activation = facts_.head_activation;
     root_ = root;
 }
 
 namespace {
 
-// The matrix from rows to logits and its bias; null where there is none.
+// Models of text and pictures may have the name after the part that the body's names begin with:
+// "language_model.lm_head".
+std::string unembedding_name(const Checkpoint& files, const WeightNames& names, std::string_view root) {
+    const std::string name(names.unembedding);
+    constexpr std::string_view kBody = "model.";
+    if (!root.ends_with(kBody) || files.find(name + ".weight")) return name;
+    const std::string longer = std::string(root.substr(0, root.size() - kBody.size())) + name;
+    return files.find(longer + ".weight") ? longer : name;
+}
+
+// The matrix from rows to logits; null where there is none.
 const StoredWeight* unembedding_of(const Checkpoint& files, const Family& family, const ModelFacts& facts,
                                    const std::string& root) {
     const WeightNames& names = names_of(family, files.gguf.has_value());
-    const StoredWeight* own = files.find(std::string(names.unembedding) + ".weight");
+    const StoredWeight* own = files.find(unembedding_name(files, names, root) + ".weight");
     const StoredWeight* table = files.find(root + std::string(names.table) + ".weight");
     if (facts.tied && !names.table.empty())
         return names.head_dense.empty() || files.find(std::string(names.head_dense) + ".weight") ? table
@@ -352,6 +376,21 @@ const StoredWeight* unembedding_of(const Checkpoint& files, const Family& family
 }  // namespace
 
 namespace {
+
+// True if a model with the weight computes something else than one without it: all of the blocks and of the
+// embeddings, and what else has the body's name before it. Heads of other tasks and poolers are no part of
+// it.
+bool is_of_body(std::string_view name, const WeightNames& names, std::string_view root,
+                const Checkpoint& files, bool is_causal) {
+    const auto begins = [&](std::string_view part) {
+        part = part.substr(0, part.find_first_of("{"));
+        return !part.empty() && name.starts_with(root) && name.substr(root.size()).starts_with(part);
+    };
+    if (begins(names.attention_norm) || begins(names.attention_output)) return true;
+    if (files.gguf) return begins("token_embd") || begins("position_embd") || begins("output");
+    if (is_causal) return !root.empty() && name.starts_with(root);
+    return begins("embeddings.");
+}
 
 // What a picture is cut into, by the shapes of the convolution [width, channels, rows, columns] and of the
 // positions [1, 1 + patches, width].
@@ -417,13 +456,14 @@ Result<CheckpointModel> CheckpointModel::of(Result<Checkpoint> files) {
                                         shape_text(table->shape) + ", expected [tokens, " +
                                         std::to_string(known->facts.width) + "]"));
     if (!sees) known->facts.vocabulary = table->shape[0];
-    if (!known->facts.tied && !files->gguf && !files->config.find("tie_word_embeddings") &&
-        !files->find(std::string(names.unembedding) + ".weight")) {
+    const std::string head_name = unembedding_name(*files, names, model.root_);
+    if (!known->facts.tied && !files->gguf && known->family->defaults.tied &&
+        !files->config.find("tie_word_embeddings") && !files->find(head_name + ".weight")) {
         // The configuration leaves out what is usual in the family: tied, where the file has a head but no
         // matrix of its own. A body that was saved alone has no head at all.
-        const std::string_view kind = files->config["architectures"].items().empty()
-                                          ? std::string_view()
-                                          : files->config["architectures"].items()[0].text();
+        const auto kinds = files->config["architectures"].items();
+        const JsonValue first = kinds.empty() ? JsonValue() : kinds[0];
+        const std::string_view kind = first.text();
         known->facts.tied = !kind.ends_with("Model") || kind.ends_with("HeadModel");  // GPT2LMHeadModel
     }
 
@@ -462,14 +502,21 @@ Result<CheckpointModel> CheckpointModel::of(Result<Checkpoint> files) {
     model.has_unembedding_ = out != nullptr;
     if (!out && known->facts.causal) survey.missing.push_back(std::string(names.unembedding) + ".weight");
     if (out) survey.read.insert(out->name);
-    for (const std::string& more : {std::string(names.unembedding) + ".weight",
-                                    std::string(names.unembedding) + ".bias", std::string(names.head_bias)})
+    for (const std::string& more : {head_name + ".weight", head_name + ".bias", std::string(names.head_bias)})
         survey.read.insert(more);
     for (const StoredWeight& weight : files->weights) {
         const bool ignored =
             std::any_of(names.ignored.begin(), names.ignored.end(),
                         [&](std::string_view end) { return !end.empty() && weight.name.ends_with(end); });
-        if (!ignored && survey.read.count(weight.name) == 0) model.unread_.push_back(weight.name);
+        if (ignored || survey.read.count(weight.name) != 0) continue;
+        if (is_of_body(weight.name, names, model.root_, *files, known->facts.causal))
+            return in_path(Error{FOVEA_UNSUPPORTED, "tensor",
+                                 "tensor '" + printable_name(weight.name) + "' has no place in a " +
+                                     known->facts.family + " model of " +
+                                     std::to_string(known->facts.layers) +
+                                     " layers with this configuration; without it the results would be "
+                                     "wrong"});
+        model.unread_.push_back(weight.name);
     }
     model.missing_ = std::move(survey.missing);
     model.files_ = std::make_shared<const Checkpoint>(std::move(*files));
@@ -513,7 +560,7 @@ Result<F32Tensor> CheckpointModel::embed(std::span<const uint32_t> ids, uint64_t
                                      "; the model has " + std::to_string(facts_->vocabulary));
         if (Result<void> r = read_rows(table, ids[i], x.row(i)); !r) return r.error();
     }
-    return embedded(embedding, std::move(x), first);
+    return embedded(embedding, ids, std::move(x), first);
 }
 
 Result<Block> CheckpointModel::block(uint64_t layer, uint64_t tokens, bool stored) const {
@@ -585,7 +632,7 @@ Result<F32Tensor> CheckpointModel::logits(F32Tensor rows, EngineRunner* engine) 
     F32Tensor bias(Shape{0});
     if (!bias_name.empty()) bias = loader.tensor(bias_name, {count}, false);
     if (bias.values.empty())
-        bias = loader.tensor(std::string(loader.names().unembedding) + ".bias", {count}, false);
+        bias = loader.tensor(unembedding_name(*files_, loader.names(), root_) + ".bias", {count}, false);
     if (loader.error()) return *loader.error();
     std::unique_ptr<EngineRunner> own;
     if (!engine) {

@@ -40,12 +40,25 @@ enum class WindowRule {
     by_use_sliding  // from max_window_layers on, where use_sliding_window is true (Qwen)
 };
 
+// What transformers' configuration class of a family has where config.json leaves a key out.
+struct FamilyDefaults {
+    uint64_t layers = 0, width = 0, heads = 0;
+    uint64_t kv_heads = 0;  // 0: as many as heads
+    uint64_t hidden = 0;    // 0: four times the width
+    uint64_t context = 0;
+    std::optional<uint32_t> end_token;
+    double softcap = 0, logit_softcap = 0, query_scalar = 0;  // the first two also of GGUF
+    bool tied = false;  // the unembedding is the table, where the files have a head but no matrix of its own
+};
+
 struct Family {
     std::string_view name;
     std::array<std::string_view, 4> types;    // config.json's model_type
     std::array<std::string_view, 2> ggufs;    // GGUF's general.architecture
     const WeightNames* names;                 // of safetensors
     const WeightNames* gguf_names = nullptr;  // of GGUF; null: those of nearly all families
+    FamilyDefaults defaults;
+    bool grouped = true;  // the class has num_key_value_heads
     bool causal = true;
     NormKind norm = NormKind::rms;
     bool norm_plus_one = false;  // safetensors hold the norms' weights less 1 (Gemma)
@@ -56,14 +69,16 @@ struct Family {
     double epsilon = 1e-6;
     std::optional<double> theta;         // rotary positions; where the configuration says none
     double local_theta = 0;              // of windowed layers, where they have their own
+    bool scales_local = false;           // rope_scaling is for these, too
     double rotated = 1;                  // share of a head's columns, where the configuration says none
     bool gguf_pairs_neighbours = false;  // GGUF files hold rows reordered for pairs (2n, 2n + 1)
     uint64_t head_width = 0;             // where the configuration says none; 0: width / heads
     WindowRule window = WindowRule::none;
-    uint64_t window_keys = 0;         // where the configuration says none
-    bool scale_by_width = false;      // the table's rows are multiplied by the square root of the width
-    bool first_without_norm = false;  // layer 0 reads the embedding's norm and has none of its own
-    uint64_t first_position = 0;      // row of the positions' table for token 0
+    uint64_t window_keys = 0;          // where the configuration says none
+    bool scale_by_width = false;       // the table's rows are multiplied by the square root of the width
+    bool first_without_norm = false;   // layer 0 reads the embedding's norm and has none of its own
+    bool is_roberta = false;           // the first token has position pad_token_id + 1, the head has gelu
+    std::string_view head_activation;  // the key of the prediction head's activation; else hidden_act
 };
 
 // Null where it is none of the table's.
@@ -79,6 +94,6 @@ struct KnownModel {
 };
 Result<KnownModel> read_facts(const Checkpoint& files);
 // Fills `end_tokens` and `generation_settings`.
-Result<void> read_generation(const Checkpoint& files, ModelFacts& facts);
+Result<void> read_generation(const Checkpoint& files, const Family& family, ModelFacts& facts);
 
 }  // namespace fovea

@@ -1,5 +1,6 @@
 // What a model's files say about generation: where it ends, and how tokens are chosen.
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "model/checkpoint/families.hpp"
@@ -160,7 +161,7 @@ std::set<uint32_t> gguf_ends(const GgufFile& file) {
 
 }  // namespace
 
-Result<void> read_generation(const Checkpoint& files, ModelFacts& facts) {
+Result<void> read_generation(const Checkpoint& files, const Family& family, ModelFacts& facts) {
     std::set<uint32_t> ends;
     if (files.gguf) {
         ends = gguf_ends(*files.gguf);
@@ -168,12 +169,17 @@ Result<void> read_generation(const Checkpoint& files, ModelFacts& facts) {
             if (value.key.starts_with("general.sampling."))
                 facts.generation_settings.push_back(printable_name(value.key, 60));
     } else {
-        for (const JsonValue* config : {&files.config, &files.config["text_config"]})
-            if (Result<void> r = take_ids((*config)["eos_token_id"], "config.json", ends); !r) return r;
+        bool given = false;
+        for (const JsonValue& config : {files.config, files.config["text_config"]}) {
+            const auto ids = config.find("eos_token_id");
+            given = given || ids;
+            if (Result<void> r = take_ids(ids.value_or(JsonValue()), "config.json", ends); !r) return r;
+        }
         if (Result<void> r =
                 take_ids(files.generation_config["eos_token_id"], "generation_config.json", ends);
             !r)
             return r;
+        if (!given && ends.empty() && family.defaults.end_token) ends.insert(*family.defaults.end_token);
         facts.generation_settings = settings_of(files.generation_config);
     }
     facts.end_tokens.assign(ends.begin(), ends.end());

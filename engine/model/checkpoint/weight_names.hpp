@@ -87,7 +87,7 @@ constexpr WeightNames kBert = {.roots = {"", "bert.", "roberta."},
                                .head_dense = "cls.predictions.transform.dense",
                                .head_norm = "cls.predictions.transform.LayerNorm",
                                .head_bias = "cls.predictions.bias",
-                               .ignored = {"embeddings.position_ids"}};
+                               .ignored = {"embeddings.position_ids", "embeddings.token_type_ids"}};
 constexpr WeightNames with_roberta_head(WeightNames names) {
     names.unembedding = "lm_head.decoder";
     names.head_dense = "lm_head.dense";
@@ -109,21 +109,22 @@ constexpr WeightNames kModernBert = {.roots = {"model.", ""},
                                      .head_dense = "head.dense",
                                      .head_norm = "head.norm"};
 
-constexpr WeightNames kVit = {.roots = {"vit.", ""},
-                              .attention_norm = "encoder.layer.{}.layernorm_before",
-                              .query = "encoder.layer.{}.attention.attention.query",
-                              .key = "encoder.layer.{}.attention.attention.key",
-                              .value = "encoder.layer.{}.attention.attention.value",
-                              .attention_output = "encoder.layer.{}.attention.output.dense",
-                              .feed_forward_norm = "encoder.layer.{}.layernorm_after",
-                              .up = "encoder.layer.{}.intermediate.dense",
-                              .down = "encoder.layer.{}.output.dense",
-                              .final_norm = "layernorm",
-                              .patches = "embeddings.patch_embeddings.projection",
-                              .picture_row = "embeddings.cls_token",
-                              .patch_positions = "embeddings.position_embeddings",
-                              .unembedding = "classifier",
-                              .ignored = {"pooler.dense.weight", "pooler.dense.bias"}};
+constexpr WeightNames kVit = {
+    .roots = {"vit.", ""},
+    .attention_norm = "encoder.layer.{}.layernorm_before",
+    .query = "encoder.layer.{}.attention.attention.query",
+    .key = "encoder.layer.{}.attention.attention.key",
+    .value = "encoder.layer.{}.attention.attention.value",
+    .attention_output = "encoder.layer.{}.attention.output.dense",
+    .feed_forward_norm = "encoder.layer.{}.layernorm_after",
+    .up = "encoder.layer.{}.intermediate.dense",
+    .down = "encoder.layer.{}.output.dense",
+    .final_norm = "layernorm",
+    .patches = "embeddings.patch_embeddings.projection",
+    .picture_row = "embeddings.cls_token",
+    .patch_positions = "embeddings.position_embeddings",
+    .unembedding = "classifier",
+    .ignored = {"pooler.dense.weight", "pooler.dense.bias", "embeddings.mask_token"}};
 
 constexpr WeightNames kGguf = {.roots = {""},
                                .table = "token_embd",

@@ -438,7 +438,7 @@ class Reading {
     void settle(Session& s, const std::vector<GivenKey>& all) {
         const std::string level = "level " + std::to_string(s.level);
         const JsonValue& shape = model_table("levels").items()[size_t(s.level - 1)]["shape"];
-        const bool normal = shape.find("spread") != nullptr;
+        const bool normal = shape.find("spread").has_value();
         if (normal && s.init == WeightInit::rand) {
             note("init", level + " draws its weights from a normal distribution; init rand is not used");
             s.init = WeightInit::linear;

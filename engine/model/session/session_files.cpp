@@ -65,7 +65,9 @@ Result<std::vector<SessionNote>> load_session_tensors(Session& s, const std::fil
                                     file.sha256});
         }
         const Tensor* const tensor = file.set.find(t->name);
-        if (!tensor) return refused("the file " + shown + " has no tensor '" + printable_name(t->name) + "'");
+        if (!tensor)
+            return refused("the file " + shown + " has no tensor '" + printable_name(t->name) + "': it " +
+                           file.set.why_missing(t->name));
         if (element_count(*tensor) == 0)
             return refused("tensor '" + printable_name(t->name) + "' of the file " + shown +
                            " has no elements; q, k and v need some");

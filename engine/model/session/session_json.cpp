@@ -45,10 +45,9 @@ std::string without_half_characters(std::string_view json, size_t& count) {
 GivenKey given_of(const std::string& key, const JsonValue& value) {
     GivenKey given{key, std::string(value.scalar_text())};
     given.scalar = value.kind() != JsonValue::Kind::object && value.kind() != JsonValue::Kind::null;
-    for (size_t i = 0; i < value.items().size(); ++i) {
-        const JsonValue& item = value.items()[i];
+    for (const JsonValue& item : value.items()) {
         given.scalar = given.scalar && item.kind() == JsonValue::Kind::number;
-        given.text += (i == 0 ? "" : ",") + std::string(item.scalar_text());
+        given.text += (given.text.empty() ? "" : ",") + std::string(item.scalar_text());
     }
     return given;
 }
@@ -83,7 +82,7 @@ Result<void> read_values(const std::string& name, const JsonValue& json, Session
 
 Result<void> read_tensor(const std::string& name, const JsonValue& json, SessionTensor& out) {
     if (json.kind() != JsonValue::Kind::object) return refused_session("tensor " + name + " is no object");
-    if (json.find("path") == nullptr) return read_values(name, json, out);
+    if (!json.find("path")) return read_values(name, json, out);
     out.path = json["path"].text();
     out.name = json["name"].text();
     out.sha256 = json["sha256"].text();
@@ -230,14 +229,15 @@ Result<ReadSession> read_session(std::string_view text, const SessionReader& rea
         to.push_back(std::move(one->session));
         for (SessionNote& note : one->notes) add_note(read->notes, std::move(note));
     };
-    if (const JsonValue* kept = json->find("kept")) add(*kept, "kept: ", read->session.kept);
-    const std::vector<JsonValue>& locked = (*json)["locked"].items();
-    if (locked.size() > kMostLocked)
-        add_note(read->notes,
-                 {"locked", "there are " + std::to_string(locked.size()) + " locked matrices; the first " +
-                                std::to_string(kMostLocked) + " are taken"});
-    for (size_t i = 0; i < std::min(locked.size(), kMostLocked); ++i)
-        add(locked[i], "locked " + std::to_string(i + 1) + ": ", read->session.locked);
+    if (const auto kept = json->find("kept")) add(*kept, "kept: ", read->session.kept);
+    const JsonValue locked = (*json)["locked"];
+    if (const size_t all = locked.items().size(); all > kMostLocked)
+        add_note(read->notes, {"locked", "there are " + std::to_string(all) + " locked matrices; the first " +
+                                             std::to_string(kMostLocked) + " are taken"});
+    size_t number = 0;
+    for (const JsonValue& part : locked.items())
+        if (number < kMostLocked)
+            add(part, "locked " + std::to_string(++number) + ": ", read->session.locked);
     return read;
 }
 

@@ -32,9 +32,9 @@ StoryStep read_step(const JsonValue& row, int level, std::string_view task, size
                           "&step=" + std::to_string(number);
     for (const auto& [key, value] : row["show"].members()) address += "&" + key + "=" + in_address(value);
     if (Result<ReadSession> read = read_address(address)) step.shown = std::move(read->session);
-    const std::vector<JsonValue>& mark = row["mark"].items();
-    for (size_t i = 0; i < std::min(mark.size(), step.mark.size()); ++i)
-        step.mark[i] = uint32_t(mark[i].number());
+    size_t marks = 0;
+    for (const JsonValue& mark : row["mark"].items())
+        if (marks < step.mark.size()) step.mark[marks++] = uint32_t(mark.number());
     for (const auto& [name, kind] :
          {std::pair{"is", Kind::is}, {"not", Kind::is_not}, {"least", Kind::least}, {"most", Kind::most}})
         for (const auto& [key, value] : row["done"][name].members())
@@ -60,7 +60,7 @@ bool StoryStep::done(const Session& session) const {
 }
 
 std::vector<StoryStep> story(int level, std::string_view task) {
-    const std::vector<JsonValue>& levels = model_table("stories")["levels"].items();
+    const auto levels = model_table("stories")["levels"].items();
     std::vector<StoryStep> steps;
     if (level < 1 || size_t(level) > levels.size()) return steps;
     const JsonValue& rows = task.empty() ? levels[size_t(level - 1)] : model_table("stories")["tasks"][task];

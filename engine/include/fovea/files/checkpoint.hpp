@@ -10,7 +10,6 @@
 #include <fovea/files.hpp>
 #include <fovea/files/json.hpp>
 
-#include <map>
 
 namespace fovea {
 
@@ -71,7 +70,7 @@ struct StoredWeight {
 // and bf16; of quantised types float32 products of what the block holds, in ggml's order of operations.
 // Refused: type `other`, rows that the weight does not have, files that cannot be read any more.
 Result<void> read_rows(const StoredWeight& weight, uint64_t first, std::span<float> out);
-// Blocks to float32: `blocks.size()` is a multiple of the block's bytes. Not for `other`.
+// Blocks to float32, as many whole ones as both spans hold; none of `other`.
 void dequantise(WeightType type, std::span<const std::byte> blocks, std::span<float> out);
 
 // ---- GGUF ----
@@ -130,12 +129,14 @@ struct Checkpoint {
     const StoredWeight* find(std::string_view name) const noexcept;
     uint64_t stored_bytes() const noexcept;
 
-    std::map<std::string, size_t, std::less<>> by_name;
+    std::vector<uint32_t> by_name;                   // `weights` in the order of their names
+    std::vector<std::shared_ptr<const void>> parts;  // what keeps the other parts of a split GGUF file
 };
 // A folder with config.json and safetensors (model.safetensors.index.json says which, else
-// model.safetensors, else all *.safetensors), one of its safetensors files, or a GGUF file.
+// model.safetensors, else all *.safetensors), one of its safetensors files, a GGUF file, any part of one that
+// was split (the others must be in the same folder), or a folder that holds one of these alone.
 Result<Checkpoint> load_checkpoint(const std::filesystem::path& path);
-// The same of files that a program holds: those of one folder, or one that begins as GGUF files do.
+// The same of files that a program holds: those of one folder, or all parts of a GGUF file.
 struct NamedFile {
     std::string name;  // without a folder
     std::shared_ptr<const StoredFile> file;

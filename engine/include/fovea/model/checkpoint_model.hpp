@@ -33,6 +33,7 @@ struct ModelFacts {
     bool causal = true;
     double epsilon = 1e-5;                     // of all norms
     Activation activation = Activation::gelu;  // of the feed-forward part
+    Activation head_activation = Activation::gelu;  // of the prediction head (BERT), where there is one
     double score_divisor = 0;                  // 0: the square root of the head's width
     bool divide_by_layer = false;              // scores of layer n are also divided by n + 1
     double softcap = 0, logit_softcap = 0;     // 0: none
@@ -42,6 +43,8 @@ struct ModelFacts {
     std::optional<RopeFacts> rope, local_rope;  // the second: of windowed layers, where it differs
     BlockOrder order = BlockOrder::pre;
     bool tied = false;  // the unembedding is the embedding's table
+    // Tokens of this ID have it as their position, and the others count from the next one on (RoBERTa).
+    std::optional<uint32_t> pad_token;
     // For models that read pictures: the numbers of a patch, and how many patches a picture has. 0: the model
     // reads tokens. `vocabulary` is then 0, and logits are those of classes.
     uint64_t patch_width = 0, patches = 0;

@@ -74,6 +74,9 @@ struct Embedding {
     F32Tensor table{Shape{0, 0}};      // [vocabulary, width]; empty: the input is given as vectors
     F32Tensor positions{Shape{0, 0}};  // [longest input, width], added; empty: none
     double scale = 1;                  // of the table's rows, before positions are added (Gemma)
+    // Tokens of this ID have `pad_position`, [1, width], and count for no position (RoBERTa).
+    std::optional<uint32_t> pad_token;
+    F32Tensor pad_position{Shape{0, 0}};
     Norm norm;                         // of the sums (BERT); may be absent
 };
 
