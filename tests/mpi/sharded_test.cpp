@@ -8,6 +8,7 @@
 // --mixed: every second rank computes on a Vulkan device. --killed: the last rank kills itself, see
 // attend_shards.py.
 #include "mpi/merge_tree.hpp"
+#include "mpi/shared_sizes.hpp"
 #include "support/cpu_device.hpp"
 #include "support/random.hpp"
 
@@ -100,8 +101,7 @@ Whole draw(uint64_t seed) {
         for (const float value : w.k) w.k_half.push_back(foveaFloatToHalf(value));
     }
     if (random.chance(0.5)) d.flags |= FOVEA_FLAG_CAUSAL;
-    constexpr FoveaAlign kAligns[] = {FOVEA_ALIGN_TOP_LEFT, FOVEA_ALIGN_BOTTOM_RIGHT, FOVEA_ALIGN_OFFSET};
-    d.align = kAligns[random.below(3)];
+    d.align = FoveaAlign((random.below(3) + 2) % 3 + 1);  // from FOVEA_ALIGN_TOP_LEFT on
     if (d.align == FOVEA_ALIGN_OFFSET) d.q_offset = int64_t(random.below(40)) - 10;
     if (random.chance(0.3)) {
         d.flags |= FOVEA_FLAG_WINDOW;
@@ -800,35 +800,7 @@ void trouble_of_one_rank_is_told_to_all(Engine& engine) {
            [&](mpi::ShardedCall& call, RunOptions&) {
                call.desc.mask.present = 1, call.desc.mask.type = FOVEA_U8;
            });
-    // What the whole call shares has the sizes that any call asks for, on every rank.
-    const struct {
-        FoveaBinding binding;
-        const char* field;
-        uint64_t bytes;
-        void (*ask)(FoveaAttentionDesc&);
-    } shared[] = {
-        {FOVEA_BIND_MASK, "whole[MASK]", 64 * 64,
-         [](FoveaAttentionDesc& d) { d.mask.present = 1, d.mask.type = FOVEA_U8; }},
-        {FOVEA_BIND_BIAS, "whole[BIAS]", 64 * 64 * 4, [](FoveaAttentionDesc& d) { d.bias.present = 1; }},
-        {FOVEA_BIND_KEEP, "whole[KEEP]", 64 * 64,
-         [](FoveaAttentionDesc& d) { d.keep.present = 1, d.keep.type = FOVEA_U8; }},
-        {FOVEA_BIND_ALIBI, "whole[ALIBI]", 4, [](FoveaAttentionDesc& d) { d.flags |= FOVEA_FLAG_ALIBI; }},
-        {FOVEA_BIND_SINKS, "whole[SINKS]", 4, [](FoveaAttentionDesc& d) { d.flags |= FOVEA_FLAG_SINKS; }},
-        {FOVEA_BIND_BATCH_TABLE, "whole[BATCH_TABLE]", 16,
-         [](FoveaAttentionDesc& d) { d.flags |= FOVEA_FLAG_BATCH_TABLE; }},
-    };
-    std::vector<float> room(64 * 64);
-    for (const auto& s : shared)
-        expect("a shared tensor that is too small", s.field, FOVEA_INVALID_ARGUMENT,
-               [&](mpi::ShardedCall& call, RunOptions&) {
-                   static FoveaHostBuffer whole[FOVEA_BIND_COUNT];
-                   s.ask(call.desc);
-                   whole[s.binding] = {room.data(), s.bytes - (last ? 1 : 0)};
-                   call.whole = whole;
-               });
-    expect("a rank whose progress throws", "", FOVEA_CANCELLED, [&](mpi::ShardedCall&, RunOptions& options) {
-        if (last) options.progress = [](double) -> bool { throw 1; };
-    });
+    expect_sizes_of_shared(expect, last);
     expect("many queries everywhere", "queries_everywhere", FOVEA_INVALID_ARGUMENT,
            [&](mpi::ShardedCall& call, RunOptions&) { call.queries_everywhere = true; });
 }
