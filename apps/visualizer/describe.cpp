@@ -53,10 +53,12 @@ std::string describe_matrix(Workbench& bench) {
     const Stage& stage = bench.stage();
     const Settings& s = bench.document.settings();
     const HeadPlace head{s.mapping.layer, bench.view.head};
+    const std::string label = head_label(s, head);
     const std::string about =
-        shows_model(s) ? head_name(head.layer, head.head) + " " + head_label(s, head) + change_text(s, head)
-                       : level_name(s.level);
-    std::string text = subject_name(s) + ", " + about + "; " +
+        shows_model(s) || reads_tensors(s)
+            ? head_name(head.layer, head.head) + (label.empty() ? "" : " " + label) + change_text(s, head)
+            : level_name(s.level) + (is_plain_level(s) ? "" : ", changed");
+    std::string text = (reads_tensors(s) ? file_title(bench) : subject_name(s)) + ", " + about + "; " +
                        std::to_string(bench.computation.tokens().size()) + " tokens:";
     // A line is read to its end by a screen reader: of a long text its beginning.
     constexpr size_t kMostTokens = 32;
@@ -87,8 +89,8 @@ std::string describe_matrix(Workbench& bench) {
                                     uint64_t(bench.view.picked_column));
     if (!bench.derivation()) return text;
     DerivationStyle style;
-    const std::string query = token_label(bench, uint64_t(bench.view.picked_row)),
-                      key = token_label(bench, uint64_t(bench.view.picked_column));
+    const std::string query = token_name(bench, uint64_t(bench.view.picked_row)),
+                      key = token_name(bench, uint64_t(bench.view.picked_column));
     style.query_token = query;
     style.key_token = key;
     return text + derivation_text(*bench.derivation(), style) + "\n";

@@ -1,6 +1,7 @@
 #include "headless.hpp"
 
 #include "data/exporting.hpp"
+#include "data/session_file.hpp"
 #include "describe.hpp"
 #include "panels/keys.hpp"
 #include "picture.hpp"
@@ -97,6 +98,9 @@ Result<void> deliver(GpuDevice& device, const Options& o) {
             return r;
     if (!o.export_path.empty())
         if (Result<void> r = export_file(bench, o.export_path); !r) return r;
+    if (o.export_path.ends_with(".fovea"))
+        if (const std::string left_out = session_left_out(bench); !left_out.empty())
+            std::fprintf(stderr, "fovea-visualizer: note: the session is without %s\n", left_out.c_str());
     if (o.describe && bench.map) (void)draw_picture(bench, {o.width, o.height, 1, o.exact});
     if (o.print) {
         const Stage& stage = bench.stage();

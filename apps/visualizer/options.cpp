@@ -279,7 +279,7 @@ Result<void> apply_options(Workbench& bench, const Options& o) {
     for (const std::string& file : o.files)
         if (!open_any(bench, file) && bench.preparing().empty())
             return Error{FOVEA_INVALID_ARGUMENT, "", bench.problems.back().text};
-    if (o.theme) bench.window.theme = *o.theme;  // also where a session has its own
+    if (o.theme) bench.window.theme = *o.theme;
     if (!o.long_map.empty()) bench.map.want_preset(o.long_map);
     if (!o.stage.empty()) bench.view.wanted_stage = o.stage;
     if (o.head) bench.show_head_number(*o.head);

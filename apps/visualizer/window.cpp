@@ -19,11 +19,19 @@
 #include <GLFW/glfw3.h>
 #include <imgui_impl_glfw.h>
 
+#if defined(__unix__) || defined(__APPLE__)
+#include <pthread.h>
+#include <signal.h>
+#endif
+
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <ctime>
+#include <thread>
 #include <utility>
 
 namespace fovea::visualizer {
@@ -96,6 +104,40 @@ double seconds_since(std::chrono::steady_clock::time_point begin) {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
+// Ctrl+C, the end of a desktop session and `kill` end the program as its own key does: no crash, nothing is
+// offered again. A second one ends it at once.
+class EndSignals {
+  public:
+#if defined(__unix__) || defined(__APPLE__)
+    EndSignals() {
+        sigset_t all;
+        sigemptyset(&all);
+        for (const int signal : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&all, signal);
+        pthread_sigmask(SIG_BLOCK, &all, nullptr);  // of the threads to come, too
+        thread_ = std::thread([this, all] {
+            int signal = 0;
+            while (sigwait(&all, &signal) == 0 && !ending_) {
+                if (came_) std::_Exit(128 + signal);
+                came_ = true;
+                if (wake_) glfwPostEmptyEvent();
+            }
+        });
+    }
+    ~EndSignals() {
+        ending_ = true;
+        pthread_kill(thread_.native_handle(), SIGTERM);
+        thread_.join();
+    }
+#endif
+    bool came() const { return came_; }
+    // From here on there is a window that may sleep.
+    void wake(bool on) { wake_ = on; }
+
+  private:
+    std::atomic<bool> came_{false}, ending_{false}, wake_{false};
+    std::thread thread_;
+};
+
 // What arrived since the last frame.
 struct WindowEvents {
     bool active = false;
@@ -129,6 +171,7 @@ class Window {
     Autosave autosave_;
     WindowSettings kept_;  // of the run before, then of this one
     const bool system_motion_ = !wants_reduced_motion();
+    EndSignals signals_;  // before every other thread
     // Destroyed in reverse: what draws before what it draws with, the window last.
     GlfwGuard glfw_;
     std::unique_ptr<GpuDevice> device_;
@@ -517,7 +560,8 @@ void Window::wait_for_events() {
 }
 
 Result<void> Window::run() {
-    while (!glfwWindowShouldClose(glfw_.window) && !bench_->window.wants_to_quit) {
+    signals_.wake(true);
+    while (!glfwWindowShouldClose(glfw_.window) && !bench_->window.wants_to_quit && !signals_.came()) {
         events_.active = false;
         wait_for_events();
         int width = 0, height = 0;
@@ -535,6 +579,7 @@ Result<void> Window::run() {
         if (!options_.follow.empty() && bench_->computation.ready() && settle_ <= 1)
             follower_.update(description());
     }
+    signals_.wake(false);
     keep_settings();
     autosave_.end();
     // Threads behind the window may have a moment's work left: it is gone meanwhile.

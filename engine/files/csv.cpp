@@ -125,8 +125,8 @@ class CsvCursor {
 };
 
 struct CsvShape {
-    bool header = false;
-    uint64_t rows = 0, columns = 0;  // rows of numbers
+    bool header = false, row_names = false;
+    uint64_t rows = 0, columns = 0;  // rows of numbers; columns with the one of names
 };
 
 /// The first line decides: all numbers, or none. Columns are counted there.
@@ -158,7 +158,15 @@ Result<CsvShape> check_table(std::string_view text) {
         do {
             if (auto error = cursor.next(field)) return *std::move(error);
             ++columns;
-            if (!header && !field_number(field))
+            const bool number = field_number(field).has_value(), first = columns == 1 && shape.columns > 1;
+            // The first row of numbers decides whether its first field is a name.
+            if (!header && first && shape.header && shape.rows == 0) shape.row_names = !number;
+            if (!header && first && shape.row_names) {
+                if (!number) continue;
+                return field_fault(field,
+                                   cat("'", field_text(field), "' is a number; the rows before have names"));
+            }
+            if (!header && !number)
                 return field_fault(
                     field, cat("'", printable_name(field_text(field)), "' is not a number of float64"));
             if (columns > shape.columns)
@@ -202,7 +210,7 @@ void append_element(std::string& out, const Tensor& tensor, std::span<const floa
     }
 }
 
-void append_column_name(std::string& out, std::string_view name) {
+void append_name(std::string& out, std::string_view name) {
     out += '"';
     for (const char c : name) {
         if (c == '"') out += '"';
@@ -211,21 +219,23 @@ void append_column_name(std::string& out, std::string_view name) {
     out += '"';
 }
 
-std::optional<Error> check_columns(std::span<const std::string> columns, uint64_t count) {
-    if (columns.size() != count)
-        return bad_argument("columns", cat(columns.size(), " column names for ", count, " columns"));
-    for (const std::string& name : columns)
+std::optional<Error> check_names(const char* what, std::span<const std::string> names, uint64_t count) {
+    if (names.size() != count)
+        return bad_argument(cat(what, "s"),
+                            cat(names.size(), " ", what, " names for ", count, " ", what, "s"));
+    for (const std::string& name : names)
         if (name.size() > kMaxFieldBytes / 2 || utf8_fault(name) != name.size() ||
             parse_number(trimmed(name)))
-            return bad_argument("columns",
-                                cat("column name '", printable_name(name), "' is a number, longer than ",
+            return bad_argument(cat(what, "s"),
+                                cat(what, " name '", printable_name(name), "' is a number, longer than ",
                                     kMaxFieldBytes / 2, " bytes or not UTF-8"));
     return std::nullopt;
 }
 
 }  // namespace
 
-Encoded encode_csv(const Tensor& tensor, std::span<const std::string> columns, ByteSink& sink) {
+Encoded encode_csv(const Tensor& tensor, std::span<const std::string> columns,
+                   std::span<const std::string> row_names, ByteSink& sink) {
     if (tensor.shape.size() > 2)
         return bad_argument("shape",
                             cat("tensor '", printable_name(tensor.name), "' ", shape_text(tensor.shape),
@@ -237,16 +247,25 @@ Encoded encode_csv(const Tensor& tensor, std::span<const std::string> columns, B
                             cat("tensor '", printable_name(tensor.name), "' ", shape_text(tensor.shape),
                                 " is empty: a csv file has no way to say so"));
     if (!columns.empty())
-        if (auto error = check_columns(columns, width)) return error;
+        if (auto error = check_names("column", columns, width)) return error;
+    if (!row_names.empty()) {
+        if (columns.empty()) return bad_argument("rows", "names of rows need names of columns");
+        if (auto error = check_names("row", row_names, rows)) return error;
+    }
     const auto as_f32 = to_f32(tensor);
     if (!as_f32) return as_f32.error();
     std::string line;
+    if (!row_names.empty()) line += "\"\",";
     for (size_t i = 0; i < columns.size(); ++i) {
         if (i != 0) line += ',';
-        append_column_name(line, columns[i]);
+        append_name(line, columns[i]);
     }
     if (!columns.empty()) line += '\n';
     for (uint64_t row = 0; row < rows; ++row) {
+        if (!row_names.empty()) {
+            append_name(line, row_names[row]);
+            line += ',';
+        }
         for (uint64_t column = 0; column < width; ++column) {
             if (column != 0) line += ',';
             append_element(line, tensor, as_f32.value(), row * width + column);
@@ -267,19 +286,23 @@ Result<CsvTable> parse_csv(std::span<const std::byte> file) {
     const std::string_view text(reinterpret_cast<const char*>(file.data()), file.size());
     const auto shape = files::check_table(text);
     if (!shape) return shape.error();
-    const uint64_t size_bytes = shape->rows * shape->columns * sizeof(double);
+    const uint64_t width = shape->columns - (shape->row_names ? 1 : 0);
+    const uint64_t size_bytes = shape->rows * width * sizeof(double);
     files::Buffer buffer;
     if (!buffer.allocate(size_bytes)) return files::out_of_memory("values", size_bytes);
     CsvTable table;
-    table.values =
-        Tensor{{}, ElementType::f64, {shape->rows, shape->columns}, buffer.bytes(), buffer.owner()};
+    table.values = Tensor{{}, ElementType::f64, {shape->rows, width}, buffer.bytes(), buffer.owner()};
     files::CsvCursor cursor(text);
     files::CsvField field;
     size_t at = 0;
     for (uint64_t i = 0; !cursor.done(); ++i) {
         if (auto error = cursor.next(field)) return *std::move(error);
         if (shape->header && i < shape->columns) {
-            table.columns.push_back(files::field_text(field));
+            if (i > 0 || !shape->row_names) table.columns.push_back(files::field_text(field));
+            continue;
+        }
+        if (shape->row_names && i % shape->columns == 0) {
+            table.rows.push_back(files::field_text(field));
             continue;
         }
         const double value = files::field_number(field).value_or(0.0);
@@ -299,9 +322,9 @@ Result<CsvTable> load_csv(const std::filesystem::path& path) {
 }
 
 Result<uint64_t> save_csv(const std::filesystem::path& path, const Tensor& tensor,
-                          std::span<const std::string> columns) {
-    return files::write_file(path,
-                             [&](files::ByteSink& sink) { return files::encode_csv(tensor, columns, sink); });
+                          std::span<const std::string> columns, std::span<const std::string> rows) {
+    return files::write_file(
+        path, [&](files::ByteSink& sink) { return files::encode_csv(tensor, columns, rows, sink); });
 }
 
 }  // namespace fovea

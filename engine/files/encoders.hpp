@@ -15,7 +15,8 @@ namespace fovea::files {
 Encoded encode_safetensors(const TensorSet& set, ByteSink& sink);
 Encoded encode_npy(const Tensor& tensor, ByteSink& sink);
 Encoded encode_npz(const TensorSet& set, const NpzOptions& options, ByteSink& sink);
-Encoded encode_csv(const Tensor& tensor, std::span<const std::string> columns, ByteSink& sink);
+Encoded encode_csv(const Tensor& tensor, std::span<const std::string> columns,
+                   std::span<const std::string> row_names, ByteSink& sink);
 Encoded encode_png(const Tensor& image, ByteSink& sink);
 
 /// Sorts `names`; the first that stands there twice, or null.

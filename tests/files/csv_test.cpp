@@ -77,6 +77,27 @@ TEST(Csv, WritesPlainText) {
     EXPECT_EQ(read_file(scratch / "s.csv"), "3.5\n");
 }
 
+TEST(Csv, RowsHaveNames) {
+    const Scratch scratch;
+    const Tensor values = make_tensor("a", {2, 2}, {1, -2, 3, 4}).value();
+    const std::vector<std::string> columns = {"0 a", "1 b, c"}, rows = {"0 \"x\"", "1 y"};
+    ASSERT_TRUE(save_csv(scratch / "a.csv", values, columns, rows));
+    EXPECT_EQ(read_file(scratch / "a.csv"), "\"\",\"0 a\",\"1 b, c\"\n\"0 \"\"x\"\"\",1,-2\n\"1 y\",3,4\n");
+    const auto table = load_csv(scratch / "a.csv");
+    ASSERT_TRUE(table) << table.error().text;
+    EXPECT_EQ(table->columns, columns);
+    EXPECT_EQ(table->rows, rows);
+    EXPECT_EQ(table->values.shape, (std::vector<uint64_t>{2, 2}));
+    EXPECT_EQ(values_of<double>(table->values), (std::vector<double>{1, -2, 3, 4}));
+    for (const char* bad : {"\"\",\"a\"\nx,1\n2,3\n", "\"\",\"a\"\n1,2\nx,3\n", "x,1\ny,2\n", "a\nx\n"}) {
+        const std::string text = bad;
+        EXPECT_FALSE(parse_csv(std::as_bytes(std::span(text)))) << text;
+    }
+    EXPECT_FALSE(save_csv(scratch / "b.csv", values, {}, rows));
+    EXPECT_FALSE(save_csv(scratch / "b.csv", values, columns, std::vector<std::string>{"one"}));
+    EXPECT_FALSE(save_csv(scratch / "b.csv", values, columns, std::vector<std::string>{"x", "7"}));
+}
+
 TEST(Csv, WriterRefusesWhatAReaderCouldNotTell) {
     const Scratch scratch;
     const auto refusal = [&](const Tensor& tensor, std::vector<std::string> columns = {}) {

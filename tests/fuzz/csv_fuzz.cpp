@@ -24,12 +24,13 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const Tensor& values = table->values;
     fuzz::check_tensor(values);
     files::MemorySink sink;
-    if (const auto refused = files::encode_csv(values, table->columns, sink)) {
+    if (const auto refused = files::encode_csv(values, table->columns, table->rows, sink)) {
         fuzz::check_error(*refused);
         return 0;
     }
     const auto again = parse_csv(sink.bytes());
-    fuzz::require(again && again->columns == table->columns && again->values.shape == values.shape,
+    fuzz::require(again && again->columns == table->columns && again->rows == table->rows &&
+                      again->values.shape == values.shape,
                   "a table survives saving and loading");
     for (size_t i = 0; i < element_count(values); ++i) {
         const double before = value_at(values, i), after = value_at(again->values, i);

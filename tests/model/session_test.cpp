@@ -37,7 +37,8 @@ Session full_session() {
     s.stage = "context", s.head = 5, s.row = 3, s.column = 4, s.map = "blue-orange", s.logarithmic = true;
     s.low = "-0.5", s.high = "1e3", s.table = true, s.compared_head = 2, s.compare_how = "triangle";
     s.view = "1,2,3.5", s.zoom = "65536,1,2,8,max", s.step = 3, s.training = "sort,2,40,0,",
-    s.theme = "light", s.spread = 3, s.pinned = true;
+    s.published = "../gpt2", s.published_sha256 = "12ab", s.changed_heads = "0 1 0\n1 2 from a & b";
+    s.spread = 3, s.pinned = true;
     s.dropout_rate = 0.25, s.import_kind = "fused", s.import_fused = "c_attn", s.import_order = "kqv";
     s.import_tokens_first = s.import_rotates = true, s.import_heads = 4, s.import_layer = 11,
     s.import_divisor = 8;
@@ -119,6 +120,38 @@ TEST(Stories, every_step_names_keys_that_are_there_and_is_done_only_when_it_was)
     EXPECT_TRUE(story(0).empty());
     EXPECT_TRUE(story(2, "no such task").empty());
     EXPECT_TRUE(story(kLevelCount + 1).empty());
+}
+
+// A task's model has rules of its own, wherever it is opened from.
+TEST(Sessions, a_task_does_not_depend_on_the_level) {
+    for (const char* const task : {"induction", "recall", "reverse", "sort", "text"}) {
+        const Session own = level_session(2, task);
+        EXPECT_EQ(own.scale, "auto");
+        EXPECT_EQ(own.dropout_p, 0);
+        for (int level = 1; level <= kLevelCount; ++level) {
+            Session s = level_session(level, task);
+            EXPECT_EQ(s.level, level);
+            s.level = own.level;
+            EXPECT_EQ(s, own) << task << " from level " << level;
+        }
+    }
+    EXPECT_EQ(level_session(4, "no such task"), level_session(4));
+}
+
+TEST(Sessions, a_published_model_is_refused_where_it_is_not_shown) {
+    Session s = level_session(2);
+    s.published = "models/gpt2";
+    const Result<SessionModel> made = session_model(s);
+    ASSERT_FALSE(made);
+    EXPECT_NE(made.error().text.find("models/gpt2"), std::string::npos) << made.error().text;
+    EXPECT_NE(made.error().text.find("visualizer"), std::string::npos) << made.error().text;
+}
+
+// Files of before name the window's theme, which is the person's.
+TEST(Sessions, a_theme_is_no_part_of_them) {
+    std::vector<SessionNote> notes;
+    EXPECT_EQ(read(state("", R"(, "desktop": {"theme": "light"})"), &notes), level_session(2));
+    EXPECT_TRUE(notes.empty());
 }
 
 TEST(Sessions, levels_write_short_addresses) {
@@ -428,6 +461,17 @@ TEST(Tokens, words_marks_and_signs) {
               (Texts{"\U0001F469\u200d\U0001F467", "\U0001F44D\U0001F3FD", "\U0001F1E9\U0001F1EA",
                      "\U0001F1EB", "1\ufe0f\u20e3", "\u2764\ufe0f"}));
     EXPECT_EQ(texts(" \t\n\u3000\u2003"), Texts{});
+    // Format characters belong to the word (Unicode Standard Annex 29, WB4): marks of direction, embeddings,
+    // isolates, joiners, soft hyphens. Alone they are no token.
+    for (const char* const mark :
+         {"\u00ad", "\u061c", "\u200c", "\u200d", "\u200e", "\u200f", "\u202a", "\u202e", "\u2060", "\u2064",
+          "\u2066", "\u2069", "\ufff9", "\U0001d173"}) {
+        const std::string m = mark;
+        EXPECT_EQ(texts("a " + m + " b"), (Texts{"a", "b"})) << m;
+        EXPECT_EQ(texts("a" + m + "b !" + m), (Texts{"a" + m + "b", "!" + m})) << m;
+        EXPECT_EQ(texts(m + "\u05e9\u05dc" + m), (Texts{m + "\u05e9\u05dc" + m})) << m;
+    }
+    EXPECT_EQ(texts("\u061ba\u2010b \u2026"), (Texts{"\u061b", "a\u2010b", "\u2026"}));
     EXPECT_EQ(texts("a\xff\xe2\x82z"), (Texts{"a", "\ufffd", "\ufffd", "\ufffd", "z"}));
 }
 

@@ -4,6 +4,7 @@
 #include "drawn_words.hpp"
 #include "panels/keys.hpp"
 #include "picture.hpp"
+#include "theme/text_order.hpp"
 #include "visualizer_fixture.hpp"
 
 #include <imgui_internal.h>
@@ -684,6 +685,196 @@ TEST_F(WordsTest, a_session_that_was_not_ended_is_offered_and_opened) {
     compute();
     EXPECT_EQ(bench->document.settings().level, 5);
     EXPECT_TRUE(bench->window.restorable.empty());
+}
+
+// The list, the matrix and the cell of the level about dropout are of one stage.
+TEST_F(WordsTest, after_dropout_list_matrix_and_cell_agree) {
+    bench->show_level(4);
+    compute();
+    bench->view.picked_row = 2, bench->view.picked_column = 0;
+    const Stage& stage = bench->stage();
+    ASSERT_EQ(stage.name, "dropped");
+    const std::string shown = format_fixed(double(stage.head_values(0)[2 * stage.columns]), 4);
+    const std::vector<DrawnWords> all = words();
+    size_t seen = 0;
+    for (const DrawnWords& one : all)
+        if (one.text == shown && (one.window.starts_with("tokens") || one.window.starts_with("matrix") ||
+                                  one.window.starts_with("inspector")))
+            ++seen;
+    EXPECT_GE(seen, 3u) << shown << "\n" << all_words(all);
+    expect_whole(all, "after dropout");
+    EXPECT_TRUE(find_words(all, "kept, \xc3\x97 2") || find_words(all, "not kept")) << all_words(all);
+    // What the level is about is in sight, also where the stage before was.
+    for (const int level : {2, 4, 5, 7, 4}) {
+        bench->show_level(level);
+        compute();
+        words();
+        const std::vector<DrawnWords> stages = words_of("pipeline");
+        EXPECT_TRUE(find_words(stages, bench->stage().name)) << level << "\n" << all_words(stages);
+    }
+}
+
+TEST_F(WordsTest, an_export_says_that_it_is_cut_and_can_be_whole) {
+    level(3);
+    bench->view.selection = CellRect{1, 2, 0, 3};
+    bench->window.folder = std::filesystem::path(folder).string();
+    for (const auto& [name, cuts] : {std::pair{"a.csv", true},
+                                     {"a.npy", true},
+                                     {"a.svg", true},
+                                     {"a.npz", false},
+                                     {"a.fovea", false},
+                                     {"a.png", false}}) {
+        bench->window.open_dialog(Dialog::save);
+        bench->window.file_name = name;
+        EXPECT_EQ(find_words(words_of("Export"), "Only the 2 x 4 selected cells") != nullptr, cuts) << name;
+    }
+    bench->window.file_name = "a.csv";
+    const std::vector<DrawnWords> all = words_of("Export");
+    expect_whole(all, "Export all");
+    words(click(*find_words(all, "Export all")));
+    EXPECT_FALSE(bench->view.selection);
+    EXPECT_FALSE(find_words(words_of("Export"), "Only the 2 x 4 selected cells"));
+}
+
+TEST_F(WordsTest, equal_tokens_are_told_apart_in_list_cell_and_status) {
+    level(2);
+    text("the cat and the dog");
+    bench->view.picked_row = 3, bench->view.picked_column = 0;
+    const std::vector<DrawnWords> all = words();
+    for (const char* window : {"tokens", "inspector", "status"})
+        EXPECT_TRUE(std::any_of(all.begin(), all.end(),
+                                [&](const DrawnWords& one) {
+                                    return one.window.starts_with(window) &&
+                                           one.text.find("the (3)") != std::string::npos;
+                                }))
+            << window << "\n"
+            << all_words(all);
+    EXPECT_FALSE(find_beginning(all, "cat ("));
+}
+
+// Beyond the range of a causal matrix is the first row's 1.
+TEST_F(WordsTest, the_colour_bar_says_that_values_are_beyond_it) {
+    level(3);
+    std::vector<DrawnWords> all = words_of("matrix");
+    EXPECT_TRUE(find_beginning(all, "\xe2\x89\xa5 ")) << all_words(all);
+    EXPECT_FALSE(find_beginning(all, "\xe2\x89\xa4 "));
+    level(2);
+    EXPECT_FALSE(find_beginning(words_of("matrix"), "\xe2\x89\xa5 "));
+    bench->view.colours.range_low = 0.16f;
+    EXPECT_TRUE(find_beginning(words_of("matrix"), "\xe2\x89\xa4 "));
+}
+
+// As many decimals everywhere in a column of the arithmetic.
+TEST_F(WordsTest, a_column_of_numbers_has_one_format) {
+    size.height = 1400;
+    for (const int number : {5, 7}) {
+        level(number);
+        bench->view.picked_row = 2, bench->view.picked_column = 1;
+        const std::vector<DrawnWords> all = words_of("inspector");
+        const auto head = std::find_if(all.rbegin(), all.rend(),
+                                       [](const DrawnWords& one) { return one.text == "q \xc2\xb7 k"; });
+        ASSERT_TRUE(head != all.rend());
+        std::set<std::string> formats;
+        for (const DrawnWords& one : all) {
+            const bool below = one.top > head->bottom && std::abs(one.right - head->right) < 3;
+            if (!below || one.text.find_first_not_of("-0123456789.e+") != std::string::npos) continue;
+            const size_t point = one.text.find('.'), power = one.text.find('e');
+            formats.insert(std::to_string(one.text.size() - point) + (power == std::string::npos ? "" : "e"));
+        }
+        EXPECT_EQ(formats.size(), 1u) << "level " << number << "\n" << all_words(all);
+    }
+}
+
+// A mask is painted over the weights: cell, list and status bar are of them, and columns have their words.
+TEST_F(WordsTest, the_mask_has_the_weights_cell_and_the_words_of_the_matrix) {
+    level(5);
+    show("scores");
+    bench->window.centre = CentreTab::mask;
+    const std::vector<DrawnWords> all = words();
+    EXPECT_TRUE(find_beginning(all, "weights  ")) << all_words(all);  // of the status bar
+    EXPECT_FALSE(find_beginning(all, "scores by the"));
+    text(kSentence);
+    bench->window.centre = CentreTab::matrix;
+    const auto slanted = [&] {
+        size_t count = 0;
+        for (const DrawnWords& one : words_of("matrix")) count += one.rise != 0;
+        return count;
+    };
+    const size_t of_matrix = slanted();
+    EXPECT_GT(of_matrix, 10u);
+    bench->window.centre = CentreTab::mask;
+    EXPECT_EQ(slanted(), of_matrix);
+}
+
+TEST_F(WordsTest, the_numbers_of_the_flow_are_whole) {
+    for (const uint32_t width : {1600u, 1280u, 1024u})
+        for (const int number : {2, 5, 6}) {
+            size.width = width;
+            level(number);
+            bench->window.centre = CentreTab::flow;
+            for (const DrawnWords& one : words_of("matrix"))
+                EXPECT_FALSE(one.cut) << width << ", level " << number << ": " << one.text;
+        }
+}
+
+TEST_F(WordsTest, letters_are_offered_words) {
+    bench->show_task("induction");
+    compute();
+    EXPECT_FALSE(find_words(words_of("tokens"), "Use words"));
+    text("the cat sat on the mat");
+    std::vector<DrawnWords> all = words_of("tokens");
+    expect_whole(all, "This model reads letters a to z.");
+    expect_whole(all, "Use words");
+    words(click(*find_words(all, "Use words")));
+    compute();
+    EXPECT_EQ(bench->document.settings().task, "");
+    EXPECT_EQ(bench->computation.tokens().size(), 6u);
+}
+
+TEST_F(WordsTest, a_changed_level_says_so_and_a_jump_has_a_way_back) {
+    level(3);
+    expect_whole(words_of("top"), "3  Causal mask");
+    Settings s = bench->document.settings();
+    s.causal = false;
+    bench->document.change(s);
+    compute();
+    std::vector<DrawnWords> all = words_of("top");
+    expect_whole(all, "3  Causal mask, changed");
+    words(click(*find_words(all, "3  Causal mask, changed")));
+    compute();
+    EXPECT_TRUE(is_plain_level(bench->document.settings()));
+    show("weights");
+    EXPECT_FALSE(find_words(words_of("inspector"), "Back"));
+    bench->show_input(bench->picked_inputs().at(0));
+    all = words_of("inspector");
+    expect_whole(all, "Back");
+    words(click(*find_words(all, "Back")));
+    EXPECT_EQ(bench->stage().name, "weights");
+}
+
+// Wherever a token is drawn it is drawn from the right.
+TEST_F(WordsTest, hebrew_and_arabic_words_stand_as_they_are_written) {
+    if (!reorders_text()) GTEST_SKIP() << "this build has no FriBidi";
+    level(2);
+    text("\xd7\xa9\xd7\x9c\xd7\x95\xd7\x9d \xd9\x85\xd8\xb1\xd8\xad\xd8\xa8\xd8\xa7");
+    bench->view.picked_row = 0, bench->view.picked_column = 1;
+    const std::string hebrew = "\xd7\x9d\xd7\x95\xd7\x9c\xd7\xa9",
+                      arabic = "\xef\xba\x8e\xef\xba\x92\xef\xba\xa3\xef\xba\xae\xef\xbb\xa3";
+    for (const CentreTab centre : {CentreTab::matrix, CentreTab::flow, CentreTab::vectors, CentreTab::mask}) {
+        bench->window.centre = centre;
+        words();
+        const std::vector<DrawnWords> all = words();
+        for (const char* window : {"tokens", "matrix", "inspector", "status"}) {
+            std::string said;
+            for (const DrawnWords& one : all)
+                if (one.window.starts_with(window)) said += one.text + "\n";
+            EXPECT_TRUE(said.find(hebrew) != std::string::npos || said.find(arabic) != std::string::npos)
+                << int(centre) << " " << window << "\n"
+                << said;
+            EXPECT_EQ(said.find("\xd7\xa9\xd7\x9c"), std::string::npos) << int(centre) << " " << window;
+            EXPECT_EQ(said.find("\xd9\x85"), std::string::npos) << int(centre) << " " << window;
+        }
+    }
 }
 
 // Words on words are read by nobody: in no view and at no size.

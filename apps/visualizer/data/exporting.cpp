@@ -46,7 +46,11 @@ Result<void> export_csv(const Workbench& bench, const std::string& path) {
     for (auto i = uint64_t(cells.column_begin); i <= uint64_t(cells.column_last); ++i)
         columns.push_back(stage.over_keys ? std::to_string(i) + " " + token_label(bench, i)
                                           : stage.name + " " + std::to_string(i));
-    if (const Result<uint64_t> saved = save_csv(path, *table, columns); !saved) return saved.error();
+    std::vector<std::string> rows;
+    for (auto i = uint64_t(cells.row_begin); i <= uint64_t(cells.row_last); ++i)
+        rows.push_back(stage.row_tokens ? std::to_string(i) + " " + token_label(bench, i)
+                                        : "row " + std::to_string(i));
+    if (const Result<uint64_t> saved = save_csv(path, *table, columns, rows); !saved) return saved.error();
     return {};
 }
 
@@ -95,14 +99,15 @@ std::string escaped(const std::string& text) {
     return out;
 }
 
-void svg_labels(const Workbench& bench, const Stage& stage, double cell, double left, double top,
-                std::string& out) {
-    for (uint64_t i = 0; i < stage.rows; ++i)
+void svg_labels(const Workbench& bench, const Stage& stage, const CellRect& cells, double cell, double left,
+                double top, std::string& out) {
+    const auto first_row = uint64_t(cells.row_begin), first_column = uint64_t(cells.column_begin);
+    for (uint64_t i = first_row; i < first_row + cells.rows(); ++i)
         out += "<text x=\"" + format_number(left - 6, 6) + "\" y=\"" +
-               format_number(top + (double(i) + 0.5) * cell + 4, 6) + "\" text-anchor=\"end\">" +
+               format_number(top + (double(i - first_row) + 0.5) * cell + 4, 6) + "\" text-anchor=\"end\">" +
                escaped(stage.row_tokens ? token_label(bench, i) : std::to_string(i)) + "</text>\n";
-    for (uint64_t j = 0; j < stage.columns; ++j) {
-        const std::string x = format_number(left + (double(j) + 0.5) * cell, 6),
+    for (uint64_t j = first_column; j < first_column + cells.columns(); ++j) {
+        const std::string x = format_number(left + (double(j - first_column) + 0.5) * cell, 6),
                           y = format_number(top - 6, 6);
         out += "<text x=\"" + x + "\" y=\"" + y + "\" transform=\"rotate(-45 " + x + " " + y + ")\">" +
                escaped(stage.over_keys ? token_label(bench, j) : std::to_string(j)) + "</text>\n";
@@ -113,21 +118,23 @@ void svg_labels(const Workbench& bench, const Stage& stage, double cell, double 
 Result<void> export_svg(const Workbench& bench, const std::string& path) {
     const Stage& stage = *bench.shown().stage;
     const uint32_t head = bench.shown().head;
-    if (stage.rows > kMostSvgSide || stage.columns > kMostSvgSide)
+    const CellRect cells = shown_cells(bench);
+    const uint64_t rows = cells.rows(), columns = cells.columns();
+    if (rows > kMostSvgSide || columns > kMostSvgSide)
         return Error{FOVEA_UNSUPPORTED, "svg",
-                     std::to_string(stage.rows) + " x " + std::to_string(stage.columns) +
-                         " cells are above " + std::to_string(kMostSvgSide) + " a side: export .png or .npy"};
+                     std::to_string(rows) + " x " + std::to_string(columns) + " cells are above " +
+                         std::to_string(kMostSvgSide) + " a side: export .png or .npy"};
     const std::span<const float> values = stage.head_values(head);
     const Colouring colouring = colouring_of(bench.view.colours, stage.ranges.at(head));
     const ColourTable table = colour_table(colouring.map);
-    const bool digits = stage.columns <= 24 && stage.rows <= 24;
-    const double cell = digits ? 48 : std::max(4.0, 768.0 / double(std::max(stage.rows, stage.columns)));
+    const bool digits = columns <= 24 && rows <= 24;
+    const double cell = digits ? 48 : std::max(4.0, 768.0 / double(std::max(rows, columns)));
     const double left = 110, top = 110;
     std::string out;
     append(out,
            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%.0f\" height=\"%.0f\" "
            "font-family=\"Inter, DejaVu Sans, sans-serif\" font-size=\"11\">\n",
-           left + cell * double(stage.columns) + 60, top + cell * double(stage.rows) + 20);
+           left + cell * double(columns) + 60, top + cell * double(rows) + 20);
     out +=
         "<defs><pattern id=\"hatch\" width=\"6\" height=\"6\" patternUnits=\"userSpaceOnUse\" "
         "patternTransform=\"rotate(45)\"><rect width=\"6\" height=\"6\" fill=\"#f2f3f5\"/><rect "
@@ -137,9 +144,10 @@ Result<void> export_svg(const Workbench& bench, const std::string& path) {
         "fill=\"#f2f3f5\"/><rect width=\"1.5\" height=\"6\" fill=\"#8b93a1\"/></pattern></defs>\n<text "
         "x=\"12\" y=\"22\" font-size=\"15\">" +
         escaped(stage.name + ", head " + std::to_string(head)) + "</text>\n";
-    for (uint64_t i = 0; i < stage.rows; ++i) {
-        for (uint64_t j = 0; j < stage.columns; ++j) {
-            const double x = left + double(j) * cell, y = top + double(i) * cell;
+    for (uint64_t row = 0; row < rows; ++row) {
+        for (uint64_t column = 0; column < columns; ++column) {
+            const double x = left + double(column) * cell, y = top + double(row) * cell;
+            const uint64_t i = row + uint64_t(cells.row_begin), j = column + uint64_t(cells.column_begin);
             const float value = values[i * stage.columns + j];
             const bool hidden = stage.hidden(head, i, j);
             if (hidden || stage.dropped(head, i, j)) {
@@ -159,7 +167,7 @@ Result<void> export_svg(const Workbench& bench, const std::string& path) {
                     x + cell / 2, y + cell / 2 + 4, ink.r, ink.g, ink.b, format_fixed(value, 4).c_str());
         }
     }
-    if (cell >= 9) svg_labels(bench, stage, cell, left, top, out);
+    if (cell >= 9) svg_labels(bench, stage, cells, cell, left, top, out);
     return write_text_file(path, out + "</svg>\n");
 }
 
@@ -192,6 +200,9 @@ void save_shown(Workbench& bench, const std::string& path) {
         return;
     }
     const Result<void> saved = export_file(bench, path);
+    const std::string left_out = path.ends_with(".fovea") ? session_left_out(bench) : "";
+    if (saved && !left_out.empty())
+        return bench.window.tell("Written: " + path + ", without " + left_out + ".");
     if (saved) return bench.window.tell_done("Written: " + path);
     bench.problems.report(saved.error().field, saved.error().text, true);
     bench.window.show(BottomTab::problems);

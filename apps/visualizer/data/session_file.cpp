@@ -2,11 +2,15 @@
 
 #include "data/text_file.hpp"
 #include "files/sha256.hpp"
+#include "model/opened_model.hpp"
 
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cstdio>
+#include <fstream>
 #include <map>
+#include <span>
 
 namespace fovea::visualizer {
 namespace {
@@ -76,6 +80,8 @@ std::string view_text(const Workbench& bench) {
 // Where the map in front is looked at; empty: no map is.
 std::string zoom_text(const Workbench& bench) {
     if (bench.window.centre != CentreTab::map || !bench.map) return "";
+    // Others than a file's and the synthetic ones cannot be computed again.
+    if (!bench.document.settings().file && !bench.map.head()->head().always_causal) return "";
     const uint64_t tokens = bench.map.head()->tokens();
     if (tokens > kMostZoomed) return "";
     const MapPlace& place = bench.map.place;
@@ -85,11 +91,19 @@ std::string zoom_text(const Workbench& bench) {
            (place.largest ? "max" : "mass");
 }
 
+// As a session file in a folder names it.
+std::string path_from(const std::filesystem::path& folder, const std::string& path) {
+    std::error_code error;
+    const std::filesystem::path relative = std::filesystem::relative(path, folder, error);
+    return error || relative.empty() ? path : relative.generic_string();
+}
+
 // Tensors of a file as a session names or holds them; one value for each file, so that results which share
 // one are written once.
 class TensorWriter {
   public:
     explicit TensorWriter(std::filesystem::path folder) : folder_(std::move(folder)) {}
+    const std::filesystem::path& folder() const { return folder_; }
 
     std::shared_ptr<const SessionTensors> of(const Settings& s) {
         if (!s.file) return nullptr;
@@ -101,10 +115,7 @@ class TensorWriter {
             {&all.q, &s.mapping.q}, {&all.k, &s.mapping.k}, {&all.v, &s.mapping.v}};
         for (const auto& [to, name] : names) {
             if (!s.file->path.empty()) {
-                std::error_code error;
-                const std::filesystem::path relative =
-                    std::filesystem::relative(s.file->path, folder_, error);
-                to->path = error || relative.empty() ? s.file->path : relative.generic_string();
+                to->path = path_from(folder_, s.file->path);
                 to->name = *name;
                 to->sha256 = s.file->sha256;
             } else if (const Tensor* t = s.file->set.find(*name)) {
@@ -124,7 +135,81 @@ class TensorWriter {
     std::map<std::pair<const ImportedFile*, std::string>, std::shared_ptr<const SessionTensors>> written_;
 };
 
-Session session_of(const Settings& settings, const ViewState& view, const std::string& stage, Theme theme,
+// SHA-256 of the names, sizes and contents of what the model consists of: a .gguf file, or all files of its
+// folder. Of a file above 64 MiB 64 parts of 1 MiB count, spread over it, as a whole model takes minutes.
+Result<std::string> fingerprint_of(const OpenedModel& model) {
+    namespace fs = std::filesystem;
+    if (!model.fingerprint.empty()) return model.fingerprint;
+    std::error_code error;
+    std::vector<fs::path> files;
+    if (fs::is_directory(model.path, error)) {
+        for (fs::directory_iterator at(model.path, error), end; !error && at != end; at.increment(error))
+            if (at->is_regular_file(error)) files.push_back(at->path());
+        std::sort(files.begin(), files.end());
+    } else {
+        files.push_back(model.path);
+    }
+    constexpr uint64_t kPart = 1u << 20, kParts = 64;
+    std::string all;
+    std::vector<char> part(kPart);
+    for (const fs::path& file : files) {
+        const uint64_t size = fs::file_size(file, error);
+        std::ifstream in(file, std::ios::binary);
+        if (error || !in)
+            return Error{FOVEA_IO_ERROR, "model", printable_name(file.string(), 400) + " cannot be read"};
+        all += file.filename().string() + "\n" + std::to_string(size) + "\n";
+        const bool whole = size <= kPart * kParts;
+        const uint64_t parts = whole ? (size + kPart - 1) / kPart : kParts;
+        for (uint64_t n = 0; n < parts; ++n) {
+            in.seekg(std::streamoff(whole ? n * kPart : n * (size - kPart) / (kParts - 1)));
+            in.read(part.data(), std::streamsize(whole ? std::min(kPart, size - n * kPart) : kPart));
+            if (!in)
+                return Error{FOVEA_IO_ERROR, "model", printable_name(file.string(), 400) + " cannot be read"};
+            all += sha256(std::as_bytes(std::span(part).first(size_t(in.gcount()))));
+        }
+    }
+    return model.fingerprint = sha256(std::as_bytes(std::span(all)));
+}
+
+// "2 1 0", a line for each head; and back. Refused is what the model does not have.
+std::string changes_text(const std::vector<HeadChange>& changed) {
+    std::string text;
+    for (const HeadChange& change : changed)
+        text += (text.empty() ? "" : "\n") + std::to_string(change.at.layer) + " " +
+                std::to_string(change.at.head) + " " +
+                (change.patch.empty() ? format_number(double(change.scale), 9) : "from " + change.patch);
+    return text;
+}
+
+Result<void> read_changes(std::string_view text, Settings& s) {
+    const ModelFacts& facts = s.model->weights.facts();
+    while (!text.empty()) {
+        const std::string line(text.substr(0, text.find('\n')));
+        text.remove_prefix(std::min(line.size() + 1, text.size()));
+        HeadChange change;
+        int begin = 0;
+        const bool place =
+            std::sscanf(line.c_str(), "%u %u %n", &change.at.layer, &change.at.head, &begin) == 2 &&
+            begin > 0 && change.at.layer < facts.layers && change.at.head < facts.heads;
+        const std::string what = line.substr(size_t(begin));
+        if (what.starts_with("from ")) {
+            change.patch = what.substr(5);
+        } else {
+            const auto [end, error] = std::from_chars(what.data(), what.data() + what.size(), change.scale);
+            if (error != std::errc{} || end != what.data() + what.size()) change.scale = NAN;
+        }
+        if (!place || !(change.scale >= 0 && change.scale <= 2))
+            return Error{FOVEA_INVALID_ARGUMENT, "changed_heads",
+                         "'" + printable_name(line, 80) +
+                             "' is not LAYER HEAD FACTOR or LAYER HEAD from TEXT; layers are 0 to " +
+                             std::to_string(facts.layers - 1) + ", heads 0 to " +
+                             std::to_string(facts.heads - 1) + ", factors 0 to 2"};
+        change_head(s, std::move(change));
+    }
+    return {};
+}
+
+Session session_of(const Settings& settings, const ViewState& view, const std::string& stage,
                    TensorWriter& tensors) {
     Session s = settings;
     s.stage = find_stage_text(stage) ? stage : "weights";
@@ -137,8 +222,12 @@ Session session_of(const Settings& settings, const ViewState& view, const std::s
     s.compared_head = view.compared_head;
     s.compare_how = kCompareHow[size_t(view.how)];
     s.pinned = view.pinned;
-    s.theme = theme == Theme::dark ? "dark" : "light";
     s.tensors = tensors.of(settings);
+    if (const std::shared_ptr<const OpenedModel>& model = settings.model) {
+        s.published = path_from(tensors.folder(), model->path);
+        s.published_sha256 = model->fingerprint;
+        s.changed_heads = changes_text(settings.changed);
+    }
     if (!settings.file) return s;
     const ImportMapping& m = settings.mapping;
     s.import_kind = kImportKinds[size_t(m.kind)];
@@ -157,6 +246,22 @@ class TensorReader {
   public:
     explicit TensorReader(std::filesystem::path folder) : folder_(std::move(folder)) {}
     bool changed = false;  // a file is not the one that was saved
+
+    Result<std::shared_ptr<const OpenedModel>> open_model(const Session& s) {
+        std::shared_ptr<const OpenedModel>& model = models_[s.published];
+        if (!model) {
+            Result<std::shared_ptr<const OpenedModel>> made = visualizer::open_model(folder_ / s.published);
+            if (!made)
+                return Error{made.error().code, "model",
+                             "the session's model cannot be opened: " + made.error().text};
+            model = std::move(*made);
+        }
+        if (s.published_sha256.empty()) return model;
+        const Result<std::string> found = fingerprint_of(*model);
+        if (!found) return found.error();
+        changed = changed || *found != s.published_sha256;
+        return model;
+    }
 
     Result<std::shared_ptr<const ImportedFile>> open(const std::shared_ptr<const SessionTensors>& tensors) {
         const SessionTensor& q = tensors->q;
@@ -211,6 +316,7 @@ class TensorReader {
 
     std::filesystem::path folder_;
     std::map<std::string, std::shared_ptr<const ImportedFile>> opened_;
+    std::map<std::string, std::shared_ptr<const OpenedModel>> models_;
     std::map<const SessionTensors*, std::shared_ptr<const ImportedFile>> embedded_;
 };
 
@@ -221,10 +327,16 @@ Result<Settings> settings_of(const Session& session, TensorReader& reader) {
     s.stage = none.stage, s.head = none.head, s.row = none.row, s.column = none.column, s.map = none.map;
     s.logarithmic = none.logarithmic, s.spread = none.spread, s.low = none.low, s.high = none.high;
     s.compared_head = none.compared_head, s.compare_how = none.compare_how, s.pinned = none.pinned;
-    s.theme = none.theme, s.table = none.table, s.view = none.view, s.zoom = none.zoom,
-    s.training = none.training;
+    s.published.clear(), s.published_sha256.clear(), s.changed_heads.clear();
+    s.table = none.table, s.view = none.view, s.zoom = none.zoom, s.training = none.training;
     s.kept.clear(), s.locked.clear();
     s.tensors = nullptr;
+    if (!session.published.empty()) {
+        Result<std::shared_ptr<const OpenedModel>> model = reader.open_model(session);
+        if (!model) return model.error();
+        s.model = std::move(*model);
+        if (Result<void> r = read_changes(session.changed_heads, s); !r) return r.error();
+    }
     if (shows_model(s))
         s.mapping.layer = std::min(session.head / heads_of_layer(s), uint32_t(shown_layers(s).size() - 1));
     if (!session.tensors) return s;
@@ -304,13 +416,18 @@ void go_to_training(Workbench& bench, std::string_view train) {
     bench.window.centre = CentreTab::train;
 }
 
+// The head within its layer.
+uint32_t head_of(const Session& session, const Settings& settings) {
+    return shows_model(settings) ? session.head % heads_of_layer(settings) : session.head;
+}
+
 // A and the locked tabs; one that cannot be read is left out, and a line of the problems says why.
 std::vector<PastResult> past_of(const Session& session, TensorReader& reader, Problems& problems) {
     std::vector<PastResult> all;
     const auto add = [&](const Session& one, bool locked, const std::string& what) {
         Result<Settings> settings = settings_of(one, reader);
         if (settings)
-            all.push_back({std::move(*settings), one.head, locked, one.stage});
+            all.push_back({*settings, head_of(one, *settings), locked, one.stage});
         else
             problems.report("session", what + " is left out: " + settings.error().text, false);
     };
@@ -324,16 +441,16 @@ std::vector<PastResult> past_of(const Session& session, TensorReader& reader, Pr
 
 std::string session_text(const Workbench& bench, const std::filesystem::path& folder) {
     TensorWriter tensors(folder);
-    const Theme theme = bench.window.theme;
     const std::string stage = bench.own_stage();
-    Session s = session_of(bench.document.settings(), bench.own_view(), stage, theme, tensors);
+    Session s = session_of(bench.document.settings(), bench.own_view(), stage, tensors);
     s.view = view_text(bench), s.zoom = zoom_text(bench);
-    if (const std::optional<TrainingPlace> place = bench.training_place())
+    const std::optional<TrainingPlace> place = bench.training_place();
+    if (place && place->step > 0 && bench.window.centre == CentreTab::train)
         s.training = write_training_place(*place);
     for (const PastResult& past : bench.past()) {
         ViewState view;
         view.head = past.head;
-        Session one = session_of(past.settings, view, past.locked ? past.stage : "weights", theme, tensors);
+        Session one = session_of(past.settings, view, past.locked ? past.stage : "weights", tensors);
         (past.locked ? s.locked : s.kept).push_back(std::move(one));
     }
     return write_session(s);
@@ -344,6 +461,9 @@ Result<void> save_session(const Workbench& bench, const std::filesystem::path& p
     all.push_back({bench.document.settings()});
     std::map<std::string, std::string> hashes;
     for (const PastResult& one : all) {
+        if (one.settings.model)
+            if (const Result<std::string> known = fingerprint_of(*one.settings.model); !known)
+                return known.error();
         const std::shared_ptr<const ImportedFile>& file = one.settings.file;
         if (!file || file->path.empty()) continue;
         std::string& known = hashes[file->path];
@@ -355,6 +475,23 @@ Result<void> save_session(const Workbench& bench, const std::filesystem::path& p
         file->sha256 = known;
     }
     return write_text_file(path, session_text(bench, std::filesystem::absolute(path).parent_path()));
+}
+
+std::string session_left_out(const Workbench& bench) {
+    std::string text;
+    const auto add = [&](bool left, const char* what) {
+        if (left) text += (text.empty() ? "" : ", ") + std::string(what);
+    };
+    std::vector<PastResult> all = bench.past();
+    all.push_back({bench.document.settings()});
+    add(std::any_of(all.begin(), all.end(),
+                    [](const PastResult& one) { return one.settings.learned != nullptr; }),
+        "the weights trained here (it opens with the library's; Train saves its own state)");
+    const std::optional<TrainingPlace> place = bench.training_place();
+    add(place && place->step > 0 && bench.window.centre != CentreTab::train,
+        "the training run (it is kept while Train is in front)");
+    add(bench.window.centre == CentreTab::map && bench.map && zoom_text(bench).empty(), "the map");
+    return text;
 }
 
 Result<void> read_session(Workbench& bench, std::string_view text, const std::filesystem::path& folder) {
@@ -370,15 +507,16 @@ Result<void> read_session(Workbench& bench, std::string_view text, const std::fi
     bench.restore({});  // of a session before this one
     bench.document.change(*settings);
     take_view(read->session, bench.view);
-    if (shows_model(*settings)) bench.view.head = read->session.head % heads_of_layer(*settings);
-    bench.window.theme = read->session.theme == "light" ? Theme::light : Theme::dark;
+    bench.view.head = head_of(read->session, *settings);
+    bench.view.came_from.clear();
+    if (bench.window.centre == CentreTab::train) bench.window.centre = CentreTab::matrix;
     go_to_map(bench, read->session, settings->file != nullptr);
     go_to_training(bench, read->session.training);
     for (const SessionNote& note : read->notes) bench.problems.report("session", note.text, false);
     if (reader.changed)
         bench.problems.report(
             "file",
-            "the file of the tensors has changed since the session was saved: its numbers are those of now",
+            "a file of the session has changed since the session was saved: its numbers are those of now",
             false);
     bench.restore(std::move(past));
     return {};
@@ -388,8 +526,9 @@ Result<void> set_session_key(Workbench& bench, std::string_view key, std::string
                              uint64_t gesture) {
     const Settings before = bench.document.settings();
     TensorWriter tensors(".");
-    Session now = session_of(before, bench.own_view(), bench.own_stage(), bench.window.theme, tensors);
+    Session now = session_of(before, bench.own_view(), bench.own_stage(), tensors);
     now.tensors = nullptr;
+    now.published.clear(), now.published_sha256.clear(), now.changed_heads.clear();
     std::string address = write_address(now);
     const std::string name = "&" + std::string(key) + "=";
     if (const size_t at = address.find(name); at != std::string::npos)
@@ -408,7 +547,7 @@ Result<void> set_session_key(Workbench& bench, std::string_view key, std::string
     bench.document.change(*next, gesture);
     take_view(read->session, bench.view);
     if (key == "train") go_to_training(bench, read->session.training);
-    if (shows_model(*next)) bench.view.head = read->session.head % heads_of_layer(*next);
+    bench.view.head = head_of(read->session, *next);
     for (const SessionNote& note : read->notes) bench.problems.report("session", note.text, false);
     return {};
 }

@@ -8,11 +8,13 @@
 namespace fovea::visualizer {
 
 // `folder`: of the session file, which paths of tensors are relative to. Tensors that came without a file are
-// embedded.
+// embedded. A published model is named by its path, with what is changed of its heads.
 std::string session_text(const Workbench& bench, const std::filesystem::path& folder);
 Result<void> save_session(const Workbench& bench, const std::filesystem::path& path);
+// What is in sight and no session keeps: "the weights trained here"; empty: nothing.
+std::string session_left_out(const Workbench& bench);
 
-// Changes settings (one step of undo), view and theme to the session's; refused, nothing is changed. Values
+// Changes settings (one step of undo) and view to the session's; refused, nothing is changed. Values
 // out of their range count as absent, unknown keys are skipped.
 Result<void> read_session(Workbench& bench, std::string_view text, const std::filesystem::path& folder);
 // Sets one key of session files as an address writes it: ("temp", "5"), ("mask", "window"). Files and models

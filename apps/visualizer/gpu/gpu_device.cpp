@@ -33,20 +33,21 @@ VkDebugUtilsMessengerCreateInfoEXT messenger_info(LayerMessages& messages) {
     return info;
 }
 
-int rank_of(VkPhysicalDeviceType type) {
-    switch (type) {
+}  // namespace
+
+int device_rank(const VkPhysicalDeviceProperties& properties) {
+    constexpr uint32_t kSwiftShader = 0x1ae0;  // its vendor
+    switch (properties.deviceType) {
         case VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU:
-            return 4;
+            return 5;
         case VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU:
-            return 3;
+            return 4;
         case VK_PHYSICAL_DEVICE_TYPE_VIRTUAL_GPU:
-            return 2;
+            return 3;
         default:
-            return 1;
+            return properties.vendorID == kSwiftShader ? 1 : 2;
     }
 }
-
-}  // namespace
 
 namespace {
 
@@ -168,7 +169,7 @@ Result<void> GpuDevice::choose_physical(const GpuWishes& wishes) {
     for (uint32_t i = 0; i < count; ++i) {
         VkPhysicalDeviceProperties properties;
         vkGetPhysicalDeviceProperties(all[i], &properties);
-        const int rank = rank_of(properties.deviceType);
+        const int rank = device_rank(properties);
         if (wishes.vulkan_device >= 0 ? int(i) != wishes.vulkan_device : rank <= best) continue;
         best = rank;
         physical_ = all[i];

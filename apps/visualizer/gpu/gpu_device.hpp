@@ -26,6 +26,10 @@ struct GpuWishes {
     uint64_t memory_limit_bytes = 0;               // of each heap; 0: the driver's own
 };
 
+// The best device has the highest rank: hardware before software, and of software drivers SwiftShader last,
+// which takes four times as long for a frame as llvmpipe.
+int device_rank(const VkPhysicalDeviceProperties& properties);
+
 // The memory of all heaps together, as the driver tells it.
 struct DeviceMemory {
     uint64_t used_bytes = 0, budget_bytes = 0;

@@ -70,6 +70,12 @@ Rgb colour_for(const Colouring& c, const ColourTable& table, double value) {
     return table[size_t(std::lround(c.place(value) * 255))];
 }
 
+Clamped clamped_by(const Colouring& colouring, std::span<const float> values) {
+    Clamped clamped;
+    for (const float value : values) clamped.add(colouring, value);
+    return clamped;
+}
+
 const char* spread_name(Spread spread) {
     constexpr const char* kNames[kSpreadCount] = {"automatic", "linear", "logarithmic", "symmetric log"};
     return kNames[size_t(spread)];

@@ -4,6 +4,7 @@
 #include <fovea/inspect/colour_map.hpp>
 
 #include <cmath>
+#include <span>
 
 namespace fovea::visualizer {
 
@@ -33,5 +34,15 @@ struct Colouring {
 Colouring colouring_of(const ColourChoice& choice, const ColourRange& fitted);
 Rgb colour_for(const Colouring& colouring, const ColourTable& table, double value);
 const char* spread_name(Spread spread);
+
+// Whether values have the colour of an end that they are beyond.
+struct Clamped {
+    bool above = false, below = false;
+    void add(const Colouring& colouring, float value) {
+        above = above || (double(value) > colouring.high && std::isfinite(value));
+        below = below || (double(value) < colouring.low && std::isfinite(value));
+    }
+};
+Clamped clamped_by(const Colouring& colouring, std::span<const float> values);
 
 }  // namespace fovea::visualizer

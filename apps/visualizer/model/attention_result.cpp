@@ -429,10 +429,13 @@ static void fit_weights(ColourRange& range, const Stage& stage, uint32_t head) {
 void measure_stages(AttentionResult& result) {
     for (Stage& stage : result.stages) {
         std::vector<Summed> heads;
+        const StageText* const text = find_stage_text(stage.name);
         for (uint32_t head = 0; head < stage.heads; ++head) {
             heads.push_back(summed(stage.head_values(head)));
             stage.ranges.push_back(range_of(heads.back()));
             if (stage.is_sum) fit_weights(stage.ranges.back(), stage, head);
+            // Numbers of either sign have one map of colours, whichever signs a head's have.
+            if (text && text->is_signed) stage.ranges.back().scale = ColourScale::symmetric;
         }
         stage.stats = stats_of(heads);
     }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "gpu/gpu_device.hpp"
+#include "matrix/colouring.hpp"
 #include "model/attention_run.hpp"
 #include "model/projected.hpp"
 
@@ -107,6 +108,7 @@ struct HeadSummary {
     std::vector<float> row_sums, row_entropies, column_sums;  // hidden and non-finite cells left out
     std::vector<uint32_t> histogram;                          // of finite values over the shown range
     bool has_hidden = false, has_dropped = false;
+    Clamped clamped;
 };
 
 }  // namespace fovea::visualizer

@@ -117,7 +117,11 @@ Result<void> Computation::begin(Projected projected, const Settings& settings, c
     (*made)->projected_by = by;
     if (result_) release(*result_);
     result_ = std::move(*made);
-    for (const std::string& warning : result_->projected.warnings) problems_.report("file", warning, false);
+    // What is said of a text holds until the next one; what is said of a file stays.
+    const bool of_text = result_->projected.source != nullptr;
+    problems_.replace("text", of_text ? result_->projected.warnings : std::vector<std::string>());
+    for (const std::string& warning : result_->projected.warnings)
+        if (!of_text) problems_.report("file", warning, false);
     for (const std::string& warning : result_->call.warnings) problems_.report("precision", warning, false);
     updates_since_end_ = 0;
     measured_ = false;
@@ -258,6 +262,8 @@ std::optional<Result<Projected>> Computation::layer_projection(const Settings& b
 
 const HeadGrid* Computation::head_grid(const Settings& settings) {
     const bool serves = grid_ && grid_->serves(settings);
+    // Beside a refused change the last result stays, and its heads with it.
+    if (!serves && grid_ && !problem_.empty()) return grid_.get();
     if (!serves && (!problem_.empty() || shown_layers(settings).size() < (shows_model(settings) ? 1u : 2u))) {
         if (grid_) drop_grid();
         return nullptr;

@@ -124,6 +124,8 @@ HeadGrid::HeadGrid(const Settings& settings, std::function<void()> wake, const H
         entering_.assign(before->entering_.begin(),
                          before->entering_.begin() + ptrdiff_t(std::min(same + 1, before->entering_.size())));
         finished_ = same;
+        // What enters a layer is asked for with its tokens, before the thread has come to them.
+        if (!entering_.empty()) ids_ = before->ids_;
         if (before->knows_patches_ && patched_heads(before->settings_) == patched_heads(settings)) {
             patches_ = before->patches_;
             knows_patches_ = true;

@@ -21,6 +21,11 @@ class Problems {
                                        [&](const Problem& p) { return p.where == where && p.text == text; });
         if (!known && lines_.size() < kMost) lines_.push_back({std::move(where), std::move(text), error});
     }
+    // The warnings of `where`, in place of those before.
+    void replace(const std::string& where, const std::vector<std::string>& texts) {
+        std::erase_if(lines_, [&](const Problem& p) { return p.where == where && !p.error; });
+        for (const std::string& text : texts) report(where, text, false);
+    }
     void clear() { lines_.clear(); }
 
     bool empty() const { return lines_.empty(); }

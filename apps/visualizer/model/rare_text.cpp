@@ -1,5 +1,6 @@
 // Which characters a session needs beyond those that every font has.
 #include "model/workbench.hpp"
+#include "theme/text_order.hpp"
 
 namespace fovea::visualizer {
 
@@ -15,9 +16,10 @@ std::string rare_text(const Workbench& bench) {
             i += length;
         }
     };
-    add(bench.document.settings().text);
+    const auto add_both = [&](const std::string& text) { add(text), add(in_drawing_order(text)); };
+    add_both(bench.document.settings().text);
     if (bench.computation.ready())
-        for (const std::string& token : bench.computation.tokens()) add(token);
+        for (const std::string& token : bench.computation.tokens()) add_both(token);
     return rare;
 }
 

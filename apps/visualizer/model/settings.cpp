@@ -164,6 +164,32 @@ std::string model_lead(const Settings& s) {
     return learned.look_at[std::min<size_t>(s.mapping.layer, learned.look_at.size() - 1)];
 }
 
+bool same_subject(const Settings& a, const Settings& b) {
+    return a.level == b.level && a.task == b.task && a.file == b.file && a.model == b.model;
+}
+
+bool reads_no_words(const Settings& s) { return shows_model(s) && !s.model && !learned_of(s).tokenizer; }
+
+std::string text_hint(const Settings& s) {
+    if (s.model) return s.model->tokenizer ? "a sentence" : "token IDs";
+    if (!reads_no_words(s)) return "a sentence";
+    // One letter or number each, or the first of longer names.
+    std::string shown;
+    const std::vector<std::string>& all = learned_of(s).model->vocabulary;
+    const bool letters = std::find(all.begin(), all.end(), "a") != all.end() &&
+                         std::find(all.begin(), all.end(), "z") != all.end();
+    if (letters) return "letters a to z";
+    for (const std::string& token : all)
+        if (token.front() != '<' && shown.size() < 24) shown += (shown.empty() ? "tokens " : " ") + token;
+    return shown + " \xe2\x80\xa6";
+}
+
+bool is_plain_level(const Settings& s) {
+    Settings plain = level_settings(s.level, s);
+    plain.step = s.step, plain.dropout_rate = s.dropout_rate;
+    return plain == s;
+}
+
 std::string subject_name(const Settings& s) {
     if (s.model) return s.model->name;
     return shows_model(s) ? s.task : "level " + std::to_string(s.level);

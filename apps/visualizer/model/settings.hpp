@@ -104,6 +104,8 @@ Settings level_settings(int level);
 Settings level_settings(int level, const Settings& before);
 // "Causal mask"
 std::string level_name(int level);
+// The level as it opens, on any text: nothing of it was set otherwise.
+bool is_plain_level(const Settings& s);
 // A model that learned a task, with what is to be seen of it first; theme and precision stay.
 Settings task_settings(std::string_view task, const Settings& before = {});
 // A published model on a text of its own, or on the text before where that is a sentence.
@@ -112,6 +114,12 @@ Settings model_settings(std::shared_ptr<const OpenedModel> model, const Settings
 std::string model_lead(const Settings& s);
 // "level 2" or "induction"
 std::string subject_name(const Settings& s);
+// Both are of one file, model, task or level.
+bool same_subject(const Settings& a, const Settings& b);
+// What may be typed as a text: "letters a to z", "a sentence".
+std::string text_hint(const Settings& s);
+// The shown task's model reads tokens of its own and no words.
+bool reads_no_words(const Settings& s);
 
 // Switches dropout off, and on at the rate that it had.
 void switch_dropout(Settings& s);

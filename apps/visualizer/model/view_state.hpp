@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace fovea::visualizer {
 
@@ -38,8 +39,17 @@ struct ViewState {
     std::optional<FirstCell> first_cell;
     int compared_head = -1;  // B; -1: none
     CompareHow how = CompareHow::side;
-    bool same_range = true;  // A and B side by side
-    std::optional<CellRect> selection;
+    bool same_range = true;             // A and B side by side
+    std::optional<CellRect> selection;  // dragged: what an export is cut to
+    std::optional<CellRect> marked;     // what a walk or the arithmetic points at; no export knows it
+    // Where the reader was before each click on an input, the last at the end.
+    struct Place {
+        std::string stage;
+        uint32_t head = 0;
+        int row = 0, column = 0;
+        bool pinned = false;
+    };
+    std::vector<Place> came_from;
     // The view goes to a pick that keys moved: none, so that it is in sight, into the middle, so near that it
     // has digits. For one frame.
     enum class Follow { none, in_sight, middle, digits } follow = Follow::none;

@@ -22,6 +22,7 @@ HeadSummary summary_of(const Stage& stage, uint32_t head, const Colouring& colou
             summary.has_hidden = summary.has_hidden || stage.hidden(head, row, column);
             summary.has_dropped = summary.has_dropped || stage.dropped(head, row, column);
             if (!std::isfinite(value)) continue;
+            summary.clamped.add(colouring, value);
             sum += double(value);
             if (value > 0) entropy -= double(value) * std::log(double(value));
             summary.column_sums[column] += value;
@@ -85,6 +86,9 @@ Result<void> Workbench::begin() {
     }
     if (!made) return {};
     if (!*made) return made->error();
+    // Cells were selected in another matrix.
+    if (computation.ready() && !restoring_ && !same_subject(computation.result()->settings, wanted))
+        view.selection.reset();
     std::string shown = "weights";
     if (computation.ready() && view.stage < computation.stages().size()) shown = stage().name;
     if (Result<void> r = computation.begin(std::move(**made), wanted, by); !r) return r;
@@ -105,7 +109,8 @@ void Workbench::keep_pick_in_range() {
     view.picked_row = std::clamp(view.picked_row, 0, int(stage().rows) - 1);
     view.picked_column = std::clamp(view.picked_column, 0, int(stage().columns) - 1);
     if (view.compared_head >= int(stage().heads)) view.compared_head = -1;
-    if (view.selection && !view.selection->within(stage().rows, stage().columns)) view.selection.reset();
+    for (std::optional<CellRect>* cells : {&view.selection, &view.marked})
+        if (*cells && !(*cells)->within(stage().rows, stage().columns)) cells->reset();
 }
 
 // ---- what is shown ----
@@ -116,6 +121,11 @@ Shown Workbench::shown() const {
         const LockedMatrix& one = computation.locked()[size_t(tab)];
         return {&one.result->stages[one.stage], one.head, one.result->run.get(), &one.result->tokens()};
     }
+    // A mask is drawn over the weights, whichever stage is chosen.
+    if (window.centre == CentreTab::mask)
+        if (const Stage* weights = computation.find_stage("weights"))
+            return {weights, std::min(view.head, uint32_t(weights->heads - 1)), &computation.run(),
+                    &computation.tokens()};
     return {&stage(), view.head, &computation.run(), &computation.tokens()};
 }
 
@@ -136,6 +146,7 @@ void Workbench::show_stage(size_t index) {
     fade_begin_ = clock();
     view.wanted_stage.clear();
     view.stage = std::min(index, computation.stages().size() - 1);
+    if (view.stage != fade_from_) view.selection.reset(), view.marked.reset();
     if (view.stage == fade_from_ || !computation.complete()) fade_begin_.reset();
     view.zoom = view.pan_x = view.pan_y = 0;
     view.colours.range_low = view.colours.range_high = NAN;
@@ -174,12 +185,57 @@ std::vector<CellInput> Workbench::picked_inputs() const {
 void Workbench::show_input(const CellInput& input) {
     if (&shown_result() != computation.result().get()) return;
     const CellInput to = input;  // the stages stay where they are, the pick does not
+    constexpr size_t kMostPlaces = 64;
+    if (view.came_from.size() == kMostPlaces) view.came_from.erase(view.came_from.begin());
+    view.came_from.push_back({stage().name, view.head, view.picked_row, view.picked_column, view.pinned});
     show_stage(size_t(to.stage - computation.stages().data()));
     if (to.stage->heads > 1) view.head = to.head;
-    view.picked_row = to.cells.row_begin, view.picked_column = to.cells.column_begin;
+    view.picked_row = std::clamp(view.came_from.back().row, to.cells.row_begin, to.cells.row_last);
+    view.picked_column =
+        std::clamp(view.came_from.back().column, to.cells.column_begin, to.cells.column_last);
     view.pinned = true;
-    view.selection = to.cells;
+    view.marked = to.cells;
     window.centre = CentreTab::matrix;
+}
+
+void Workbench::go_back() {
+    if (view.came_from.empty()) return;
+    const ViewState::Place place = std::move(view.came_from.back());
+    view.came_from.pop_back();
+    window.locked_tab = -1;
+    show_stage(computation.result()->stage_index(place.stage));
+    view.head = place.head;
+    view.picked_row = place.row, view.picked_column = place.column, view.pinned = place.pinned;
+    view.marked.reset();
+    keep_pick_in_range();
+}
+
+std::span<const float> Workbench::Weights::row(uint64_t query) const {
+    return stage->head_values(head).subspan(std::min(query, stage->rows - 1) * stage->columns,
+                                            stage->columns);
+}
+
+Workbench::Weights Workbench::shown_weights() const {
+    const Shown now = shown();
+    const StageText* const text = find_stage_text(now.stage->name);
+    const bool weights = now.stage->of_heads || (text && text->pairs && text->sums);
+    const Stage* const stage = weights ? now.stage : shown_result().find_stage("weights");
+    return {stage, std::min(now.head, uint32_t(stage->heads - 1))};
+}
+
+void Workbench::show_level(int level) {
+    document.change(level_settings(level, document.settings()));
+    if (const Session own = level_session(level); own.stage != "weights") view.wanted_stage = own.stage;
+}
+
+void Workbench::pick_end_of_text() {
+    when_settled("", [this] {
+        const Weights weights = shown_weights();
+        if (!stage().over_keys || stage().rows != weights.stage->rows) return;
+        view.picked_row = int(weights.stage->rows) - 1;
+        const std::span<const float> row = weights.row(uint64_t(view.picked_row));
+        view.picked_column = int(std::max_element(row.begin(), row.end()) - row.begin());
+    });
 }
 
 const HeadSummary& Workbench::head_summary() {
@@ -265,6 +321,22 @@ std::string file_title(const Workbench& bench) {
     if (!computation.problem().empty()) return name + " (refused: the numbers are of before)";
     const bool shown = computation.ready() && computation.result()->settings.file == file;
     return shown ? name : name + " (being read)";
+}
+
+std::string token_name(const Workbench& bench, uint64_t index) {
+    const std::vector<std::string>& tokens = *bench.shown().tokens;
+    const bool again = index < tokens.size() && std::count(tokens.begin(), tokens.end(), tokens[index]) > 1;
+    return token_label(bench, index) + (again ? " (" + std::to_string(index) + ")" : "");
+}
+
+std::string picked_row_name(const Workbench& bench) {
+    const auto row = uint64_t(std::max(bench.view.picked_row, 0));
+    return bench.shown().stage->row_tokens ? token_name(bench, row) : std::to_string(row);
+}
+
+std::string picked_column_name(const Workbench& bench) {
+    const auto column = uint64_t(std::max(bench.view.picked_column, 0));
+    return bench.shown().stage->over_keys ? token_name(bench, column) : std::to_string(column);
 }
 
 std::string row_label(const Workbench& bench, uint64_t row) {
@@ -353,6 +425,7 @@ void Workbench::grant_wish() {
     if (!void_now && !is_settled()) return;
     const Wish wish = std::move(*wish_);
     wish_.reset();
+    if (void_now && wish.what.empty()) return;
     if (void_now)
         problems.report(wish.what, "the result was not there yet when its settings were changed", false);
     else

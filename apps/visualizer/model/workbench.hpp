@@ -108,8 +108,22 @@ class Workbench {
     std::optional<CellSum> picked_sum() const;
     // What the picked cell is computed from; of the result that is shown.
     std::vector<CellInput> picked_inputs() const;
-    // Goes to the matrix of an input, where its cells are framed; not from a locked tab.
+    // Goes to the matrix of an input, where its cells are framed and the picked query and key stay as far as
+    // they are among them; not from a locked tab. And back to the cell before.
     void show_input(const CellInput& input);
+    void go_back();
+    // The weights that lists and lines beside the matrix are of: the shown stage where that has weights, with
+    // its head; else the weights.
+    struct Weights {
+        const Stage* stage;
+        uint32_t head;
+        std::span<const float> row(uint64_t query) const;  // of at most the last one
+    };
+    Weights shown_weights() const;
+    // A level, with the stage that it is about.
+    void show_level(int level);
+    // The last query's largest weight is picked, once there is a result.
+    void pick_end_of_text();
     const HeadSummary& head_summary();
     const HeadGrid* head_grid() { return computation.head_grid(document.settings()); }
     // A model that learned a task, with the head and the cell that it is about.
@@ -152,7 +166,8 @@ class Workbench {
     // ---- results that stay: no part of what undo takes back ----
     // What is asked of a result that is still being computed is done once it is there; the Problems panel
     // says so where the settings have changed before. The last wish counts.
-    // Acts on the settings' result: now, or at the end of the update with which it is complete.
+    // Acts on the settings' result: now, or at the end of the update with which it is complete. Without a
+    // name a wish that came to nothing is not reported.
     void when_settled(std::string what, std::function<void()> act);
     // Keeps the present result as A of the comparison, while undo, redo and changes go on.
     void keep_result();
@@ -241,6 +256,11 @@ std::string file_title(const Workbench& bench);
 std::string rare_text(const Workbench& bench);
 // "journey", or the index where there is no token; of the shown matrix.
 std::string token_label(const Workbench& bench, uint64_t index);
+// The same with its index where the shown matrix has the token more than once: "f (10)".
+std::string token_name(const Workbench& bench, uint64_t index);
+// Names of the picked row and column: token_name() where they are tokens, else their numbers.
+std::string picked_row_name(const Workbench& bench);
+std::string picked_column_name(const Workbench& bench);
 std::string row_label(const Workbench& bench, uint64_t row);
 std::string column_label(const Workbench& bench, uint64_t column);
 

@@ -1,5 +1,7 @@
 #include "panels/canvas.hpp"
 
+#include "theme/text_order.hpp"
+
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -204,18 +206,21 @@ static void select_dragged(ViewState& view, const Canvas& c) {
 }
 
 void canvas_selection(PanelContext& ui, const Canvas& c) {
-    if (!ui.bench.view.selection) return;
-    const CellRect r = *ui.bench.view.selection;
-    if (!r.within(c.stage->rows, c.stage->columns)) return;
-    const ImVec2 low{c.origin.x + c.cell_width * float(r.column_begin),
-                     c.origin.y + c.cell_height * float(r.row_begin)},
-        high{c.origin.x + c.cell_width * float(r.column_last + 1),
-             c.origin.y + c.cell_height * float(r.row_last + 1)};
+    const Palette& colours = palette(ui.bench.window.theme);
     ImDrawList& draw = *ImGui::GetWindowDrawList();
     draw.PushClipRect(c.at, {c.at.x + c.size.x, c.at.y + c.size.y}, true);
-    const ImU32 accent = palette(ui.bench.window.theme).accent;
-    draw.AddRectFilled(low, high, (accent & 0x00ffffff) | 0x30000000);
-    draw.AddRect(low, high, accent, 2 * ui.scale, 0, 2.5f * ui.scale);
+    // What is pointed at has a frame, what is selected has the other colour and a tint.
+    for (const bool selected : {false, true}) {
+        const std::optional<CellRect>& r = selected ? ui.bench.view.selection : ui.bench.view.marked;
+        if (!r || !r->within(c.stage->rows, c.stage->columns)) continue;
+        const ImVec2 low{c.origin.x + c.cell_width * float(r->column_begin),
+                         c.origin.y + c.cell_height * float(r->row_begin)},
+            high{c.origin.x + c.cell_width * float(r->column_last + 1),
+                 c.origin.y + c.cell_height * float(r->row_last + 1)};
+        const ImU32 colour = selected ? colours.warning : colours.accent;
+        if (selected) draw.AddRectFilled(low, high, (colour & 0x00ffffff) | 0x30000000);
+        draw.AddRect(low, high, colour, 2 * ui.scale, 0, 2.5f * ui.scale);
+    }
     draw.PopClipRect();
 }
 
@@ -293,13 +298,15 @@ void canvas_digits(PanelContext& ui, const Canvas& c) {
 namespace {
 
 std::string row_name(const Workbench& bench, const Canvas& c, uint64_t row) {
-    if (!c.tokens) return row_label(bench, row);
-    return c.stage->row_tokens && row < c.tokens->size() ? (*c.tokens)[row] : std::to_string(row);
+    if (!c.tokens) return in_drawing_order(row_label(bench, row));
+    return c.stage->row_tokens && row < c.tokens->size() ? in_drawing_order((*c.tokens)[row])
+                                                         : std::to_string(row);
 }
 
 std::string column_name(const Workbench& bench, const Canvas& c, uint64_t column) {
-    if (!c.tokens) return column_label(bench, column);
-    return c.stage->over_keys && column < c.tokens->size() ? (*c.tokens)[column] : std::to_string(column);
+    if (!c.tokens) return in_drawing_order(column_label(bench, column));
+    return c.stage->over_keys && column < c.tokens->size() ? in_drawing_order((*c.tokens)[column])
+                                                           : std::to_string(column);
 }
 
 void label_rows(PanelContext& ui, const Canvas& c, ImFont* font) {

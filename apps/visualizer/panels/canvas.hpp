@@ -52,7 +52,7 @@ void canvas_mouse(PanelContext& ui, const Canvas& canvas, const char* id);
 void canvas_zoom(PanelContext& ui, const Canvas& canvas);
 void canvas_cells(PanelContext& ui, const Canvas& canvas);
 void canvas_digits(PanelContext& ui, const Canvas& canvas);
-// The frame of the cells that an export is restricted to.
+// Frames of the cells that an export is cut to and of those that are pointed at.
 void canvas_selection(PanelContext& ui, const Canvas& canvas);
 void canvas_labels(PanelContext& ui, const Canvas& canvas);
 // Lines over the columns' words, from the picked query to its largest weights and, where all queries have

@@ -3,6 +3,7 @@
 #include "model/comparison.hpp"
 #include "panels/canvas.hpp"
 #include "panels/colour_bar.hpp"
+#include "theme/text_order.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -65,12 +66,12 @@ void draw_keeping(PanelContext& ui) {
     if (!beside) ImGui::SameLine(0, 10 * ui.scale);
     const bool drop = ImGui::Button("Let A go");
     ImGui::SameLine(0, 10 * ui.scale);
-    ImGui::TextDisabled("A kept: %s", bench.computation.kept()->result->title().c_str());
+    ImGui::TextDisabled("A kept: %s", in_drawing_order(bench.computation.kept()->result->title()).c_str());
     if (drop) bench.computation.drop_kept();
 }
 
 std::string token_of(const Workbench& bench, uint64_t index, bool is_token) {
-    return is_token ? token_label(bench, index) : std::to_string(index);
+    return is_token ? drawn_name(bench, index) : std::to_string(index);
 }
 
 void draw_summary(PanelContext& ui, const Comparison& c) {
@@ -100,6 +101,7 @@ void draw_summary(PanelContext& ui, const Comparison& c) {
 struct Legend {
     const char* title;
     Colouring colouring;
+    Clamped clamped;
 };
 
 // One bar, or A's above B's, at the right end.
@@ -112,7 +114,7 @@ void draw_legends(PanelContext& ui, std::initializer_list<Legend> legends, float
     for (const Legend& legend : legends) {
         ImGui::GetWindowDrawList()->AddText(ui.fonts.small, small, {x, y},
                                             palette(ui.bench.window.theme).text_soft, legend.title);
-        draw_colour_bar(ui, legend.colouring, {x, y + title, 12 * s, bar}, 3);
+        draw_colour_bar(ui, legend.colouring, {x, y + title, 12 * s, bar}, 3, legend.clamped);
         y += share;
     }
 }
@@ -150,10 +152,13 @@ void colour_difference(Canvas& canvas, const Comparison& c) {
 }
 
 void draw_both_legends(PanelContext& ui, const Canvas& a, const Canvas& b, float top, float height) {
-    if (ui.bench.view.same_range)
-        draw_legends(ui, {{"A and B", a.colouring}}, top, height);
-    else
-        draw_legends(ui, {{"A", a.colouring}, {"B", b.colouring}}, top, height);
+    const auto of = [](const Canvas& c) { return clamped_by(c.colouring, c.stage->head_values(c.head)); };
+    Clamped both = of(a);
+    const Clamped of_b = of(b);
+    if (!ui.bench.view.same_range)
+        return draw_legends(ui, {{"A", a.colouring, both}, {"B", b.colouring, of_b}}, top, height);
+    both.above = both.above || of_b.above, both.below = both.below || of_b.below;
+    draw_legends(ui, {{"A and B", a.colouring, both}}, top, height);
 }
 
 void draw_pictures(PanelContext& ui, const Comparison& c) {
@@ -202,7 +207,7 @@ void draw_pictures(PanelContext& ui, const Comparison& c) {
     if (bench.view.how == CompareHow::difference) {
         colour_difference(canvas, c);
         draw_one(ui, canvas, "difference", (name_a + " minus " + name_b).c_str(), true);
-        draw_legends(ui, {{"A \xe2\x88\x92 B", canvas.colouring}}, top, height);
+        draw_legends(ui, {{"A \xe2\x88\x92 B", canvas.colouring, {}}}, top, height);
         return;
     }
     // B's cells stand where they are, not mirrored: a causal B shows nothing.

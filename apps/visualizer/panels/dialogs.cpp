@@ -51,9 +51,24 @@ constexpr std::pair<std::string_view, std::string_view> kPlainNames[] = {
     {"temperature", "temp"}, {"softcap", "cap"}, {"dropout", "p"},
     {"tokens", "len"},       {"compare", "cmp"}, {"random", "rng"}};
 // Keys of sessions that are no parameters of what is shown.
-constexpr std::string_view kNoParameters[] = {
-    "table",  "view",  "zoom",  "train", "step",   "theme",   "spread",       "pinned",
-    "import", "fused", "order", "layer", "rotate", "divisor", "import_heads", "tokens_first"};
+constexpr std::string_view kNoParameters[] = {"table",
+                                              "view",
+                                              "zoom",
+                                              "train",
+                                              "step",
+                                              "spread",
+                                              "pinned",
+                                              "import",
+                                              "fused",
+                                              "order",
+                                              "layer",
+                                              "rotate",
+                                              "divisor",
+                                              "import_heads",
+                                              "tokens_first",
+                                              "published",
+                                              "published_sha256",
+                                              "changed_heads"};
 
 // "0.05 to 10", "none, causal, ...": what a key takes.
 std::string takes(const SessionKey& key) {

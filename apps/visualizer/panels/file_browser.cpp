@@ -110,6 +110,23 @@ void draw_picture_look(PanelContext& ui) {
     if (look.part == PicturePart::window) look.transparent = false;
 }
 
+// What an export of this name is cut to, and the way to all cells.
+void draw_selected(PanelContext& ui, const std::string& name) {
+    Workbench& bench = ui.bench;
+    const bool figure = name.ends_with(".png") && bench.window.picture.part == PicturePart::matrix;
+    const bool cuts = figure || name.ends_with(".csv") || name.ends_with(".npy") || name.ends_with(".svg");
+    const std::optional<CellRect>& cells = bench.view.selection;
+    if (!cells || !cuts || !cells->within(bench.shown().stage->rows, bench.shown().stage->columns)) return;
+    ImGui::AlignTextToFramePadding();
+    ImGui::PushStyleColor(ImGuiCol_Text, palette(bench.window.theme).warning);
+    ImGui::Text("Only the %s x %s selected cells", format_count(cells->rows()).c_str(),
+                format_count(cells->columns()).c_str());
+    ImGui::PopStyleColor();
+    ImGui::SameLine(0, 10 * ui.scale);
+    if (ImGui::Button("Export all")) bench.view.selection.reset();
+    if (ImGui::IsItemHovered()) ImGui::SetTooltip("Drops the selection, so that the whole matrix is written");
+}
+
 }  // namespace
 
 bool enter_folder(WindowState& window, const fs::path& path) {
@@ -164,10 +181,7 @@ void draw_file_browser(PanelContext& ui) {
         ImGui::TextUnformatted("A file of this name is there: it will be replaced.");
         ImGui::PopStyleColor();
     }
-    if (saving && ui.bench.view.selection)
-        ImGui::TextDisabled("of %s x %s selected cells",
-                            format_count(ui.bench.view.selection->rows()).c_str(),
-                            format_count(ui.bench.view.selection->columns()).c_str());
+    if (saving) draw_selected(ui, state.file_name);
     if ((pressed || enter) && !state.file_name.empty()) finish(ui, path);
 }
 

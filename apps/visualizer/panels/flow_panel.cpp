@@ -78,14 +78,17 @@ std::string numbers_of(const PathMatrix& matrix, int digits) {
 }
 
 // Below the matrix, with as many digits as there is room for.
-void draw_numbers(const PanelContext& ui, const PathMatrix& matrix, const Placed& placed, float room) {
+void draw_numbers(const PanelContext& ui, const PathMatrix& matrix, const Placed& placed, float room,
+                  float right) {
     ImFont* const mono = ui.fonts.mono;
     const float size = std::min(mono->FontSize, ui.fonts.small->FontSize);
     for (const int digits : {4, 2}) {
         const std::string text = numbers_of(matrix, digits);
-        if (mono->CalcTextSizeA(size, 1e6f, 0, text.c_str()).x > room) continue;
-        ImGui::GetWindowDrawList()->AddText(mono, size,
-                                            {placed.at.x, placed.at.y + placed.size.y + 4 * ui.scale},
+        const float width = mono->CalcTextSizeA(size, 1e6f, 0, text.c_str()).x;
+        if (width > room) continue;
+        // Further left where it would else not end within the panel.
+        const float x = std::min(placed.at.x, right - width);
+        ImGui::GetWindowDrawList()->AddText(mono, size, {x, placed.at.y + placed.size.y + 4 * ui.scale},
                                             palette(ui.bench.window.theme).accent, text.c_str());
         return;
     }
@@ -177,7 +180,7 @@ void draw_tokens(PanelContext& ui, const PathMatrix& matrix, const Placed& place
     };
     for (uint64_t row = 0; row < matrix.stage->rows; ++row) {
         if (row_height < font->FontSize && !lit(row)) continue;
-        const std::string name = token_label(ui.bench, row);
+        const std::string name = drawn_label(ui.bench, row);
         const float right = placed.at.x - 6 * ui.scale, left = right - (kNames - 8) * ui.scale,
                     top = std::floor(placed.at.y + (float(row) + 0.5f) * row_height - font->FontSize / 2);
         const ImVec4 clip{left, top, right, top + 2 * font->FontSize};
@@ -216,7 +219,7 @@ std::string way_text(const Workbench& bench) {
     const ViewState& view = bench.view;
     const Stage& stage = bench.stage();
     const auto quoted = [&](int token) {
-        return "\xe2\x80\x9c" + token_label(bench, uint64_t(token)) + "\xe2\x80\x9d";
+        return "\xe2\x80\x9c" + drawn_name(bench, uint64_t(token)) + "\xe2\x80\x9d";
     };
     if (stage.over_keys)
         return quoted(view.picked_row) + " asks with its query, " + quoted(view.picked_column) +
@@ -284,7 +287,8 @@ void draw_flow_panel(PanelContext& ui) {
             placed[i].frames.push_back(frame_cells(ui, *matrix.stage, cells, placed[i].at, placed[i].size));
         for (const size_t from : matrix.from) draw_link(ui, placed[from], matrix, placed[i]);
         if (matrix.column == 0 && matrix.stage->row_tokens && i == 0) draw_tokens(ui, matrix, placed[i]);
-        draw_numbers(ui, matrix, placed[i], widths[matrix.column] + gap - 4 * s);
+        draw_numbers(ui, matrix, placed[i], widths[matrix.column] + gap - 4 * s,
+                     ImGui::GetWindowPos().x + ImGui::GetContentRegionMax().x);
         draw_name(ui, matrix, {placed[i].at.x, placed[i].at.y - line - 5 * s}, placed[i].size.x);
         mouse_on_cells(bench, matrix, placed[i]);
         ImGui::PopID();

@@ -1,9 +1,11 @@
 // The picked cell: every number between q, k and what the cell adds to the context.
 #include "panels/head_thumbnail.hpp"
 #include "panels/panels.hpp"
+#include "theme/text_order.hpp"
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cmath>
 #include <span>
 
@@ -40,12 +42,42 @@ void step(const PanelContext& ui, const char* name, const std::string& how, cons
 
 std::string number(float value) { return format_value(value); }
 
-// In a column of so many units: a number loses digits where it would lose its end.
-std::string number_within(float value, float room) {
-    std::string text = number(value);
-    for (int digits = 3; digits > 0 && ImGui::CalcTextSize(text.c_str()).x > room; --digits)
-        text = format_number(value, digits);
-    return text;
+// "-2.457e-03"
+std::string format_power(double value, int digits) {
+    if (value == 0 || !std::isfinite(value)) return format_fixed(value, 0);
+    char text[32];
+    const auto end =
+        std::to_chars(text, text + sizeof text, value, std::chars_format::scientific, digits).ptr;
+    return {text, end};
+}
+
+// A column of numbers in one format, so that points and digits are under each other: as many decimals as the
+// smallest needs, or powers of ten for all. Of what is wider than the room, fewer digits.
+std::vector<std::string> column_texts(const std::vector<float>& values, float room) {
+    constexpr int kDecimals = 4, kMostDecimals = 7;
+    double least = INFINITY, most = 0;
+    for (const float value : values) {
+        if (value == 0 || !std::isfinite(value)) continue;
+        least = std::min(least, std::abs(double(value))), most = std::max(most, std::abs(double(value)));
+    }
+    // Two digits at least of the smallest number, one where there is no room.
+    const int first = least < 1 ? int(std::ceil(-std::log10(least))) : 1;
+    const int wanted = std::max(kDecimals, first + 1);
+    std::vector<std::string> texts(values.size());
+    const auto fits = [&](auto text_of) {
+        bool all = true;
+        for (size_t i = 0; i < values.size(); ++i) {
+            texts[i] = text_of(values[i]);
+            all = all && ImGui::CalcTextSize(texts[i].c_str()).x <= room;
+        }
+        return all;
+    };
+    if (wanted <= kMostDecimals && most < 1e5)
+        for (int decimals = wanted; decimals >= std::max(first, 1); --decimals)
+            if (fits([&](float value) { return format_fixed(double(value), decimals); })) return texts;
+    for (int digits = 3; digits > 0; --digits)
+        if (fits([&](float value) { return format_power(double(value), digits); })) return texts;
+    return texts;
 }
 
 // The next text of so many units ends where its column does.
@@ -66,30 +98,29 @@ void draw_heads(std::span<const char* const> titles, size_t first = 0) {
     }
 }
 
-// A table's numbers, row by row, with the points of a column under each other.
-void draw_numbers(const PanelContext& ui, const std::vector<float>& values, size_t columns) {
-    const auto before_point = [](const std::string& text) { return std::min(text.find('.'), text.size()); };
-    ImGui::PushFont(ui.fonts.mono);
-    ImGui::TableNextRow();
-    ImGui::TableNextColumn();
-    const float letter = ImGui::CalcTextSize("0").x, room = ImGui::GetContentRegionAvail().x;
-    std::vector<std::string> texts;
-    for (const float value : values) texts.push_back(number_within(value, room));
-    std::vector<size_t> before(columns, 0), behind(columns, 0);
-    for (size_t i = 0; i < texts.size(); ++i) {
-        before[i % columns] = std::max(before[i % columns], before_point(texts[i]));
-        behind[i % columns] = std::max(behind[i % columns], texts[i].size() - before_point(texts[i]));
+// A table's numbers, row by row, each column in one format and at its right end. `names` are a first column.
+void draw_numbers(const PanelContext& ui, const std::vector<float>& values, size_t columns,
+                  const std::vector<std::string>& names = {}) {
+    std::vector<std::vector<std::string>> texts(columns);
+    for (size_t row = 0; row * columns < values.size(); ++row) {
+        ImGui::TableNextRow();
+        if (!names.empty()) {
+            ImGui::TableNextColumn();
+            ImGui::TextUnformatted(names[row].c_str());
+        }
+        ImGui::PushFont(ui.fonts.mono);
+        for (size_t c = 0; c < columns; ++c) {
+            ImGui::TableNextColumn();
+            if (row == 0) {
+                std::vector<float> column;
+                for (size_t i = c; i < values.size(); i += columns) column.push_back(values[i]);
+                texts[c] = column_texts(column, ImGui::GetContentRegionAvail().x);
+            }
+            right_align(ImGui::CalcTextSize(texts[c][row].c_str()).x);
+            ImGui::TextUnformatted(texts[c][row].c_str());
+        }
+        ImGui::PopFont();
     }
-    for (size_t i = 0; i < texts.size(); ++i) {
-        const size_t c = i % columns, point = before_point(texts[i]);
-        if (c == 0 && i > 0) ImGui::TableNextRow();
-        if (i > 0) ImGui::TableNextColumn();
-        // Where points under each other would take more than the column, its numbers end where it does.
-        const bool fits = letter * float(before[c] + behind[c]) <= room;
-        right_align(letter * float(fits ? point + behind[c] : texts[i].size()));
-        ImGui::TextUnformatted(texts[i].c_str());
-    }
-    ImGui::PopFont();
 }
 
 void draw_terms(const PanelContext& ui, const Derivation& d) {
@@ -128,21 +159,15 @@ void draw_sum_terms(const PanelContext& ui, const CellSum& sum, const char* id) 
     const std::array titles{"", sum.a.c_str(), sum.b.c_str(), "product"};
     draw_heads(std::span(titles).first(products ? 4 : 2), 1);
     const std::vector<size_t> order = shown_terms(sum, kMostTerms, ui.bench.window.sort_by_size);
+    std::vector<float> numbers;
+    std::vector<std::string> names;
     for (const size_t i : order) {
         const CellSum::Term& term = sum.terms[i];
-        ImGui::TableNextRow();
-        ImGui::TableNextColumn();
-        ImGui::TextUnformatted(term.name.c_str());
-        ImGui::PushFont(ui.fonts.mono);
-        for (const float value : {term.a, term.b, term.product}) {
-            if (!products && ImGui::TableGetColumnIndex() == 1) break;
-            ImGui::TableNextColumn();
-            const std::string text = number_within(value, ImGui::GetContentRegionAvail().x);
-            right_align(ImGui::CalcTextSize(text.c_str()).x);
-            ImGui::TextUnformatted(text.c_str());
-        }
-        ImGui::PopFont();
+        names.push_back(in_drawing_order(term.name));
+        numbers.push_back(term.a);
+        if (products) numbers.insert(numbers.end(), {term.b, term.product});
     }
+    draw_numbers(ui, numbers, products ? 3 : 1, names);
     ImGui::EndTable();
     if (order.size() < sum.terms.size())
         ImGui::TextDisabled("the %zu largest of %zu terms", order.size(), sum.terms.size());
@@ -200,7 +225,7 @@ void draw_number_and_inputs(PanelContext& ui) {
         (void)frame_cells(ui, from, input.cells, {x, below}, {side, side});
         if (hovered) draw.AddRect({x, below}, {x + side, below + side}, colours.text_soft, 0, 0, 2 * s);
         const std::string text = input_text(input);
-        if (hovered) ImGui::SetTooltip("%s\nclick: go there", text.c_str());
+        if (hovered) ImGui::SetTooltip("%s\nClick to go there; Backspace comes back", text.c_str());
         ImFont* const small = ui.fonts.small;
         draw.AddText(small, small->FontSize, {x, below + side + 3 * s}, colours.text_soft, text.c_str());
         ImGui::PopID();
@@ -213,7 +238,7 @@ void draw_number_and_inputs(PanelContext& ui) {
     ImGui::Dummy({side, side + ui.fonts.small->FontSize + 8 * s});
 }
 
-void draw_steps(const PanelContext& ui, const Derivation& d) {
+void draw_steps(const PanelContext& ui, const Derivation& d, bool of_dropped) {
     if (!ImGui::BeginTable("steps", 3, ImGuiTableFlags_SizingFixedFit | ImGuiTableFlags_BordersInnerH))
         return;
     ImGui::TableSetupColumn("name");
@@ -234,13 +259,13 @@ void draw_steps(const PanelContext& ui, const Derivation& d) {
         step(ui, "sink", "exp(" + format_number(double(d.sink), 4) + " \xe2\x88\x92 max), no key's",
              number(d.sink_term));
     step(ui, "sum", d.has_sink ? "of the row's exp and the sink" : "of the row's exp", number(d.denominator));
-    step(ui, "weight", "exp / sum", number(d.weight), !d.has_dropout);
+    step(ui, "weight", "exp / sum", number(d.weight), !of_dropped);
     if (d.has_dropout)
-        step(ui, "dropped",
+        step(ui, "after dropout",
              !d.hidden_by.empty() ? "masked: nothing to keep"
              : d.kept             ? "kept, \xc3\x97 " + format_number(d.keep_scale, 4)
                                   : "not kept",
-             number(d.dropped_weight), true);
+             number(d.dropped_weight), of_dropped);
     ImGui::EndTable();
 }
 
@@ -276,6 +301,21 @@ void draw_copy(PanelContext& ui, const Derivation& d) {
     ImGui::SetCursorPos(below);
 }
 
+// Left of Copy: where a click on an input came from.
+void draw_back(PanelContext& ui) {
+    Workbench& bench = ui.bench;
+    if (bench.view.came_from.empty()) return;
+    const ImVec2 below = ImGui::GetCursorPos();
+    ImGui::SetCursorPos(
+        {ImGui::GetContentRegionMax().x - button_width("Copy") - button_width("Back") - 4 * ui.scale,
+         ImGui::GetCursorStartPos().y - 4 * ui.scale});
+    if (ImGui::Button("Back")) bench.go_back();
+    if (ImGui::IsItemHovered() && !bench.view.came_from.empty())
+        ImGui::SetTooltip("Back to the cell before, of %s (Backspace)",
+                          bench.view.came_from.back().stage.c_str());
+    ImGui::SetCursorPos(below);
+}
+
 // The map's picked cell, computed from q and k in float32, whatever its tile says.
 void draw_map_cell(PanelContext& ui) {
     Workbench& bench = ui.bench;
@@ -291,7 +331,7 @@ void draw_map_cell(PanelContext& ui) {
     }
     draw_copy(ui, *d);
     ImGui::BeginChild("derivation");
-    draw_steps(ui, *d);
+    draw_steps(ui, *d, d->has_dropout);
     ImGui::PushTextWrapPos();
     ImGui::TextDisabled("computed now from q and k, not read from a tile");
     ImGui::PopTextWrapPos();
@@ -349,22 +389,22 @@ void draw_inspector_panel(PanelContext& ui) {
     }
     const ViewState& view = bench.view;
     const Stage& stage = *bench.shown().stage;
-    const std::string row =
-        stage.row_tokens ? token_label(bench, uint64_t(view.picked_row)) : std::to_string(view.picked_row);
-    const std::string column = stage.over_keys ? token_label(bench, uint64_t(view.picked_column))
-                                               : std::to_string(view.picked_column);
+    const std::string row = in_drawing_order(picked_row_name(bench)),
+                      column = in_drawing_order(picked_column_name(bench));
     // Which cell it is stands beside the heading as far as Copy leaves room for it, and in the status bar.
     const char* const title = view.pinned ? "Cell, pinned" : "Cell";
     const std::string cell = row + " \xe2\x86\x92 " + column;
-    const float room = ImGui::GetContentRegionAvail().x - button_width("Copy") - 24 * ui.scale;
+    const float back = view.came_from.empty() ? 0 : button_width("Back") + 4 * ui.scale;
+    const float room = ImGui::GetContentRegionAvail().x - button_width("Copy") - back - 24 * ui.scale;
     const bool fits = ImGui::CalcTextSize(title).x + ImGui::CalcTextSize(cell.c_str()).x < room;
     heading(ui, title, fits ? cell.c_str() : "");
+    draw_back(ui);
     const std::optional<Derivation>& d = bench.derivation();
     if (!d) return draw_other_cell(ui, stage);
     draw_copy(ui, *d);
     ImGui::BeginChild("derivation");
     draw_number_and_inputs(ui);
-    draw_steps(ui, *d);
+    draw_steps(ui, *d, stage.name == "dropped");
     ImGui::Dummy({0, 4 * ui.scale});
     check_box(ui, "largest products first", &bench.window.sort_by_size);
     draw_terms(ui, *d);

@@ -102,7 +102,7 @@ void edit(Workbench& s, Edit change) {
 
 template <int level>
 void show_level(Workbench& s) {
-    s.document.change(level_settings(level, s.document.settings()));
+    s.show_level(level);
 }
 
 // From a level the first of them; from the last one on the first again.
@@ -244,6 +244,8 @@ constexpr KeyCommand kModelCommands[] = {
      }},
     {ImGuiKey_V, shift, "Shift+V", "words, queries and keys as points of a plane",
      [](Workbench& s) { s.window.centre = CentreTab::vectors; }},
+    {ImGuiKey_Backspace, plain, "Backspace", "back to the cell before a click on an input",
+     [](Workbench& s) { s.go_back(); }},
     {ImGuiKey_H, shift, "Shift+H", "all layers and heads of the model",
      [](Workbench& s) { s.window.centre = CentreTab::layers; }},
 };
@@ -281,10 +283,10 @@ constexpr KeyCommand kCommands[] = {
     {ImGuiKey_Escape, plain, "Esc", "let the pick follow the mouse, select nothing",
      [](Workbench& s) {
          s.view.pinned = false;
-         s.view.selection.reset();
+         s.view.selection.reset(), s.view.marked.reset();
      }},
-    {ImGuiKey_Delete, plain, "Delete", "hide the picked key or show it again; the rest is renormalised",
-     toggle_picked_key},
+    {ImGuiKey_Delete, plain, "Delete",
+     "hide the picked key or show it again; the other weights are rescaled to sum to 1", toggle_picked_key},
     {ImGuiKey_J, plain, "J", "tokens as lines or as a list",
      [](Workbench& s) { s.window.token_lines = !s.window.token_lines; }},
     {ImGuiKey_Space, plain, "Space", "causal mask on or off",

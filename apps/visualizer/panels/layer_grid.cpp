@@ -42,6 +42,22 @@ char mark_of(const Workbench& bench, uint32_t layer, uint32_t head) {
     return here && !kept && bench.view.compared_head == int(head) ? 'B' : ' ';
 }
 
+// What the head is known for; of models without such names what its scores on this text say.
+std::string job_of(const Settings& s, const GridHead& head) {
+    const std::string known = head_label(s, {head.layer, head.head});
+    return known.empty() && (s.model || s.learned) ? std::string(head_job(head.scores)) : known;
+}
+
+// A head that is off has a cross, one that is changed otherwise a stroke.
+void draw_change(PanelContext& ui, HeadPlace head, ImVec2 at, float side) {
+    const Settings& settings = ui.bench.document.settings();
+    if (!shows_model(settings) || change_text(settings, head).empty()) return;
+    const ImU32 colour = palette(ui.bench.window.theme).warning;
+    ImDrawList& draw = *ImGui::GetWindowDrawList();
+    draw.AddLine({at.x + side, at.y}, {at.x, at.y + side}, colour, 2 * ui.scale);
+    if (is_off(settings, head)) draw.AddLine(at, {at.x + side, at.y + side}, colour, 2 * ui.scale);
+}
+
 void draw_one(PanelContext& ui, const Place& place, float side) {
     Workbench& bench = ui.bench;
     const GridHead& head = *place.head;
@@ -64,11 +80,12 @@ void draw_one(PanelContext& ui, const Place& place, float side) {
                                                           : colours.text_soft,
                                             3 * ui.scale, 0, gap);
     const Settings& settings = bench.document.settings();
-    const std::string known = head_label(settings, {head.layer, head.head});
-    const std::string label = known.empty() && settings.model ? std::string(head_job(head.scores)) : known;
+    draw_change(ui, {head.layer, head.head}, at, side);
+    const std::string label = job_of(settings, head);
     if (hovered)
-        head_tooltip(head_name(head.layer, head.head) + (label.empty() ? "" : ", " + label), head.stats,
-                     head.scores, shows_model(settings));
+        head_tooltip(head_name(head.layer, head.head) + (label.empty() ? "" : ", " + label) +
+                         (shows_model(settings) ? change_text(settings, {head.layer, head.head}) : ""),
+                     head.stats, head.scores, shows_model(settings));
     if (shows_model(settings) && ImGui::IsItemClicked(ImGuiMouseButton_Right)) {
         Settings next = settings;
         toggle_head(next, {head.layer, head.head});
@@ -140,16 +157,12 @@ void draw_side_by_side(PanelContext& ui, const std::vector<Place>& places) {
         draw_one(ui, places[i], side);
         const bool off = is_off(settings, head);
         ImDrawList& draw = *ImGui::GetWindowDrawList();
-        if (off) {
-            draw.AddLine({x, at.y + 3 * s}, {x + side, at.y + 3 * s + side}, colours.warning, 2 * s);
-            draw.AddLine({x + side, at.y + 3 * s}, {x, at.y + 3 * s + side}, colours.warning, 2 * s);
-        }
         const std::string name = head_name(head.layer, head.head) + (off ? ", off " : " ");
         ImFont& font = *ui.fonts.small;
         draw.AddText(&font, font.FontSize, {x, at.y + side + 6 * s}, colours.text_soft, name.c_str());
         draw.AddText(&font, font.FontSize,
                      {x + font.CalcTextSizeA(font.FontSize, 1e6f, 0, name.c_str()).x, at.y + side + 6 * s},
-                     colours.text, head_label(settings, head).c_str());
+                     colours.text, job_of(settings, *places[i].head).c_str());
     }
     ImGui::Dummy({4 * s, side + label});
     ImGui::EndChild();

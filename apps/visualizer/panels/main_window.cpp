@@ -1,5 +1,6 @@
 #include "panels/panel_table.hpp"
 #include "panels/story.hpp"
+#include "theme/text_order.hpp"
 
 #include <imgui_internal.h>
 
@@ -118,10 +119,7 @@ void draw_stage_title(PanelContext& ui) {
         ImGui::SameLine(0, 18 * ui.scale);
     ImGui::AlignTextToFramePadding();
     ImGui::PushFont(ui.fonts.strong);
-    // Masks are drawn over the weights, whichever stage is chosen.
-    const Stage* weights =
-        bench.window.centre == CentreTab::mask ? bench.computation.find_stage("weights") : nullptr;
-    const Stage& stage = weights ? *weights : *bench.shown().stage;
+    const Stage& stage = *bench.shown().stage;
     const Settings& settings = bench.document.settings();
     // The controls at the right end have their room.
     const bool controls = bench.window.centre == CentreTab::matrix && width >= 640 * ui.scale;
@@ -132,7 +130,8 @@ void draw_stage_title(PanelContext& ui) {
     if (shows_model(settings) && bench.window.locked_tab < 0 && stage.heads > 1) {
         const HeadPlace place{settings.mapping.layer, bench.view.head};
         const std::string head = head_name(place.layer, place.head);
-        names.insert(names.begin(), {head + " " + head_label(settings, place) + ": " + stage.name,
+        const std::string label = head_label(settings, place);
+        names.insert(names.begin(), {head + (label.empty() ? "" : " " + label) + ": " + stage.name,
                                      head + ": " + stage.name});
     }
     const float room = ImGui::GetContentRegionAvail().x - taken;
@@ -257,6 +256,13 @@ void draw_panels(PanelContext& ui, float top, float bottom) {
 
 }  // namespace
 
+std::string drawn_name(const Workbench& bench, uint64_t index) {
+    return in_drawing_order(token_name(bench, index));
+}
+std::string drawn_label(const Workbench& bench, uint64_t index) {
+    return in_drawing_order(token_label(bench, index));
+}
+
 float button_width(const char* label) {
     return ImGui::CalcTextSize(label).x + 2 * ImGui::GetStyle().FramePadding.x;
 }
@@ -333,7 +339,14 @@ void draw_main_window(PanelContext& ui) {
               ImGuiWindowFlags_NoScrollbar);
         top += gap + kNoticeHeight * s;
     }
-    if (ui.bench.computation.ready()) draw_panels(ui, top, bottom);
+    if (ui.bench.computation.ready()) {
+        // The pick is one of the matrix that is in front.
+        const Stage& stage = *ui.bench.shown().stage;
+        ViewState& view = ui.bench.view;
+        view.picked_row = std::clamp(view.picked_row, 0, int(stage.rows) - 1);
+        view.picked_column = std::clamp(view.picked_column, 0, int(stage.columns) - 1);
+        draw_panels(ui, top, bottom);
+    }
     panel("status", {0, bottom + gap}, {size.x, size.y - bottom - gap}, ui, draw_status_bar,
           ImGuiWindowFlags_NoScrollbar);
     ImGui::PopStyleColor();

@@ -381,7 +381,8 @@ void draw_legend(PanelContext& ui, const MapFrame& f) {
     const uint32_t level = bench.map.head()->tiles().progress().level;
     const Colouring c =
         colours_of(level, bench.map.head()->tokens(), largest ? MapReducer::max : MapReducer::mass);
-    draw_colour_bar(ui, c, {x, y, width, height}, 2);
+    // The range is one for all maps of that length: a pixel may be beyond it.
+    draw_colour_bar(ui, c, {x, y, width, height}, 2, {.above = true});
     ImFont* small = ui.fonts.small;
     const char* what = largest ? "largest" : "mass";
     ImGui::GetWindowDrawList()->AddText(small, small->FontSize, {x, y - small->FontSize - 6 * s},

@@ -152,10 +152,12 @@ void draw_mask_panel(PanelContext& ui) {
     if (!weights || !bench.computation.complete()) return;
     const float s = ui.scale;
     const ImVec2 cursor = ImGui::GetCursorScreenPos(), room = ImGui::GetContentRegionAvail();
-    const Canvas canvas =
-        lay_out_canvas(ui, *weights, std::min(bench.view.head, uint32_t(weights->heads - 1)),
-                       {cursor.x + kLabelColumn * s, cursor.y + kLabelRow * s},
-                       {room.x - (kLabelColumn + 16) * s, room.y - (kLabelRow + 8) * s});
+    const ImVec2 area{room.x - (kLabelColumn + 16) * s, room.y - (kLabelRow + 8) * s};
+    const float labels = label_row(ui, *weights, area);  // words as the matrix has them
+    Canvas canvas = lay_out_canvas(ui, *weights, std::min(bench.view.head, uint32_t(weights->heads - 1)),
+                                   {cursor.x + kLabelColumn * s, cursor.y + labels * s},
+                                   {area.x, area.y - (labels - kLabelRow) * s});
+    canvas.slanted = labels > kLabelRow;
     paint(ui, canvas, grid);
     canvas_cells(ui, canvas);
     canvas_digits(ui, canvas);

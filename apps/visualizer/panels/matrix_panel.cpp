@@ -151,7 +151,7 @@ void canvas_range_bar(PanelContext& ui, const Canvas& c, float x) {
             {x + (kHistogram - 4) * s, bottom - 0.5f}, colours.mark);
     }
     const float bar = x + kHistogram * s;
-    draw_colour_bar(ui, c.colouring, {bar, y, width, height}, 3);
+    draw_colour_bar(ui, c.colouring, {bar, y, width, height}, 3, summary.clamped);
     if (marks > 0) canvas_marks(ui, summary, {bar, y + height + 10 * s});
     const ViewState& view = ui.bench.view;
     const float place = view.picked_row < 0 ? NAN
@@ -180,7 +180,7 @@ void draw_matrix_panel(PanelContext& ui) {
     const float fade = bench.fade();
     const Stage& stage = kept ? *compared.a : fade < 0.5f ? bench.faded_stage() : *shown.stage;
     const uint32_t head = kept ? compared.head_a : other ? uint32_t(bench.view.compared_head) : shown.head;
-    // A locked matrix may be a smaller one than the pick was made in.
+    // The stage before, which fades, may be a smaller one than the pick was made in.
     bench.view.picked_row = std::min(bench.view.picked_row, int(stage.rows) - 1);
     bench.view.picked_column = std::min(bench.view.picked_column, int(stage.columns) - 1);
     const float s = ui.scale;

@@ -1,6 +1,7 @@
 // What a model says next behind the picked token: its likeliest tokens, beside those without the reader's
 // changes, and what each layer would say if it were the last.
 #include "panels/panels.hpp"
+#include "theme/text_order.hpp"
 
 #include <imgui_stdlib.h>
 
@@ -28,7 +29,7 @@ void draw_likeliest(PanelContext& ui, const NextTable& table) {
         for (size_t i = 0; i < entries.size(); ++i) {
             ImGui::TableNextRow();
             ImGui::TableNextColumn();
-            ImGui::TextUnformatted(entries[i].text.c_str());
+            ImGui::TextUnformatted(in_drawing_order(entries[i].text).c_str());
             ImGui::TableNextColumn();
             const ImVec2 at = ImGui::GetCursorScreenPos();
             const float line = ImGui::GetTextLineHeight();
@@ -43,7 +44,7 @@ void draw_likeliest(PanelContext& ui, const NextTable& table) {
             ImGui::TableNextColumn();
             ImGui::TextDisabled("%s", percent(table.unchanged[i]).c_str());
             ImGui::TableNextColumn();
-            ImGui::TextDisabled("%s", table.said_before[i].text.c_str());
+            ImGui::TextDisabled("%s", in_drawing_order(table.said_before[i].text).c_str());
         }
         ImGui::EndTable();
     }
@@ -80,7 +81,7 @@ void draw_lens(PanelContext& ui, const NextTable& table) {
             const float taken = small->CalcTextSizeA(small->FontSize, 1e6f, 0, share.c_str()).x;
             const ImVec4 clip{x, y, right - taken - 4 * ui.scale, y + line};
             draw.AddText(small, small->FontSize, {x, y}, final_one ? colours.accent : colours.text,
-                         entry.text.c_str(), nullptr, 0, &clip);
+                         in_drawing_order(entry.text).c_str(), nullptr, 0, &clip);
             draw.AddText(small, small->FontSize, {right - taken, y}, colours.text_soft, share.c_str());
         }
     }
@@ -129,7 +130,7 @@ void draw_head_change(PanelContext& ui) {
     }
     if (!change.patch.empty()) {
         ImGui::SameLine(0, 8 * ui.scale);
-        ImGui::TextDisabled("from \xe2\x80\x9c%s\xe2\x80\x9d", change.patch.c_str());
+        ImGui::TextDisabled("from \xe2\x80\x9c%s\xe2\x80\x9d", in_drawing_order(change.patch).c_str());
     }
     if (s.changed.empty()) return;
     ImGui::SameLine(0, 8 * ui.scale);
@@ -163,8 +164,9 @@ void draw_next_panel(PanelContext& ui) {
     const std::vector<std::string>& tokens = bench.computation.tokens();
     std::string behind;
     for (uint64_t i = table->row > 3 ? table->row - 3 : 0; i <= table->row && i < tokens.size(); ++i)
-        behind += (behind.empty() ? "" : " ") + tokens[i];
-    ImGui::TextDisabled("behind \xe2\x80\x9c%s\xe2\x80\x9d, the picked query", behind.c_str());
+        behind += (behind.empty() ? "" : " ") + (i == table->row ? token_name(bench, i) : tokens[i]);
+    ImGui::TextDisabled("after \xe2\x80\x9c%s\xe2\x80\x9d, the picked query",
+                        in_drawing_order(behind).c_str());
     draw_likeliest(ui, *table);
     ImGui::SameLine(0, 18 * ui.scale);
     draw_lens(ui, *table);

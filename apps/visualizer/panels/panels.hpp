@@ -81,6 +81,11 @@ void pick_on_map(Workbench& bench, uint64_t row, uint64_t key);
 // The whole window: top bar, columns, bottom strip, status bar.
 void draw_main_window(PanelContext& ui);
 
+// A token of the shown matrix as it is drawn, its letters in the order of the screen; with its index where
+// there are several of it, as token_name() has it, or without.
+std::string drawn_name(const Workbench& bench, uint64_t index);
+std::string drawn_label(const Workbench& bench, uint64_t index);
+
 // A panel's heading, and a soft second line where `note` is not empty.
 void heading(const PanelContext& ui, const char* title, const char* note = "");
 // With an edge that shows an empty one.

@@ -27,12 +27,13 @@ void draw_pipeline_panel(PanelContext& ui) {
     const Settings& settings = bench.document.settings();
     const bool from_file = settings.file && settings.mapping.kind != ImportKind::tables;
     const std::string layer = "layer " + std::to_string(settings.mapping.layer) + " of ";
-    heading(ui, "Pipeline",
-            (from_file               ? layer + "the file"
-             : shows_model(settings) ? "layer " + std::to_string(settings.mapping.layer) + ", the last is " +
-                                           std::to_string(shown_layers(settings).size() - 1)
-                                     : level_name(settings.level))
-                .c_str());
+    heading(
+        ui, "Pipeline",
+        (from_file               ? layer + "the file"
+         : shows_model(settings) ? "layer " + std::to_string(settings.mapping.layer) + ", the last is " +
+                                       std::to_string(shown_layers(settings).size() - 1)
+                                 : level_name(settings.level) + (is_plain_level(settings) ? "" : ", changed"))
+            .c_str());
     if (!from_file && ImGui::GetContentRegionAvail().y > kRoomForWords * ui.scale) {
         ImGui::PushFont(ui.fonts.small);
         ImGui::PushTextWrapPos();
@@ -56,8 +57,9 @@ void draw_pipeline_panel(PanelContext& ui) {
         ImGui::PushID(int(i));
         if (ImGui::InvisibleButton("stage", {width, height})) bench.show_stage(i);
         // A stage chosen elsewhere may be out of sight.
-        if (current && bench.window.stage_in_sight != stage.name) {
-            bench.window.stage_in_sight = stage.name;
+        const std::string in_sight = subject_name(settings) + " " + std::to_string(i) + " " + stage.name;
+        if (current && bench.window.stage_in_sight != in_sight) {
+            bench.window.stage_in_sight = in_sight;
             if (!ImGui::IsItemVisible() || at.y + height > ImGui::GetWindowPos().y + ImGui::GetWindowHeight())
                 ImGui::SetScrollHereY(0.8f);
         }

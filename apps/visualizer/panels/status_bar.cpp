@@ -1,4 +1,5 @@
 #include "panels/panels.hpp"
+#include "theme/text_order.hpp"
 
 #include <fovea/runtime.hpp>
 
@@ -46,10 +47,8 @@ void draw_status_bar(PanelContext& ui) {
         const Shown shown = bench.shown();
         const Stage& stage = *shown.stage;
         const ViewState& view = bench.view;
-        const std::string column = stage.over_keys ? token_label(bench, uint64_t(view.picked_column))
-                                                   : std::to_string(view.picked_column);
-        const std::string row = stage.row_tokens ? token_label(bench, uint64_t(view.picked_row))
-                                                 : std::to_string(view.picked_row);
+        const std::string row = in_drawing_order(picked_row_name(bench)),
+                          column = in_drawing_order(picked_column_name(bench));
         ImGui::Text("%s  %s \xe2\x86\x92 %s", stage.name.c_str(), row.c_str(), column.c_str());
         const uint64_t index = (shown.head * stage.rows + uint64_t(view.picked_row)) * stage.columns +
                                uint64_t(view.picked_column);
@@ -66,7 +65,7 @@ void draw_status_bar(PanelContext& ui) {
             ImGui::TextDisabled("A kept: %s", subject_name(kept->result->settings).c_str());
             if (ImGui::IsItemHovered())
                 ImGui::SetTooltip("%s\nV compares it with what is shown, Shift+A lets it go",
-                                  kept->result->title().c_str());
+                                  in_drawing_order(kept->result->title()).c_str());
         }
         const std::string device = bench.computation.device_name();
         const std::string where =

@@ -39,13 +39,11 @@ void show_step(Workbench& bench, size_t number) {
     const StoryStep& step = steps_of(bench.document.settings())[number - 1];
     Session shown = step.shown;
     shown.step = uint32_t(number);
-    shown.theme = bench.window.theme == Theme::dark ? "dark" : "light";
     if (const Result<void> r = read_session(bench, write_session(shown), "."); !r)
         return bench.problems.report("story", r.error().text, true);
     bench.window.centre = CentreTab::matrix;
     bench.window.locked_tab = -1;
-    bench.view.selection =
-        CellRect{int(step.mark[0]), int(step.mark[2]), int(step.mark[1]), int(step.mark[3])};
+    bench.view.marked = CellRect{int(step.mark[0]), int(step.mark[2]), int(step.mark[1]), int(step.mark[3])};
 }
 
 }  // namespace
@@ -64,7 +62,7 @@ void end_story(Workbench& bench) {
     Settings next = bench.document.settings();
     next.step = 0;
     bench.document.change(next);
-    bench.view.selection.reset();
+    bench.view.marked.reset();
 }
 
 void draw_story(PanelContext& ui) {

@@ -19,10 +19,8 @@ struct Line {
 
 // The `top` largest weights of a query, the largest last so that it lies over the others.
 void add_lines(const Workbench& bench, uint64_t query, size_t top, std::vector<Line>& out) {
-    const uint64_t keys = bench.computation.run().desc().len_kv, rows = bench.computation.run().desc().len_q;
-    const std::span<const float> row = bench.computation.run()
-                                           .values(FOVEA_BIND_WEIGHTS)
-                                           .subspan((bench.view.head * rows + query) * keys, keys);
+    const std::span<const float> row = bench.shown_weights().row(query);
+    const uint64_t keys = row.size();
     std::vector<uint64_t> order(keys);
     std::iota(order.begin(), order.end(), 0);
     const auto end = order.begin() + ptrdiff_t(std::min<uint64_t>(top, keys));
@@ -57,7 +55,7 @@ void draw_label(PanelContext& ui, ImVec2 at, float width, uint64_t token, bool i
         picked = int(token);
     }
     ImGui::PopID();
-    const std::string text = token_label(bench, token);
+    const std::string text = drawn_label(bench, token);
     ImFont* font = ui.fonts.body;
     const float wide = font->CalcTextSizeA(font->FontSize, 1e6f, 0, text.c_str()).x;
     const ImVec4 clip{at.x, at.y, at.x + width, at.y + 2 * font->FontSize};
@@ -85,7 +83,7 @@ void draw_lines(PanelContext& ui, ImVec2 origin, float left, float right, const 
 void canvas_arcs(PanelContext& ui, const Canvas& c, float foot) {
     Workbench& bench = ui.bench;
     const Palette& colours = palette(bench.window.theme);
-    const uint64_t queries = bench.computation.run().desc().len_q;
+    const uint64_t queries = bench.shown_weights().stage->rows;
     std::vector<Line> lines;
     const auto picked = uint64_t(bench.view.picked_row);
     if (bench.window.lines_of_all)
@@ -115,8 +113,8 @@ void canvas_arcs(PanelContext& ui, const Canvas& c, float foot) {
 void draw_token_lines(PanelContext& ui) {
     Workbench& bench = ui.bench;
     draw_controls(ui);
-    const uint64_t queries = bench.computation.run().desc().len_q,
-                   keys = bench.computation.run().desc().len_kv;
+    const Workbench::Weights weights = bench.shown_weights();
+    const uint64_t queries = weights.stage->rows, keys = weights.stage->columns;
     ImGui::BeginChild("lines");
     const ImVec2 origin = ImGui::GetCursorScreenPos();
     const float width = ImGui::GetContentRegionAvail().x, side = width * kLabels, gap = 8 * ui.scale;

@@ -2,7 +2,10 @@
 #include "panels/panels.hpp"
 
 #include "model/imported_file.hpp"
+#include "panels/panel_table.hpp"
+#include "theme/text_order.hpp"
 
+#include <imgui_internal.h>
 #include <imgui_stdlib.h>
 
 #include <algorithm>
@@ -13,15 +16,8 @@ namespace {
 
 constexpr size_t kMostBars = 64;
 
-std::span<const float> picked_row(const Workbench& bench) {
-    const ViewState& view = bench.view;
-    const uint64_t keys = bench.computation.run().desc().len_kv;
-    const std::span<const float> weights = bench.computation.run().values(FOVEA_BIND_WEIGHTS);
-    return weights.subspan(
-        (view.head * bench.computation.run().desc().len_q + uint64_t(view.picked_row)) * keys, keys);
-}
-
-void draw_bar(PanelContext& ui, uint64_t key, float weight, float largest) {
+void draw_bar(PanelContext& ui, const Workbench::Weights& weights, uint64_t key, float weight,
+              float largest) {
     Workbench& bench = ui.bench;
     const Palette& colours = palette(bench.window.theme);
     const float width = ImGui::GetContentRegionAvail().x, height = ImGui::GetTextLineHeight() + 6 * ui.scale;
@@ -32,7 +28,8 @@ void draw_bar(PanelContext& ui, uint64_t key, float weight, float largest) {
     const bool is_hidden = std::binary_search(hidden.begin(), hidden.end(), uint32_t(key));
     if (ImGui::IsItemHovered())
         ImGui::SetTooltip("Click: the picked key. Right click: %s.",
-                          is_hidden ? "show it again" : "hide it from every query; the rest is renormalised");
+                          is_hidden ? "show it again"
+                                    : "hide it from every query; the other weights are rescaled to sum to 1");
     if (ImGui::IsItemClicked(ImGuiMouseButton_Right)) {
         Settings next = bench.document.settings();
         toggle_key(next, uint32_t(key));
@@ -43,17 +40,15 @@ void draw_bar(PanelContext& ui, uint64_t key, float weight, float largest) {
     ImDrawList& draw = *ImGui::GetWindowDrawList();
     const float label = width * 0.42f, number = 58 * ui.scale, room = width - label - number;
     const float length = largest > 0 ? room * weight / largest : 0;
-    const Stage* weights = bench.computation.find_stage("weights");
-    const bool masked = weights->hidden(bench.view.head, uint64_t(bench.view.picked_row), key);
-    const Stage* after = bench.computation.find_stage("dropped");
-    const bool dropped = after && after->dropped(bench.view.head, uint64_t(bench.view.picked_row), key);
+    const bool masked = weights.stage->hidden(weights.head, uint64_t(bench.view.picked_row), key);
+    const bool dropped = weights.stage->dropped(weights.head, uint64_t(bench.view.picked_row), key);
     if (!masked && !dropped)
         draw.AddRectFilled({at.x + label, at.y + 3 * ui.scale},
                            {at.x + label + std::max(length, 1.0f), at.y + height - 3 * ui.scale},
                            strong ? colours.accent : colours.mark, 3 * ui.scale);
     const ImVec4 clip{at.x, at.y, at.x + label - 6 * ui.scale, at.y + height};
     draw.AddText(ui.fonts.body, ui.fonts.body->FontSize, {at.x, at.y + 3 * ui.scale},
-                 strong ? colours.text : colours.text_soft, token_label(bench, key).c_str(), nullptr, 0,
+                 strong ? colours.text : colours.text_soft, drawn_name(bench, key).c_str(), nullptr, 0,
                  &clip);
     const std::string text = is_hidden ? "hidden"
                              : masked  ? "masked"
@@ -68,6 +63,43 @@ void draw_bar(PanelContext& ui, uint64_t key, float weight, float largest) {
 bool has_own_tokens(const Settings& s) {
     return s.file && (s.mapping.kind == ImportKind::qkv || s.mapping.kind == ImportKind::fused ||
                       (s.mapping.kind != ImportKind::tables && !s.file->tokens.empty()));
+}
+
+// What is typed is edited letter by letter as it is read; while it is not, it is drawn as it is written.
+bool draw_text_field(PanelContext& ui, Settings& next) {
+    const std::string drawn = in_drawing_order(next.text);
+    const ImGuiID id = ImGui::GetID("##text");
+    const bool covers = drawn != next.text && ImGui::GetCurrentContext()->ActiveId != id;
+    if (covers) ImGui::PushStyleColor(ImGuiCol_Text, 0);
+    const bool typed = ImGui::InputTextWithHint("##text", text_hint(next).c_str(), &next.text);
+    if (!covers) return typed;
+    ImGui::PopStyleColor();
+    const ImVec2 low = ImGui::GetItemRectMin(), high = ImGui::GetItemRectMax(),
+                 padding = ImGui::GetStyle().FramePadding;
+    const ImVec4 clip{low.x + padding.x, low.y, high.x - padding.x, high.y};
+    ImGui::GetWindowDrawList()->AddText(ui.fonts.body, ui.fonts.body->FontSize, {clip.x, low.y + padding.y},
+                                        palette(ui.bench.window.theme).text, drawn.c_str(), nullptr, 0,
+                                        &clip);
+    return typed;
+}
+
+// Beside an own text of a model that reads letters or numbers: how it reads, and where words are read.
+void offer_words(PanelContext& ui) {
+    Workbench& bench = ui.bench;
+    const Settings& s = bench.document.settings();
+    if (s.file || !reads_no_words(s) || s.text == level_session(s.level, s.task).text) return;
+    ImGui::PushFont(ui.fonts.small);
+    ImGui::AlignTextToFramePadding();
+    ImGui::TextDisabled("This model reads %s.", text_hint(s).c_str());
+    ImGui::PopFont();
+    same_line_if_room(button_width("Use words"), 8 * ui.scale);
+    if (ImGui::SmallButton("Use words")) {
+        Settings next = level_settings(2, s);
+        next.text = s.text;
+        bench.document.change(next);
+    }
+    if (ImGui::IsItemHovered())
+        ImGui::SetTooltip("This text at level 2, whose tokens are words and whose weights come from a seed");
 }
 
 // "6 words", and the choice of what a token is; a file of queries and keys has its own tokens.
@@ -114,13 +146,18 @@ void draw_tokens_panel(PanelContext& ui) {
     if (tabs(ui, kHow, lines)) bench.window.token_lines = lines == 1;
     if (beside) ImGui::SetCursorPos(below);
     Settings next = bench.document.settings();
+    bool typed = false;
     ImGui::SetNextItemWidth(-1);
     if (has_own_tokens(next))
         ImGui::TextDisabled("%s",
                             next.file->tokens.empty() ? "the file names no tokens" : "the file's own tokens");
-    else if (ImGui::InputTextWithHint("##text", shows_model(next) ? "type a sequence" : "type a sentence",
-                                      &next.text))
+    else
+        typed = draw_text_field(ui, next);
+    if (typed) {
         bench.document.change(next, ImGui::GetID("##text"));
+        if (shows_model(next)) bench.pick_end_of_text();
+    }
+    offer_words(ui);
     ImGui::Dummy({0, 4 * ui.scale});
     if (!bench.computation.complete()) return;
     if (!bench.document.settings().hidden_keys.empty()) {
@@ -135,17 +172,22 @@ void draw_tokens_panel(PanelContext& ui) {
         draw_token_lines(ui);
         return;
     }
-    const std::string from =
-        "from \xe2\x80\x9c" + token_label(bench, uint64_t(bench.view.picked_row)) + "\xe2\x80\x9d to";
+    const Workbench::Weights weights = bench.shown_weights();
+    // Which weights these are, where they are not the weights.
+    const StageText* const of =
+        weights.stage->name == "weights" ? nullptr : find_stage_text(weights.stage->name);
+    const std::string from = "from \xe2\x80\x9c" + drawn_name(bench, uint64_t(bench.view.picked_row)) +
+                             "\xe2\x80\x9d to" + (of ? ": " + in_a_sentence(of->label) : "");
     ImGui::TextDisabled("%s", from.c_str());
-    const std::span<const float> row = picked_row(bench);
+    const std::span<const float> row = weights.row(uint64_t(bench.view.picked_row));
     std::vector<uint64_t> order(row.size());
     std::iota(order.begin(), order.end(), 0);
     const size_t shown = std::min(order.size(), kMostBars);
     std::partial_sort(order.begin(), order.begin() + ptrdiff_t(shown), order.end(),
                       [&](uint64_t a, uint64_t b) { return row[a] != row[b] ? row[a] > row[b] : a < b; });
     ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {0, 1 * ui.scale});
-    for (size_t i = 0; i < shown; ++i) draw_bar(ui, order[i], row[order[i]], shown ? row[order[0]] : 0);
+    for (size_t i = 0; i < shown; ++i)
+        draw_bar(ui, weights, order[i], row[order[i]], shown ? row[order[0]] : 0);
     ImGui::PopStyleVar();
     if (shown < row.size()) ImGui::TextDisabled("%zu of %zu keys", shown, row.size());
 }

@@ -24,17 +24,21 @@ void draw_levels(PanelContext& ui) {
         const Settings& s = bench.document.settings();
         const bool current = !s.file && !shows_model(s) && s.level == level && !shows_synthetic_map(bench);
         if (level > 1) ImGui::SameLine(0, 4 * ui.scale);
+        // What is changed of a level is no longer what its name says: it has the colour of its text alone.
+        const bool plain = current && is_plain_level(s);
         if (current) {
-            ImGui::PushStyleColor(ImGuiCol_Button, colours.accent);
-            ImGui::PushStyleColor(ImGuiCol_ButtonHovered, colours.accent);
-            ImGui::PushStyleColor(ImGuiCol_Text, colours.accent_text);
+            ImGui::PushStyleColor(ImGuiCol_Button, plain ? colours.accent : colours.raised);
+            ImGui::PushStyleColor(ImGuiCol_ButtonHovered, plain ? colours.accent : colours.line);
+            ImGui::PushStyleColor(ImGuiCol_Text, plain ? colours.accent_text : colours.accent);
         }
         const std::string label =
-            std::to_string(level) + (current && wide ? "  " + std::string(level_name(level)) : "");
-        if (ImGui::Button(label.c_str()))
-            bench.document.change(level_settings(level, bench.document.settings()));
-        if (!current && ImGui::IsItemHovered())
-            ImGui::SetTooltip("%s (Alt+%d)", std::string(level_name(level)).c_str(), level);
+            std::to_string(level) + (current && wide ? "  " + level_name(level) + (plain ? "" : ", changed")
+                                     : current && !plain ? "*"
+                                                         : "");
+        if (ImGui::Button((label + "###level" + std::to_string(level)).c_str())) bench.show_level(level);
+        if (!plain && ImGui::IsItemHovered())
+            ImGui::SetTooltip(current ? "%s with changes; a click puts it back (Alt+%d)" : "%s (Alt+%d)",
+                              level_name(level).c_str(), level);
         if (current) ImGui::PopStyleColor(3);
     }
     const ImVec2 last = ImGui::GetItemRectMax();
@@ -81,8 +85,7 @@ void draw_file(PanelContext& ui) {
     if (ImGui::IsItemHovered())
         ImGui::SetTooltip("%s", model ? "All of its layers and heads (Shift+H)" : "How its tensors are read");
     ImGui::SameLine(0, 4 * ui.scale);
-    if (ImGui::Button("\xc3\x97"))
-        bench.document.change(level_settings(bench.document.settings().level, bench.document.settings()));
+    if (ImGui::Button("\xc3\x97")) bench.show_level(bench.document.settings().level);
     if (ImGui::IsItemHovered()) ImGui::SetTooltip("Close the file");
 }
 

@@ -85,7 +85,7 @@ void drag_points(PanelContext& ui, const Plot& plot, const std::vector<VectorPoi
     if (!ImGui::IsItemHovered() || ImGui::IsItemActive() || !near) return;
     const char* const kinds[] = {"word", "query", "key"};
     ImGui::SetTooltip("%s of %s: %s, %s\ndrag: move it", kinds[int(nearest->kind)],
-                      token_label(bench, nearest->token).c_str(), format_fixed(nearest->at[0], 3).c_str(),
+                      drawn_name(bench, nearest->token).c_str(), format_fixed(nearest->at[0], 3).c_str(),
                       format_fixed(nearest->at[1], 3).c_str());
 }
 
@@ -136,7 +136,7 @@ void draw_plot(PanelContext& ui, const Plot& plot, const std::vector<VectorPoint
         }
         draw.AddCircleFilled(at, (query ? 6 : 4 + 5 * weight_of(p)) * s, ink);
         if (p.tried) draw.AddCircle(at, 10 * s, colours.accent, 0, 1.5f * s);
-        const std::string name = (query ? "query of " : "") + token_label(bench, p.token);
+        const std::string name = (query ? "query of " : "") + drawn_label(bench, p.token);
         const std::string place = name + format_fixed(double(at.x), 0) + " " + format_fixed(double(at.y), 0);
         if (std::find(named.begin(), named.end(), place) != named.end())
             continue;  // equal words have one label
@@ -186,7 +186,7 @@ void draw_weights(PanelContext& ui, std::span<const float> weights, std::span<co
         }
         const ImVec4 clip{at.x, at.y, at.x + label - 6 * s, at.y + line};
         draw.AddText(ui.fonts.body, ui.fonts.body->FontSize, {at.x, at.y + 3 * s}, colours.text,
-                     token_label(bench, key).c_str(), nullptr, 0, &clip);
+                     drawn_name(bench, key).c_str(), nullptr, 0, &clip);
         draw.AddText(ui.fonts.mono, ui.fonts.mono->FontSize, {at.x + label + room + 6 * s, at.y + 4 * s},
                      colours.text, format_fixed(weights[key], 4).c_str());
     }
@@ -205,7 +205,7 @@ void draw_held(PanelContext& ui, const std::vector<VectorPoint>& points) {
     const std::string whose = (vectors.held.kind == VectorKind::query ? "query of "
                                : vectors.held.kind == VectorKind::key ? "key of "
                                                                       : "word ") +
-                              token_label(bench, vectors.held.token);
+                              drawn_name(bench, vectors.held.token);
     ImGui::TextUnformatted(whose.c_str());
     float place[2] = {float(vectors.held.at[0]), float(vectors.held.at[1])};
     ImGui::SetNextItemWidth(-1);
@@ -295,7 +295,7 @@ void draw_vectors_panel(PanelContext& ui) {
     if (ImGui::Button("As they were")) take_back(bench);
     ImGui::EndDisabled();
     ImGui::Dummy({0, 4 * s});
-    ImGui::TextDisabled("weights of %s%s", token_label(bench, row).c_str(),
+    ImGui::TextDisabled("weights of %s%s", drawn_name(bench, row).c_str(),
                         vectors.tries() ? "; lines: as they are" : "");
     draw_weights(ui, weights, before);
     ImGui::EndChild();

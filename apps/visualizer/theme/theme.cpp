@@ -40,15 +40,14 @@ bool exists(const char* path) {
     return std::filesystem::exists(path, ignored);
 }
 
-// Characters that the first font may lack, from the first font that the system has. `ranges` must live as
-// long as the atlas is not built.
+// Characters that the first font may lack, each from the first font of the system that has it. `ranges` must
+// live as long as the atlas is not built.
 void merge_rare(float size, const ImVector<ImWchar>& ranges) {
     for (const char* path : kWideFonts) {
         if (!exists(path)) continue;
         ImFontConfig config;
         config.MergeMode = true;
         ImGui::GetIO().Fonts->AddFontFromFileTTF(path, size, &config, ranges.Data);
-        return;
     }
 }
 

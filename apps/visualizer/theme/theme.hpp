@@ -24,7 +24,8 @@ struct Fonts {
 // Loads a readable system font at `scale`, with Greek letters and mathematical signs; ImGui's own font where
 // none is found.
 // `rare` is text whose characters a second font has to give: Chinese, Japanese, Korean, Cyrillic and others,
-// where the system has one. Dear ImGui shapes no text: Arabic and Hindi stay letters side by side.
+// where the system has one. Dear ImGui shapes no text: Hindi stays letters side by side; Arabic and Hebrew
+// are drawn by in_drawing_order().
 Fonts load_fonts(float scale, const std::string& rare);
 void apply_style(Theme theme, float scale);
 

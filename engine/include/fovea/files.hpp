@@ -125,16 +125,18 @@ Result<uint64_t> save_npz(const std::filesystem::path& path, const TensorSet& se
 
 struct CsvTable {                      // columns of numbers
     std::vector<std::string> columns;  // empty when the file has no header line
+    std::vector<std::string> rows;     // names of the rows; empty when the first column has numbers
     Tensor values;                     // f64 [rows, columns]
 };
 /// RFC 4180: commas, LF or CRLF, fields may be quoted; a UTF-8 byte order mark is skipped. A first line in
-/// which no field is a number is the header; one in which only some are is refused. Numbers: decimal, nan,
-/// inf.
+/// which no field is a number is the header; one in which only some are is refused. Below a header the first
+/// column may hold names of rows, none of which is a number. Numbers: decimal, nan, inf.
 Result<CsvTable> load_csv(const std::filesystem::path& path);
 Result<CsvTable> parse_csv(std::span<const std::byte> file);
 /// Tensor of rank 0 to 2 (rank 1 is one column) with the fewest digits that read back to the same value.
+/// With names of rows the header has a further, empty first name; they need names of columns.
 Result<uint64_t> save_csv(const std::filesystem::path& path, const Tensor& tensor,
-                          std::span<const std::string> columns = {});
+                          std::span<const std::string> columns = {}, std::span<const std::string> rows = {});
 
 // ---- png ----
 // 8 bits a channel: grey, grey and alpha, RGB, RGBA. Samples are given out as stored: no gamma, no profile.

@@ -308,7 +308,9 @@ constexpr Field kFields[] = {member<&S::level>("level"),
                              member<&S::window_right>("right"),
                              {"hidden", set_hidden, get_hidden},
                              member<&S::precision>("precision"),
-                             member<&S::theme>("theme"),
+                             member<&S::published>("published"),
+                             member<&S::published_sha256>("published_sha256"),
+                             member<&S::changed_heads>("changed_heads"),
                              member<&S::spread>("spread"),
                              member<&S::pinned>("pinned"),
                              member<&S::dropout_rate>("dropout_p"),
@@ -336,7 +338,7 @@ std::string default_text(const JsonValue& value) { return std::string(value.scal
 
 // Keys by which older files of the desktop program say what another key says.
 constexpr std::pair<std::string_view, std::string_view> kFormerNames[] = {
-    {"window_left", "win"}, {"window_right", "right"}, {"dropout", ""}, {"kv_heads", ""}};
+    {"window_left", "win"}, {"window_right", "right"}, {"dropout", ""}, {"kv_heads", ""}, {"theme", ""}};
 
 // ---- reading ----
 
@@ -546,13 +548,11 @@ Session level_session(int level, std::string_view task) {
     for (const JsonValue& row : model_table("session")["keys"].items())
         set(row["key"].text(), row["default"]);
     s.level = level;
-    for (const auto& [key, value] : model_table("levels").items()[size_t(level - 1)]["session"].members())
-        set(key, value);
-    for (const JsonValue& row : model_table("learned").items()) {
-        if (task.empty() || row["task"].text() != task) continue;
-        s.task = task;
-        for (const auto& [key, value] : row["session"].members()) set(key, value);
-    }
+    const JsonValue* own = &model_table("levels").items()[size_t(level - 1)];
+    // A task's model has rules of its own: the level's scale or dropout would change its numbers.
+    for (const JsonValue& row : model_table("learned").items())
+        if (row["task"].text() == task) own = &row, s.task = task;
+    for (const auto& [key, value] : (*own)["session"].members()) set(key, value);
     s.under = mask_key(s);
     return s;
 }

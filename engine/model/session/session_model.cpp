@@ -9,6 +9,8 @@
 #include <map>
 #include <tuple>
 
+#include <fovea/files.hpp>
+
 #include "model/tables.hpp"
 
 namespace fovea {
@@ -266,6 +268,9 @@ F32Tensor drawn_vectors(std::span<const Token> tokens, uint64_t width, bool posi
 
 Result<SessionModel> session_model(const Session& s, const SessionModel* previous,
                                    std::shared_ptr<const LearnedModel> learned, size_t most) {
+    if (!s.published.empty())
+        return refused("published", "the session is about the model " + printable_name(s.published, 200) +
+                                        ", which only the visualizer shows: open the session there");
     if (!s.task.empty() && !s.tensors) {
         if (!learned || learned->task != s.task) learned = previous ? previous->learned : nullptr;
         if (!learned || learned->task != s.task) {

@@ -70,6 +70,10 @@ struct Session : AttentionRules {
     // rules count. Empty: none.
     std::string task;
     uint32_t heads_off = 0;  // its heads that give nothing, a bit each, layer by layer
+    // A published model that the desktop program shows in place of the level's layer: its folder or file,
+    // relative to the session file, and its fingerprint; a line "LAYER HEAD SCALE" or "LAYER HEAD from TEXT"
+    // for each head that is not as the model has it. session_model() refuses such a session. Empty: none.
+    std::string published, published_sha256, changed_heads;
 
     // How it is looked at. None of it changes a number.
     std::string stage = "weights";  // an id of stage_table()
@@ -85,7 +89,6 @@ struct Session : AttentionRules {
     uint32_t step = 0;     // of the level's story(), from 1; 0: none
     std::string training;  // the run in view: task, seed, step, heads that are off, sequence; empty: none
     // The desktop program's own.
-    std::string theme = "dark";
     int32_t spread = 0;
     bool pinned = false;
     double dropout_rate = 0.5;  // to which its switch returns
@@ -100,8 +103,8 @@ struct Session : AttentionRules {
     friend bool operator==(const Session&, const Session&) = default;
 };
 
-// A level's own session. `level` is 1 to kLevelCount. With a task what is shown of that one first; a name
-// that the table has not changes nothing.
+// A level's own session. `level` is 1 to kLevelCount. With a task, the task's own session: apart from `level`
+// it does not depend on the level. A task that the table does not have changes nothing.
 Session level_session(int level, std::string_view task = {});
 
 // What a key's value could not be taken for, or who does not show it. `text` is a whole sentence for a
