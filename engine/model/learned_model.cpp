@@ -2,6 +2,7 @@
 
 #include <charconv>
 #include <cmath>
+#include <unordered_map>
 
 #include "files/embedded.hpp"
 #include "model/tables.hpp"
@@ -139,7 +140,7 @@ std::optional<Error> check_shapes(const Model& model) {
             !normal(model.blocks[n].attention_norm))
             return bad("layer " + std::to_string(n), "has matrices that do not fit each other");
     }
-    if (is_present(model.unembedding) && !fits(model.unembedding, width, tokens))
+    if (!fits(model.unembedding, width, tokens))
         return bad("tensor 'unembedding.weight'",
                    "gives " + std::to_string(model.unembedding.d_out()) + " scores for rows of " +
                        std::to_string(model.unembedding.d_in()) + "; the embedding has " +
@@ -177,6 +178,8 @@ Result<LearnedModel> read_learned_model(const TensorSet& file) {
     LearnedModel learned;
     learned.task = note_or_nothing(file, "task");
     if (learned.task.empty()) return bad("note 'task'", "is not in the file");
+    if (const std::string shown = printable_name(learned.task); shown != learned.task)
+        return bad("note 'task'", "is '" + shown + "'; it must be up to 120 printable bytes without quotes");
     for (const JsonValue& text : model_table("learned").items()) {
         if (text["task"].text() != learned.task) continue;
         learned.title = text["title"].text();
@@ -193,7 +196,11 @@ Result<LearnedModel> read_learned_model(const TensorSet& file) {
     if (positions == "rotary") {
         const Result<uint32_t> theta = number_note(file, "rope_theta");
         if (!theta) return theta.error();
+        if (*theta == 0) return bad("note 'rope_theta'", "is 0; it must be at least 1");
         rope_theta = *theta;
+    } else if (positions != "learned" && positions != "none" && !positions.empty()) {
+        return bad("note 'positions'",
+                   "is '" + printable_name(positions) + "'; it must be none, learned or rotary");
     }
 
     Weights weights(file);
@@ -202,8 +209,12 @@ Result<LearnedModel> read_learned_model(const TensorSet& file) {
     model->vocabulary = pieces(note_or_nothing(file, "vocabulary"), " ");
     model->embedding.table = weights.take("embedding.weight", 2);
     if (positions == "learned") model->embedding.positions = weights.take("positions.weight", 2);
+    if (positions == "learned" && model->embedding.positions.values.empty() && !weights.fault())
+        return bad("tensor 'positions.weight'", "is not in the file, but note 'positions' is 'learned'");
     for (uint32_t n = 0; n < kMostLayers && weights.has("layers." + std::to_string(n) + ".query.weight"); ++n)
         model->blocks.push_back(read_block(weights, "layers." + std::to_string(n) + ".", *heads, rope_theta));
+    if (weights.has("layers." + std::to_string(kMostLayers) + ".query.weight"))
+        return bad("layers", "are more than " + std::to_string(kMostLayers));
     model->final_norm = weights.norm("final_norm");
     model->unembedding = weights.linear("unembedding");
     if (weights.fault()) return *weights.fault();
@@ -232,15 +243,16 @@ Result<std::vector<uint32_t>> learned_tokens(const LearnedModel& learned, std::s
         for (const TextToken& token : learned.tokenizer->encode(text)) tokens.push_back(token.token);
         return tokens;
     }
-    const std::vector<std::string>& words = learned.model->vocabulary;
+    std::unordered_map<std::string_view, uint32_t> words;  // of a word that is there twice, the first
+    uint32_t next = 0;
+    for (const std::string& word : learned.model->vocabulary) words.emplace(word, next++);
     for (const std::string& word : pieces(text, " ")) {
         if (word.empty()) continue;
-        size_t n = 0;
-        while (n < words.size() && words[n] != word) ++n;
-        if (n == words.size())
+        const auto found = words.find(word);
+        if (found == words.end())
             return Error{FOVEA_INVALID_ARGUMENT, "tokens",
                          "'" + printable_name(word) + "' is no token of the task " + learned.task};
-        tokens.push_back(static_cast<uint32_t>(n));
+        tokens.push_back(found->second);
     }
     return tokens;
 }

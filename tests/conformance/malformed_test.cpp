@@ -3,6 +3,7 @@
 #include "conformance/generated_cases.hpp"
 #include "conformance/onnx_writer.hpp"
 #include "onnx/model_file.hpp"
+#include "onnx/node_runner.hpp"
 #include "onnx/wire_reader.hpp"
 #include "support/random.hpp"
 
@@ -174,6 +175,58 @@ TEST(MalformedFiles, a_folder_with_parts_missing_is_an_error_that_names_the_file
     std::ofstream(folder / "one/model.onnx") << "no protobuf";
     EXPECT_EQ(onnx::load_case(folder / "one").error().field, "model.onnx");
     std::filesystem::remove_all(folder, error);
+}
+
+// An input without elements may have any shape: what a node makes of it is bounded.
+TEST(MalformedNode, asks_for_no_memory_that_its_inputs_do_not_have) {
+    constexpr int64_t kMost = INT32_MAX;
+    struct BadShapes {
+        const char* what;
+        std::vector<int64_t> q, k, v, mask;
+        const char* text;
+    };
+    const BadShapes kBad[] = {
+        {"rows without columns", {1, 1, 1 << 24, 0}, {1, 1, 0, 0}, {1, 1, 0, 8}, {}, "dim_qk is 0"},
+        {"columns without rows", {1, 1, 0, 8}, {1, 1, 0, 8}, {1, 1, 0, kMost}, {}, "len_q is 0"},
+        {"a product past 64 bits",
+         {kMost, kMost, kMost, 0},
+         {kMost, kMost, kMost, 0},
+         {kMost, kMost, kMost, 0},
+         {},
+         "is 0"},
+        {"scores of more bytes than a file",
+         {1, 1, 9000, 1},
+         {1, 1, 9000, 1},
+         {1, 1, 9000, 1},
+         {},
+         "more than 268435456 bytes"},
+        {"a column of a mask that is as wide as all keys",
+         {1, 1, 1000, 1},
+         {1, 1, 1, 1},
+         {1, 1, 1, 1},
+         {kMost, 1},
+         "does not broadcast"},
+    };
+    Result<Engine> engine = Engine::open({BackendChoice::cpu});
+    ASSERT_TRUE(engine);
+    for (const BadShapes& bad : kBad) {
+        onnx::Model model;
+        model.opset = 24;
+        model.node.op_type = "Attention";
+        model.node.outputs = {"y", "", "", "scores"};
+        onnx::Tensors inputs;
+        for (const std::vector<int64_t>* dims : {&bad.q, &bad.k, &bad.v, &bad.mask}) {
+            inputs.emplace_back();
+            if (dims->empty()) continue;
+            inputs.back().emplace();
+            inputs.back()->dims = *dims;
+            inputs.back()->data.resize(size_t(std::min<uint64_t>(inputs.back()->elements(), 10'000)) * 4);
+        }
+        const Result<onnx::Tensors> outputs = onnx::run_node(*engine, model, inputs);
+        ASSERT_FALSE(outputs) << bad.what;
+        EXPECT_NE(outputs.error().text.find(bad.text), std::string::npos)
+            << bad.what << ": " << outputs.error().text;
+    }
 }
 
 }  // namespace

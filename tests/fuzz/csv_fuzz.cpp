@@ -16,7 +16,7 @@ double value_at(const Tensor& tensor, size_t index) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-    const auto table = parse_csv(fuzz::as_bytes(data, size));
+    const auto table = fuzz::at_cost(size, [&] { return parse_csv(fuzz::as_bytes(data, size)); });
     if (!table) {
         fuzz::check_error(table.error());
         return 0;

@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
 #include <span>
 
+#include "files/allocations.hpp"
 #include "files/encoders.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
@@ -27,12 +29,29 @@ inline void require(bool holds, const char* promise) {
     std::abort();
 }
 
+/// Runs `read` on an input of `size` bytes. Refused or served, it costs at most four times the input and 1
+/// MiB, `more_bytes` apart that the reader's own limits allow, and time in proportion to the input. The bound
+/// on the time is a hundred times what readers take under the sanitizers: it finds loops without end and
+/// cubes.
+template <class Read>
+auto at_cost(size_t size, Read read, size_t more_bytes = 0) {
+    const std::clock_t begin = std::clock();
+    const test::AllocationPeak peak;
+    auto result = read();
+    require(peak.bytes() <= 4 * size + (size_t{1} << 20) + more_bytes,
+            "reading costs at most four times the input and 1 MiB");
+    const double seconds = double(std::clock() - begin) / CLOCKS_PER_SEC;
+    require(seconds <= 0.5 + 1e-4 * double(size), "reading takes time in proportion to the input");
+    return result;
+}
+
 /// An error is one line of printable text with a field.
 inline void check_error(const Error& error) {
     require(error.code != FOVEA_OK && !error.field.empty() && !error.text.empty(),
             "an error has code, field and text");
     for (const char c : error.text)
-        require(static_cast<unsigned char>(c) >= 0x20 && c != 0x7f, "an error's text is one printable line");
+        require(static_cast<unsigned char>(c) >= 0x20 && c != 0x7f,
+                ("an error's text is one printable line: " + error.field + ": " + error.text).c_str());
 }
 
 /// Shape, type and bytes agree and every byte can be read.

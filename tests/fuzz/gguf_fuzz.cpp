@@ -61,7 +61,7 @@ void check_read(std::span<const std::byte> bytes, const Result<GgufFile>& mapped
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-    const auto file = parse_gguf(fuzz::as_bytes(data, size));
+    const auto file = fuzz::at_cost(size, [&] { return parse_gguf(fuzz::as_bytes(data, size)); });
     check_read(fuzz::as_bytes(data, size), file);
     if (!file) {
         fuzz::check_error(file.error());

@@ -3,7 +3,6 @@
 // so that the text stays JSON and the fuzzer reaches what reads its meaning.
 #include "mutate.hpp"
 
-#if defined(FOVEA_WITH_MUTATOR)
 #include <cctype>
 #include <iterator>
 #include <string>
@@ -84,4 +83,3 @@ extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size, size_t max
     std::memcpy(data, made.data(), made.size());
     return made.size();
 }
-#endif

@@ -9,6 +9,7 @@ error, or empty for a file that must load. Independent of the readers: only Pyth
 
 import io
 import json
+import math
 import shutil
 import struct
 import zipfile
@@ -748,6 +749,82 @@ def make_tokenizer():
     print("tokenizer:", len(list(folder.path.iterdir())))
 
 
+# ---- Sessions, learned models, ONNX nodes ----------------------------------------------------------------------------
+
+
+def make_session():
+    """Sessions of tests/sessions, addresses, and a file of tensors of every rank that sessions name."""
+    folder = Folder("session", "")
+    for path in sorted(CORPUS.parent.parent.glob("sessions/*.fovea")):
+        if "level" in path.name or any(word in path.name for word in ("tensors", "kept", "edits", "mask", "task", "painted", "names")):
+            (folder.path / path.name).write_bytes(path.read_bytes())
+    shapes = {"q": (2, 3, 4), "k": (1, 5, 4), "v": (1, 5, 2), "none": (1, 0, 4), "no_heads": (0, 3, 4), "no_width": (2, 3, 0),
+              "rank0": (), "rank1": (4,), "rank2": (3, 4), "batch": (1, 2, 3, 4), "batches": (2, 2, 3, 4), "rank5": (1, 1, 1, 3, 4)}
+    header, data = {}, b""
+    for name, shape in shapes.items():
+        count = math.prod(shape)
+        header[name] = entry(shape=shape, offsets=(len(data), len(data) + 4 * count))
+        data += struct.pack(f"<{count}f", *(n / 8 for n in range(count)))
+    header["half"] = entry("F16", (1, 2, 4), (len(data), len(data) + 16))
+    (folder.path / "tensors.safetensors").write_bytes(safetensors(header, data + bytes(16)))
+    tensor = lambda name: {"path": "tensors.safetensors", "name": name, "sha256": "0" * 64}
+    for name, parts in {"ranks": ("rank2", "batch", "rank1"), "empty": ("none", "no_heads", "no_width"), "more": ("rank0", "rank5", "batches"),
+                        "half": ("half", "half", "half"), "files": ("q", "k", "v")}.items():
+        session = {"format": "fovea-session", "version": 1, "state": {"level": 3, "mask": "causal", "heads": 2},
+                   "tensors": {part: tensor(of) for part, of in zip("qkv", parts)}}
+        (folder.path / f"in_{name}.fovea").write_text(json.dumps(session))
+    addresses = {"level": "v=1&level=3&text=The+cat+sat&mask=causal", "window": "#v=1&level=7&len=9&mask=window&win=2&heads=4&head=3",
+                 "task": "v=1&level=3&task=sort&text=3+1+2+%3D&off=1&stage=logits", "escape": "v=1&level=2&text=%e2%82%ac%ff%2&x=&=1&&",
+                 "dropout": "v=1&level=5&p=0.5&dseed=7&rng=counter&stage=dropped", "edits": "v=1&level=4&edits=inputs+0+1+2.5%2Cw_query+1+1+-3"}
+    for name, text in addresses.items():
+        (folder.path / f"{name}.address").write_text(text)
+    print("session:", len(list(folder.path.iterdir())))
+
+
+def make_learned():
+    """What learned_fuzz.cpp reads: the notes and shapes of the models of engine/model/learned, fewer tokens and sides."""
+    folder = Folder("learned", "")
+    for path in sorted((CORPUS.parent.parent.parent / "engine/model/learned").glob("*.safetensors")):
+        data = path.read_bytes()
+        header = json.loads(data[8:8 + struct.unpack_from("<Q", data)[0]])
+        notes = header.pop("__metadata__")
+        words = notes["vocabulary"].split(" ")
+        # All words of a small vocabulary, some of one that would fill the file.
+        kept = words[:60]
+        notes["vocabulary"] = " ".join(kept)
+        notes["sample"] = " ".join(word for word in notes["sample"].split(" ") if word in kept or notes.get("tokenizer"))[:60]
+        side = lambda size: len(kept) if size == len(words) else min(size, 8)
+        tensors = {name: [side(size) for size in tensor["shape"]] for name, tensor in header.items()}
+        values = {"notes": notes, "tensors": tensors, "off": 1, "texts": [notes["sample"], "a b 3", ""]}
+        (folder.path / f"{path.stem}.json").write_text(json.dumps(values))
+    print("learned:", len(list(folder.path.iterdir())))
+
+
+def make_onnx_node():
+    """What onnx_node_fuzz.cpp reads."""
+    folder = Folder("onnx_node", "")
+    f32, i64, boolean, f16 = 1, 7, 9, 10
+
+    def case(name, inputs, outputs=1, opset=24, op="Attention", **attributes):
+        text = json.dumps({"op": op, "opset": opset, "attributes": attributes, "inputs": inputs, "outputs": outputs})
+        (folder.path / f"{name}.json").write_text(text)
+
+    q, k, v = [f32, 2, 4, 3, 8], [f32, 2, 2, 5, 8], [f32, 2, 2, 5, 6]
+    case("plain", [q, k, v])
+    case("flat", [[f16, 2, 3, 32], [f16, 2, 5, 16], [f16, 2, 5, 12]], q_num_heads=4, kv_num_heads=2, is_causal=1)
+    case("scores", [q, k, v], 4, qk_matmul_output_mode=1, softcap=2.5, scale=0.25)
+    case("mask", [q, k, v, [boolean, 2, 4, 3, 5]], 4, qk_matmul_output_mode=3)
+    case("column", [q, k, v, [f32, 3, 1]])
+    case("past", [q, k, v, None, [f32, 2, 2, 4, 8], [f32, 2, 2, 4, 6]], 3, is_causal=1)
+    case("lengths", [q, k, v, None, None, None, [i64, 2]], 4)
+    case("window", [q, k, v], left_window_size=2, right_window_size=0, opset=25)
+    case("no_width", [[f32, 1, 1, 2**24, 0], [f32, 1, 1, 0, 0], [f32, 1, 1, 0, 8]])
+    case("no_rows", [[f32, 2**20, 0, 2**20, 8], [f32, 2**20, 2**31 - 1, 0, 8], [f32, 2**20, 2**31 - 1, 0, 6]], 4)
+    case("rotary", [[f32, 2, 4, 3, 8], [f32, 2, 3, 4], [f32, 2, 3, 4]], op="RotaryEmbedding", interleaved=1)
+    case("rotary_table", [[f32, 2, 3, 32], [f32, 9, 2], [f32, 9, 2], [i64, 2, 3]], op="RotaryEmbedding", num_heads=4, rotary_embedding_dim=4)
+    print("onnx_node:", len(list(folder.path.iterdir())))
+
+
 if __name__ == "__main__":
     make_safetensors()
     make_npy()
@@ -758,3 +835,6 @@ if __name__ == "__main__":
     make_config()
     make_model()
     make_tokenizer()
+    make_session()
+    make_learned()
+    make_onnx_node()

@@ -3,7 +3,7 @@
 using namespace fovea;
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-    const auto tensor = parse_npy(fuzz::as_bytes(data, size));
+    const auto tensor = fuzz::at_cost(size, [&] { return parse_npy(fuzz::as_bytes(data, size)); });
     if (!tensor) {
         fuzz::check_error(tensor.error());
         return 0;

@@ -1,10 +1,17 @@
 #include "fuzz_target.hpp"
+
+#include <vector>
+
+#include "files/inflater.hpp"
+#include "files/zip_archive.hpp"
 #include "mutate.hpp"
 
 using namespace fovea;
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-    const auto set = parse_npz(fuzz::as_bytes(data, size), {}, fuzz::kLimits);
+    const auto set = fuzz::at_cost(
+        size, [&] { return parse_npz(fuzz::as_bytes(data, size), {}, fuzz::kLimits); },
+        fuzz::kLimits.inflated_bytes);
     if (!set) {
         fuzz::check_error(set.error());
         return 0;
@@ -18,12 +25,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     }
     return 0;
 }
-
-#if defined(FOVEA_WITH_MUTATOR)
-#include <vector>
-
-#include "files/inflater.hpp"
-#include "files/zip_archive.hpp"
 
 namespace {
 
@@ -73,4 +74,3 @@ extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size, size_t max
     if (seed % 8 != 7) repair_checksums(data, size);
     return size;
 }
-#endif

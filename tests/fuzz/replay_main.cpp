@@ -24,9 +24,7 @@
 
 using fovea::fuzz::Input;
 
-#if defined(FOVEA_WITH_MUTATOR)
-#pragma weak LLVMFuzzerCustomMutator  // only formats with checksums have one
-#endif
+#pragma weak LLVMFuzzerCustomMutator  // only formats with checksums or a syntax have one
 
 namespace {
 
@@ -64,9 +62,8 @@ std::optional<Input> read(const std::filesystem::path& path) {
 
 fovea::test::Random changes(1);
 
-// A format with checksums brings a mutator that mends them; it asks for the plain change below.
+// A format with checksums has a mutator that makes them right again; it asks for the plain change below.
 void change(Input& input) {
-#if defined(FOVEA_WITH_MUTATOR)
     if (LLVMFuzzerCustomMutator) {
         const size_t most = std::max(kMostBytes, input.size());
         Input room(most);
@@ -77,7 +74,6 @@ void change(Input& input) {
         input = std::move(room);
         return;
     }
-#endif
     fovea::fuzz::change(input, kMostBytes, changes);
 }
 
@@ -103,7 +99,6 @@ int fail(const char* what, const std::string& value) {
 
 }  // namespace
 
-#if defined(FOVEA_WITH_MUTATOR)
 // What a target's own mutator asks for, in place of libFuzzer's.
 extern "C" size_t LLVMFuzzerMutate(uint8_t* data, size_t size, size_t max_size) {
     Input input(data, data + size);
@@ -111,7 +106,6 @@ extern "C" size_t LLVMFuzzerMutate(uint8_t* data, size_t size, size_t max_size) 
     std::copy(input.begin(), input.end(), data);
     return input.size();
 }
-#endif
 
 // Read by the sanitizers: what they find ends the program as a broken promise does.
 extern "C" const char* __asan_default_options() { return "abort_on_error=1"; }

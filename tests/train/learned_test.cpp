@@ -232,6 +232,45 @@ TEST(Learned, a_file_that_is_not_one_is_refused_by_name) {
               "'embedding.weight' holds a value that is no number");
 }
 
+// Each change alone; the models of "reverse" have learned positions, 17 words and 32 columns.
+TEST(Learned, a_file_whose_parts_do_not_fit_each_other_is_refused) {
+    struct Change {
+        const char* name;  // of a note or a tensor
+        const char* text;  // of the note; null: the tensor gets `shape`
+        Shape shape;       // empty: there is no such tensor
+        const char* refused;
+    };
+    const Change kChanges[] = {
+        {"task", "a\tb", {}, "note 'task' is 'a\\x09b'; it must be"},
+        {"heads", "0", {}, "note 'heads' is 0; layer 0 has 32 rows of queries"},
+        {"heads", "1000", {}, "note 'heads' is 1000; layer 0 has 32 rows"},
+        {"positions", "sine", {}, "note 'positions' is 'sine'; it must be none, learned or rotary"},
+        {"vocabulary", "a", {}, "note 'vocabulary' has 1 words"},
+        {"embedding.weight", nullptr, {1, 32}, "the embedding has 1 rows of 32"},
+        {"embedding.weight", nullptr, {17, 31}, "31"},
+        {"positions.weight", nullptr, {24, 31}, "tensor 'positions.weight' has rows of 31 numbers"},
+        {"positions.weight", nullptr, {}, "tensor 'positions.weight' is not in the file"},
+        {"unembedding.weight", nullptr, {16, 32}, "tensor 'unembedding.weight' gives 16 scores"},
+        {"unembedding.weight", nullptr, {}, "tensor 'unembedding.weight' gives 0 scores"},
+        {"layers.0.key.weight", nullptr, {31, 32}, "layer 0 has matrices that do not fit each other"},
+        {"layers.64.query.weight", nullptr, {32, 32}, "layers are more than 64"},
+    };
+    const Result<TensorSet> good = parse_safetensors(learned_weights("reverse"));
+    ASSERT_TRUE(good);
+    for (const Change& c : kChanges) {
+        TensorSet file = *good;
+        for (auto& [key, text] : file.metadata)
+            if (c.text && key == c.name) text = c.text;
+        if (!c.text) std::erase_if(file.tensors, [&](const Tensor& t) { return t.name == c.name; });
+        if (!c.shape.empty())
+            file.tensors.push_back(
+                make_tensor(c.name, c.shape, std::vector<float>(c.shape[0] * c.shape[1])).value());
+        const Result<LearnedModel> read = read_learned_model(file);
+        ASSERT_FALSE(read) << c.name;
+        EXPECT_NE(read.error().text.find(c.refused), std::string::npos) << read.error().text;
+    }
+}
+
 TEST(Learned, words_become_tokens_and_an_unknown_one_is_named) {
     const LearnedModel learned = *learned_model("sort");
     EXPECT_EQ(*learned_tokens(learned, "3 31  ="), (std::vector<uint32_t>{3, 31, 32}));

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <span>
 
 namespace fovea::onnx {
 namespace {
@@ -73,7 +74,11 @@ Result<Axes> axes_of(const Tensor& t, bool flat, int64_t heads, const char* name
 class AttentionNode {
   public:
     AttentionNode(Engine& engine, const Model& model, const Tensors& inputs, const AttentionChoice& choice)
-        : engine_(engine), model_(model), inputs_(inputs), desc_(foveaAttentionDesc()) {
+        : engine_(engine),
+          model_(model),
+          inputs_(inputs),
+          most_bytes_(choice.most_bytes),
+          desc_(foveaAttentionDesc()) {
         desc_.kernel = choice.kernel;
         desc_.precision = choice.precision;
     }
@@ -176,10 +181,24 @@ class AttentionNode {
         return {};
     }
 
+    // A tensor whose sizes are products of several inputs' sizes, and so not bounded by the bytes of any.
+    Result<void> make(HostTensor& out, FoveaDtype type, std::span<const int64_t> dims, const char* name) {
+        uint64_t bytes = dtype_bytes(type);
+        for (const int64_t dim : dims) {
+            if (dim != 0 && bytes > most_bytes_ / uint64_t(dim))
+                return invalid(name, "the shapes of the inputs ask for more than " +
+                                         std::to_string(most_bytes_) + " bytes; give smaller inputs");
+            bytes *= uint64_t(dim);
+        }
+        out = make_host(type, bytes / dtype_bytes(type));
+        return {};
+    }
+
     Result<HostTensor> joined(HostTensor& fresh, const Tensor* past, const FoveaStrides& fresh_strides,
                               int64_t dim) {
-        HostTensor cache =
-            make_host(fresh.type, uint64_t(shape_.batch * shape_.kv_heads * shape_.keys * dim));
+        HostTensor cache;
+        const int64_t dims[] = {shape_.batch, shape_.kv_heads, shape_.keys, dim};
+        if (Result<void> made = make(cache, fresh.type, dims, "present"); !made) return made.error();
         if (past) {
             Result<HostTensor> rows = to_host(*past, "past");
             if (!rows) return rows;
@@ -229,6 +248,10 @@ class AttentionNode {
                                          FOVEA_OUTPUT_WEIGHTS};
         d.outputs = FOVEA_OUTPUT_O;
         if (wants(scores_out)) d.outputs |= matrices[options_.mode];
+        // Before anything is allocated that these sizes ask for: an input without elements may have any
+        // shape.
+        Diag diag;
+        if (foveaCheckAttention(nullptr, &d, &diag) != FOVEA_OK) return diag.error();
         return {};
     }
 
@@ -264,8 +287,8 @@ class AttentionNode {
         const bool boolean = mask->type == ElementType::boolean;
         if (Result<void> read = read_mask(*mask, boolean); !read) return read;
         if (extent[3] == 1 && full[3] > 1) {
-            repeat_column(full[3]);
             extent[3] = full[3];
+            if (Result<void> made = repeat_column(extent); !made) return made;
         }
         FoveaMatrixDesc& m = boolean ? desc_.mask : desc_.bias;
         m.present = 1;
@@ -288,15 +311,16 @@ class AttentionNode {
     }
 
     // A last axis of 1 is broadcast; the engine takes it for a mask of one column.
-    void repeat_column(int64_t columns) {
-        const size_t size = dtype_bytes(mask_.type);
+    Result<void> repeat_column(const int64_t (&extent)[4]) {
+        const size_t size = dtype_bytes(mask_.type), columns = size_t(extent[3]);
         const HostTensor column = mask_;
+        if (Result<void> made = make(mask_, column.type, extent, "attn_mask"); !made) return made;
         const size_t rows = size_t(input(mask_in)->elements());
-        mask_ = make_host(column.type, rows * uint64_t(columns));
         for (size_t row = 0; row < rows; ++row)
-            for (size_t j = 0; j < size_t(columns); ++j)
-                memcpy(mask_.bytes.data() + (row * size_t(columns) + j) * size,
-                       column.bytes.data() + row * size, size);
+            for (size_t j = 0; j < columns; ++j)
+                memcpy(mask_.bytes.data() + (row * columns + j) * size, column.bytes.data() + row * size,
+                       size);
+        return {};
     }
 
     FoveaBinding scores_binding() const { return FoveaBinding(FOVEA_BIND_SCORES + options_.mode); }
@@ -315,9 +339,11 @@ class AttentionNode {
     }
 
     Result<void> compute() {
-        const uint64_t rows = uint64_t(shape_.batch * shape_.q_heads * shape_.queries);
-        o_ = make_host(desc_.o_type, rows * uint64_t(shape_.v_dim));
-        if (wants(scores_out)) scores_ = make_host(FOVEA_F32, rows * uint64_t(shape_.keys));
+        int64_t dims[] = {shape_.batch, shape_.q_heads, shape_.queries, shape_.v_dim};
+        if (Result<void> made = make(o_, desc_.o_type, dims, "Y"); !made) return made;
+        dims[3] = shape_.keys;
+        if (wants(scores_out))
+            if (Result<void> made = make(scores_, FOVEA_F32, dims, "qk_matmul_output"); !made) return made;
         HostBindings bindings{};
         bind(desc_, bindings);
         const Result<RunReport> report = engine_.attention(desc_, bindings);
@@ -362,6 +388,7 @@ class AttentionNode {
     Engine& engine_;
     const Model& model_;
     const Tensors& inputs_;
+    const uint64_t most_bytes_;
     Options options_;
     Shape shape_;
     FoveaAttentionDesc desc_;

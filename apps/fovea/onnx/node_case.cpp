@@ -8,8 +8,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr uint64_t kMaxFileBytes = uint64_t{256} << 20;
-
 Error io_error(const fs::path& path, const std::string& what) {
     return Error{FOVEA_IO_ERROR, path.string(), what};
 }

@@ -8,6 +8,9 @@
 
 namespace fovea::onnx {
 
+// The most bytes of a file of a case.
+constexpr uint64_t kMaxFileBytes = uint64_t{256} << 20;
+
 // Tensors by place in the node's list of inputs or outputs; nothing where the name is empty.
 using Tensors = std::vector<std::optional<Tensor>>;
 

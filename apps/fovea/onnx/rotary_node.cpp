@@ -2,6 +2,8 @@
 #include "onnx/node_runner.hpp"
 #include "onnx/tensor_values.hpp"
 
+#include <algorithm>
+
 namespace fovea::onnx {
 namespace {
 
@@ -81,7 +83,7 @@ Result<Tensors> run_rotary_embedding(Engine& engine, const Model& model, const T
     HostTensor y = make_host(x_host->type, x->elements()), positions;
     if (ids) {
         const Result<std::vector<int64_t>> rows =
-            to_integers(*ids, "position_ids", 0, int64_t(desc->table_rows) - 1);
+            to_integers(*ids, "position_ids", 0, std::min<int64_t>(int64_t(desc->table_rows) - 1, INT32_MAX));
         if (!rows) return rows.error();
         positions = make_host(FOVEA_I32, rows->size());
         for (size_t n = 0; n < rows->size(); ++n)
