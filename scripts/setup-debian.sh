@@ -13,7 +13,7 @@ set -euo pipefail
 codename=$(. /etc/os-release && echo "${VERSION_CODENAME:-unknown}")
 # What every program is built with, and the libraries that the command line links.
 run=(build-essential cmake ninja-build pkg-config ccache ca-certificates file libvulkan1
-    libhwy-dev libpcre2-dev libpng-dev libutf8proc-dev zlib1g-dev)
+    libhwy-dev libpng-dev libutf8proc-dev zlib1g-dev)
 window=(libglfw3-dev libstb-dev libfribidi-dev fonts-dejavu-core fonts-inter)
 # clang 19 is Emscripten's back end, acorn its parser.
 web=(python3 clang-19 lld-19 llvm-19 node-acorn)

@@ -36,18 +36,23 @@ Result<TextTokenizer> tokenizer_of(const Checkpoint& checkpoint, std::span<const
     const auto refuse = [](std::string text) {
         return Error{FOVEA_INVALID_ARGUMENT, "tokenizer.json", std::move(text)};
     };
+    std::string texts[2];
+    bool found = false;
     for (const NamedFile& one : files) {
-        if (one.name != "tokenizer.json") continue;
+        const bool is_config = one.name == "tokenizer_config.json";
+        if (!is_config && one.name != "tokenizer.json") continue;
+        found = found || !is_config;
         constexpr uint64_t kMostBytes = 100'000'000;
         const uint64_t size = one.file->size_bytes();
         if (size > kMostBytes)
-            return refuse("tokenizer.json has " + std::to_string(size) + " bytes; the limit is " +
+            return refuse(one.name + " has " + std::to_string(size) + " bytes; the limit is " +
                           std::to_string(kMostBytes));
-        std::string text(size_t(size), '\0');
+        std::string& text = texts[is_config];
+        text.resize(size_t(size));
         if (Result<void> r = one.file->read(0, std::as_writable_bytes(std::span(text))); !r) return r.error();
-        return TextTokenizer::parse(text);
     }
-    return refuse("tokenizer.json is not among the files");
+    if (!found) return refuse("tokenizer.json is not among the files");
+    return TextTokenizer::parse(texts[0], texts[1]);
 }
 
 }  // namespace

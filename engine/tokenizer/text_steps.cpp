@@ -8,6 +8,7 @@
 
 #include "files/little_endian.hpp"
 #include "tokenizer/characters.hpp"
+#include "tokenizer/code_set.hpp"
 #include "tokenizer/split_pattern.hpp"
 
 namespace fovea {
@@ -15,6 +16,10 @@ namespace {
 
 Error unknown(std::string what) { return {FOVEA_UNSUPPORTED, "tokenizer", std::move(what)}; }
 Error broken(std::string what) { return {FOVEA_INVALID_ARGUMENT, "tokenizer", std::move(what)}; }
+
+Error too_costly() {
+    return broken("the tokenizer's pattern needs too many steps for this text: over 2048 a byte");
+}
 
 // ---- rewriting ----
 
@@ -151,6 +156,14 @@ AlignedText stripped(const AlignedText& piece, bool left, bool right) {
     return piece.part(begin, end);
 }
 
+// SentencePiece's rules for machine translation.
+void nmt(uint32_t c, std::string& made) {
+    static const CodeSet kGone = {{1, 8}, {0xb, 0xb}, {0xe, 0x1f}, {0x7f, 0x7f}, {0x8f, 0x8f}, {0x9f, 0x9f}};
+    static const CodeSet kSpaces = {{9, 10},          {12, 13},         {0x1680, 0x1680}, {0x200b, 0x200f},
+                                    {0x2028, 0x2029}, {0x2581, 0x2581}, {0xfeff, 0xfeff}, {0xfffd, 0xfffd}};
+    if (!kGone.has(c)) append_utf8(made, kSpaces.has(c) ? uint32_t{' '} : c);
+}
+
 bool is_ideograph(uint32_t c) {
     return (c >= 0x4e00 && c <= 0x9fff) || (c >= 0x3400 && c <= 0x4dbf) || (c >= 0x20000 && c <= 0x2a6df) ||
            (c >= 0x2a700 && c <= 0x2b73f) || (c >= 0x2b740 && c <= 0x2b81f) ||
@@ -174,7 +187,7 @@ TextStep cutter(Finder find, Behaviour behaviour) {
         std::vector<Cut> cuts, joined;
         for (const AlignedText& piece : pieces) {
             cuts.clear(), joined.clear();
-            if (!find(piece.text, cuts)) return unknown("the text takes the pattern beyond PCRE2's limits");
+            if (!find(piece.text, cuts)) return too_costly();
             bool before = false;
             for (size_t n = 0; n < cuts.size(); ++n) {
                 const Cut& cut = cuts[behaviour == Behaviour::with_next ? cuts.size() - 1 - n : n];
@@ -192,7 +205,8 @@ TextStep cutter(Finder find, Behaviour behaviour) {
                 before = cut.is_match;
             }
             if (behaviour == Behaviour::with_next) std::reverse(joined.begin(), joined.end());
-            for (const Cut& cut : joined) out.push_back(piece.part(cut.begin, cut.end));
+            for (const Cut& cut : joined)
+                if (cut.begin < cut.end) out.push_back(piece.part(cut.begin, cut.end));
         }
         pieces = std::move(out);
         return {};
@@ -220,6 +234,20 @@ Finder by_text(std::string needle, bool invert) {
     };
 }
 
+Finder by_length(uint64_t characters) {
+    return [characters](const std::string& text, std::vector<Cut>& cuts) {
+        uint64_t count = 0;
+        size_t begin = 0;
+        for (size_t at = 0; at < text.size();) {
+            at += character_at(text, at).bytes;
+            if (++count % characters != 0 && at < text.size()) continue;
+            cuts.push_back({begin, at, true});
+            begin = at;
+        }
+        return true;
+    };
+}
+
 // Each character of the class by itself is a match.
 Finder by_class(bool (*is_in)(uint32_t)) {
     return [is_in](const std::string& text, std::vector<Cut>& cuts) {
@@ -238,9 +266,8 @@ Finder by_class(bool (*is_in)(uint32_t)) {
     };
 }
 
-// What Rust's regular expressions take for \w+ and [^\w\s]+; PCRE2's \w has no marks.
-constexpr std::string_view kWords =
-    R"([\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\p{Join_Control}]+|[^\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\p{Join_Control}\s]+)";
+// What Rust's regular expressions take for \w+ and [^\w\s]+: their words have joiners.
+constexpr std::string_view kWords = R"([\w\p{Join_Control}]+|[^\w\p{Join_Control}\s]+)";
 
 bool is_bert_punctuation(uint32_t c) {
     return (c >= '!' && c <= '/') || (c >= ':' && c <= '@') || (c >= '[' && c <= '`') ||
@@ -273,8 +300,10 @@ Result<Behaviour> behaviour_of(const JsonValue& step) {
 }
 
 Result<Finder> finder_of(const JsonValue& pattern, bool invert) {
-    if (const auto text = pattern.find("String")) return by_text(std::string(text->text()), invert);
-    const auto regex = pattern.find("Regex");
+    // An empty text is found everywhere, as an empty pattern is.
+    auto regex = pattern.find("String");
+    if (regex && !regex->text().empty()) return by_text(std::string(regex->text()), invert);
+    if (!regex) regex = pattern.find("Regex");
     if (!regex) return broken("a pattern is neither a Regex nor a String");
     Result<SplitPattern> compiled = SplitPattern::compile(regex->text());
     if (!compiled) return compiled.error();
@@ -299,22 +328,25 @@ class PrecompiledTable {
         return table;
     }
 
-    // What the shortest beginning of `text` that the table has becomes.
-    const char* find(std::string_view text) const {
+    // What the shortest, or the longest, beginning of `text` that the table has becomes; `bytes` are its own.
+    const char* find(std::string_view text, bool longest, size_t& bytes) const {
         uint64_t at = 0;
         uint32_t unit = units_[0];
+        const char* found = nullptr;
         at ^= offset(unit);
-        for (const char c : text) {
-            at ^= static_cast<unsigned char>(c);
-            if (c == '\0' || at >= units_.size()) return nullptr;
+        for (size_t i = 0; i < text.size() && (longest || !found); ++i) {
+            const auto c = static_cast<unsigned char>(text[i]);
+            at ^= c;
+            if (c == 0 || at >= units_.size()) break;
             unit = units_[at];
-            if ((unit & 0x800000ffu) != static_cast<unsigned char>(c)) return nullptr;
+            if ((unit & 0x800000ffu) != c) break;
             at ^= offset(unit);
             if ((unit >> 8 & 1u) == 0) continue;
             const uint64_t value = at < units_.size() ? units_[at] & 0x7fffffffu : UINT64_MAX;
-            return value < texts_.size() ? texts_.c_str() + value : nullptr;
+            if (value >= texts_.size()) break;
+            found = texts_.c_str() + value, bytes = i + 1;
         }
-        return nullptr;
+        return found;
     }
 
   private:
@@ -326,7 +358,8 @@ class PrecompiledTable {
 AlignedText precompiled(const PrecompiledTable& table, const AlignedText& piece) {
     AlignedText out;
     const auto put = [&](size_t begin, size_t end) {
-        const char* made = table.find(std::string_view(piece.text).substr(begin, end - begin));
+        size_t bytes = 0;
+        const char* made = table.find(std::string_view(piece.text).substr(begin, end - begin), false, bytes);
         if (made) out.append(made, piece.source(begin, end));
         return made != nullptr;
     };
@@ -413,11 +446,37 @@ TextStep bert_normalizer(const BertNormalizer& options) {
         }));
     if (options.strip_marks) {
         steps.push_back(each_piece([](const AlignedText& piece) { return in_form(piece, NormalForm::nfd); }));
-        steps.push_back(
-            each_piece([](const AlignedText& piece) { return without(piece, is_nonspacing_mark); }));
+        steps.push_back(each_piece([all = options.all_marks](const AlignedText& piece) {
+            return without(piece, all ? is_mark : is_nonspacing_mark);
+        }));
     }
     if (options.lower) steps.push_back(each_piece(lowered));
     return in_order(std::move(steps), false);
+}
+
+TextStep unigram_spaces(const UnigramSpaces& options) {
+    return each_piece(
+        [options](const AlignedText& piece) {
+            AlignedText out;
+            bool in_word = false, added = false;
+            for (size_t at = 0; at < piece.text.size(); ++at) {
+                const bool is_space = piece.text[at] == ' ';
+                if (is_space && !options.merges) out.append(options.mark, piece.source(at, at + 1));
+                if (!is_space && !in_word &&
+                    ((options.adds && !options.at_end && !added) || options.merges)) {
+                    // A space that is there has its place, one that is put before has none.
+                    out.append(options.mark,
+                               at > 0 && options.merges ? piece.source(at - 1, at) : piece.source(at, at));
+                    added = true;
+                }
+                if (!is_space) out.append(piece, at, at + 1);
+                in_word = !is_space;
+            }
+            if (options.adds && options.at_end)
+                out.append(options.mark, piece.source(piece.text.size(), piece.text.size()));
+            return out;
+        },
+        false);
 }
 
 TextStep bert_splitter() {
@@ -426,13 +485,29 @@ TextStep bert_splitter() {
                     true);
 }
 
-Result<TextStep> precompiled_normalizer(std::vector<uint8_t> bytes) {
+Result<TextStep> precompiled_normalizer(std::vector<uint8_t> bytes, bool longest) {
     const auto table = PrecompiledTable::read(bytes);
     if (!table) return broken("the table of normalisations leads beyond its end");
+    if (longest)
+        return each_piece(
+            [table](const AlignedText& piece) {
+                AlignedText out;
+                for (size_t at = 0; at < piece.text.size();) {
+                    size_t length = character_at(piece.text, at).bytes;
+                    const char* made = table->find(std::string_view(piece.text).substr(at), true, length);
+                    if (made)
+                        out.append(made, piece.source(at, at + length));
+                    else
+                        out.append(piece, at, at + length);
+                    at += length;
+                }
+                return out;
+            },
+            false);
     return each_piece([table](const AlignedText& piece) { return precompiled(*table, piece); });
 }
 
-Result<void> read_normalizer(const JsonValue& step, std::vector<TextStep>& to, StepFacts& facts) {
+Result<void> read_normalizer(const JsonValue& step, std::vector<TextStep>& to) {
     if (step.kind() == JsonValue::Kind::null) return {};
     const std::string_view type = step["type"].text();
     constexpr std::pair<std::string_view, NormalForm> kForms[] = {{"NFC", NormalForm::nfc},
@@ -447,7 +522,7 @@ Result<void> read_normalizer(const JsonValue& step, std::vector<TextStep>& to, S
         }
     if (type == "Sequence") {
         for (const JsonValue& one : step["normalizers"].items())
-            if (Result<void> r = read_normalizer(one, to, facts); !r) return r;
+            if (Result<void> r = read_normalizer(one, to); !r) return r;
     } else if (type == "Lowercase") {
         to.push_back(each_piece(lowered));
     } else if (type == "StripAccents") {
@@ -464,33 +539,38 @@ Result<void> read_normalizer(const JsonValue& step, std::vector<TextStep>& to, S
         const bool left = step["strip_left"].boolean(), right = step["strip_right"].boolean();
         to.push_back(
             each_piece([left, right](const AlignedText& piece) { return stripped(piece, left, right); }));
+    } else if (type == "Nmt") {
+        to.push_back(each_piece([](const AlignedText& piece) { return by_character(piece, nmt); }, false));
+    } else if (type == "ByteLevel") {
+        to.push_back(byte_writer());
     } else if (type == "Prepend") {
-        facts.space_before = true;
         to.push_back(prepender(std::string(step["prepend"].text())));
-    } else if (type == "Replace" && step["pattern"].find("String")) {
+    } else if (type == "Replace" && !step["pattern"]["String"].text().empty()) {
         to.push_back(
             replacer(std::string(step["pattern"]["String"].text()), std::string(step["content"].text())));
     } else if (type == "Replace") {
-        const Result<Finder> find = finder_of(step["pattern"], false);
-        if (!find) return find.error();
-        to.push_back(
-            [find = *find, text = std::string(step["content"].text())](TextPieces& pieces) -> Result<void> {
-                std::vector<Cut> cuts;
-                for (AlignedText& piece : pieces) {
-                    AlignedText out;
-                    cuts.clear();
-                    if (!find(piece.text, cuts))
-                        return unknown("the text takes the pattern beyond PCRE2's limits");
-                    for (const Cut& cut : cuts)
-                        if (cut.is_match)
-                            out.append(text, piece.source(cut.begin, cut.end));
-                        else
-                            out.append(piece, cut.begin, cut.end);
-                    piece = std::move(out);
-                }
-                std::erase_if(pieces, [](const AlignedText& piece) { return piece.empty(); });
-                return {};
-            });
+        if (!step["pattern"].find("String") && !step["pattern"].find("Regex"))
+            return broken("a pattern is neither a Regex nor a String");
+        // An empty text is found everywhere.
+        Result<SplitPattern> pattern = SplitPattern::compile(step["pattern"]["Regex"].text());
+        if (!pattern) return pattern.error();
+        const Finder find = by_pattern(std::move(*pattern), false);
+        to.push_back([find, text = std::string(step["content"].text())](TextPieces& pieces) -> Result<void> {
+            std::vector<Cut> cuts;
+            for (AlignedText& piece : pieces) {
+                AlignedText out;
+                cuts.clear();
+                if (!find(piece.text, cuts)) return too_costly();
+                for (const Cut& cut : cuts)
+                    if (cut.is_match)
+                        out.append(text, piece.source(cut.begin, cut.end));
+                    else
+                        out.append(piece, cut.begin, cut.end);
+                piece = std::move(out);
+            }
+            std::erase_if(pieces, [](const AlignedText& piece) { return piece.empty(); });
+            return {};
+        });
     } else if (type == "Precompiled") {
         const auto bytes = from_base64(step["precompiled_charsmap"].text());
         if (!bytes) return broken("the table of normalisations is not base64");
@@ -506,15 +586,15 @@ Result<void> read_normalizer(const JsonValue& step, std::vector<TextStep>& to, S
 namespace {
 
 // Spaces as marks, one more before the text, words at the marks.
-Result<void> read_metaspace(const JsonValue& step, std::vector<TextStep>& to, StepFacts& facts) {
+Result<void> read_metaspace(const JsonValue& step, std::vector<TextStep>& to) {
     const std::string mark(step["replacement"].text());
     if (mark.empty()) return broken("Metaspace has no replacement");
     // Versions before 0.15 of the library say true or false.
     std::string_view scheme = step["prepend_scheme"].text();
-    if (scheme.empty()) scheme = step["add_prefix_space"].boolean() ? "always" : "never";
+    const JsonValue& adds = step["add_prefix_space"];
+    if (scheme.empty()) scheme = adds.kind() == JsonValue::Kind::null || adds.boolean() ? "always" : "never";
     to.push_back(replacer(" ", mark));
     if (scheme != "never") {
-        facts.space_before = true;
         to.push_back([mark, only_first = scheme == "first"](TextPieces& pieces) -> Result<void> {
             for (AlignedText& piece : pieces)
                 if (!piece.text.starts_with(mark) && !(only_first && piece.from[0].begin != 0))
@@ -528,7 +608,7 @@ Result<void> read_metaspace(const JsonValue& step, std::vector<TextStep>& to, St
     return {};
 }
 
-Result<void> read_byte_level(const JsonValue& step, std::vector<TextStep>& to, StepFacts& facts) {
+Result<void> read_byte_level(const JsonValue& step, std::vector<TextStep>& to) {
     if (step["add_prefix_space"].boolean())
         to.push_back([](TextPieces& pieces) -> Result<void> {
             for (AlignedText& piece : pieces)
@@ -541,23 +621,22 @@ Result<void> read_byte_level(const JsonValue& step, std::vector<TextStep>& to, S
         if (!made) return made.error();
         to.push_back(std::move(*made));
     }
-    facts.bytes = true;
     to.push_back(byte_writer());
     return {};
 }
 
 }  // namespace
 
-Result<void> read_splitter(const JsonValue& step, std::vector<TextStep>& to, StepFacts& facts) {
+Result<void> read_splitter(const JsonValue& step, std::vector<TextStep>& to) {
     if (step.kind() == JsonValue::Kind::null) return {};
     const std::string_view type = step["type"].text();
     if (type == "Sequence") {
         for (const JsonValue& one : step["pretokenizers"].items())
-            if (Result<void> r = read_splitter(one, to, facts); !r) return r;
+            if (Result<void> r = read_splitter(one, to); !r) return r;
     } else if (type == "ByteLevel") {
-        return read_byte_level(step, to, facts);
+        return read_byte_level(step, to);
     } else if (type == "Metaspace") {
-        return read_metaspace(step, to, facts);
+        return read_metaspace(step, to);
     } else if (type == "BertPreTokenizer") {
         to.push_back(bert_splitter());
     } else if (type == "WhitespaceSplit") {
@@ -571,6 +650,13 @@ Result<void> read_splitter(const JsonValue& step, std::vector<TextStep>& to, Ste
             {cutter(by_class(is_number),
                     step["individual_digits"].boolean() ? Behaviour::isolated : Behaviour::contiguous)},
             true));
+    } else if (type == "FixedLength") {
+        const JsonValue& given = step["length"];
+        const double length = given.kind() == JsonValue::Kind::null ? 5 : given.number();
+        if (!(length >= 1) || length > double(UINT32_MAX))
+            return broken("the length of FixedLength is " + printable_name(given.scalar_text(), 40) +
+                          "; it must be from 1 to 4294967295");
+        to.push_back(cutter(by_length(uint64_t(length)), Behaviour::isolated));
     } else if (type == "CharDelimiterSplit") {
         to.push_back(cutter(by_text(std::string(step["delimiter"].text()), false), Behaviour::removed));
     } else if (type == "Punctuation" || type == "Split") {

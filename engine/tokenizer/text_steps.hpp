@@ -16,20 +16,15 @@ using TextPieces = std::vector<AlignedText>;  // of one text, in order; none is 
 // Changes the pieces in place. Refused: texts that this build cannot rewrite.
 using TextStep = std::function<Result<void>(TextPieces&)>;
 
-// What reading steps tells besides the steps.
-struct StepFacts {
-    bool bytes = false;         // words are written in characters for bytes (GPT-2)
-    bool space_before = false;  // a space is put before the text, which a decoder takes away
-};
-
 // Appends the steps of a normalizer or a pre_tokenizer, null's value for none. Errors name the step.
-Result<void> read_normalizer(const JsonValue& json, std::vector<TextStep>& to, StepFacts& facts);
-Result<void> read_splitter(const JsonValue& json, std::vector<TextStep>& to, StepFacts& facts);
+Result<void> read_normalizer(const JsonValue& json, std::vector<TextStep>& to);
+Result<void> read_splitter(const JsonValue& json, std::vector<TextStep>& to);
 
 // BERT's normaliser: control characters go, white space becomes spaces, ideographs stand alone; marks and
 // case go where asked (Devlin et al., 2018).
 struct BertNormalizer {
     bool clean = true, ideographs = true, strip_marks = true, lower = true;
+    bool all_marks = false;  // marks of all kinds go (llama.cpp), not only those without a width
 };
 TextStep bert_normalizer(const BertNormalizer& options);
 // Words at white space, punctuation marks by themselves.
@@ -44,7 +39,17 @@ TextStep replacer(std::string from, std::string to);
 TextStep prepender(std::string text);
 // The normalisation table that SentencePiece makes (a Darts double array and its texts). Refused: a table
 // that leads beyond itself.
-Result<TextStep> precompiled_normalizer(std::vector<uint8_t> table);
+// The library `tokenizers` looks up graphemes, then characters; llama.cpp (`longest`) the longest text at
+// each place.
+Result<TextStep> precompiled_normalizer(std::vector<uint8_t> table, bool longest = false);
+
+// Spaces become `mark`; one is put before the first word, or at the end; with `merges` runs of them become
+// one, and those around the text go.
+struct UnigramSpaces {
+    bool adds = true, at_end = false, merges = false;
+    std::string_view mark;
+};
+TextStep unigram_spaces(const UnigramSpaces& options);
 
 // GPT-2's character for a byte.
 std::string_view byte_character(unsigned char byte);

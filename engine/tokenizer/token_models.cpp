@@ -2,12 +2,37 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstring>
 #include <limits>
 #include <queue>
+#include <random>
 
 #include "tokenizer/characters.hpp"
 
 namespace fovea {
+namespace {
+
+uint64_t mixed(uint64_t value) {
+    static const uint64_t seed = uint64_t{std::random_device{}()} << 32 | std::random_device{}();
+    value += seed;
+    value = (value ^ value >> 30) * 0xbf58476d1ce4e5b9u;
+    value = (value ^ value >> 27) * 0x94d049bb133111ebu;
+    return value ^ value >> 31;
+}
+
+}  // namespace
+
+size_t SeededHash::operator()(uint64_t number) const { return size_t(mixed(number)); }
+
+size_t SeededHash::operator()(std::string_view text) const {
+    uint64_t hash = mixed(text.size());
+    for (size_t at = 0; at < text.size(); at += 8) {
+        uint64_t word = 0;
+        std::memcpy(&word, text.data() + at, std::min<size_t>(8, text.size() - at));
+        hash = mixed(hash ^ word);
+    }
+    return size_t(hash);
+}
 
 uint32_t TokenTable::id_of_byte(unsigned char byte) const {
     char name[8];
@@ -24,26 +49,30 @@ void PrefixTree::put(std::string_view text, uint32_t value) {
 
 namespace {
 
-// Appends what stands for [begin, end) of a word that the table lacks.
-void append_unknown(const TokenTable& table, const UnknownRule& rule, std::string_view word, size_t begin,
-                    size_t end, std::vector<WordToken>& out) {
-    if (rule.byte_fallback) {
-        const size_t before = out.size();
-        for (size_t i = begin; i < end; ++i) {
-            const uint32_t id = table.id_of_byte(static_cast<unsigned char>(word[i]));
-            if (id == kNoToken) {
-                out.resize(before);
-                break;
-            }
-            out.push_back({id, i, i + 1});
+// Appends the tokens of a text's bytes; false where the table lacks one.
+bool append_bytes(const TokenTable& table, std::string_view text, size_t begin, std::vector<WordToken>& out) {
+    const size_t before = out.size();
+    for (size_t i = 0; i < text.size(); ++i) {
+        const uint32_t id = table.id_of_byte(static_cast<unsigned char>(text[i]));
+        if (id == kNoToken) {
+            out.resize(before);
+            return false;
         }
-        if (out.size() > before) return;
+        out.push_back({id, begin + i, begin + i + 1});
     }
-    if (rule.id == kNoToken) return;
+    return true;
+}
+
+// Appends what stands for [begin, end) of a word that the table lacks.
+bool append_unknown(const TokenTable& table, const UnknownRule& rule, std::string_view word, size_t begin,
+                    size_t end, std::vector<WordToken>& out) {
+    if (rule.byte_fallback && append_bytes(table, word.substr(begin, end - begin), begin, out)) return true;
+    if (rule.id == kNoToken) return rule.vanishes;
     if (rule.fuse && !out.empty() && out.back().id == rule.id && out.back().end == begin)
         out.back().end = end;
     else
         out.push_back({rule.id, begin, end});
+    return true;
 }
 
 // Symbols of a word, merged pair by pair: always the best pair, the leftmost of equals. A heap keeps long
@@ -112,23 +141,43 @@ class PairMerger {
 class PairModel final : public TokenModel {
   public:
     PairModel(std::shared_ptr<const TokenTable> table, PairMerges merges, const UnknownRule& unknown,
-              bool whole_words)
-        : table_(std::move(table)), merges_(std::move(merges)), unknown_(unknown), whole_(whole_words) {}
+              bool whole_words, PairAffixes affixes)
+        : table_(std::move(table)),
+          merges_(std::move(merges)),
+          unknown_(unknown),
+          affixes_(std::move(affixes)),
+          whole_(whole_words) {}
 
-    void split(std::string_view word, std::vector<WordToken>& out) const override {
+    bool split(std::string_view word, std::vector<WordToken>& out) const override {
         if (whole_)
-            if (const uint32_t id = table_->id_of(word); id != kNoToken)
-                return out.push_back({id, 0, word.size()});
+            if (const uint32_t id = table_->id_of(word); id != kNoToken) {
+                out.push_back({id, 0, word.size()});
+                return true;
+            }
         PairMerger<uint32_t> merger;
-        std::vector<WordToken> unknown;
+        std::vector<WordToken> unknown, bytes;
+        std::string with_affixes;
         for (size_t at = 0; at < word.size();) {
             const size_t end = at + character_at(word, at).bytes;
-            if (const uint32_t id = table_->id_of(word.substr(at, end - at)); id != kNoToken) {
-                for (const WordToken& t : unknown) merger.add(t.id, t.begin, t.end);
-                unknown.clear();
+            std::string_view text = word.substr(at, end - at);
+            if (!affixes_.prefix.empty() || !affixes_.suffix.empty()) {
+                with_affixes = at == 0 ? "" : affixes_.prefix;
+                with_affixes += text;
+                if (end == word.size()) with_affixes += affixes_.suffix;
+                text = with_affixes;
+            }
+            if (const uint32_t id = table_->id_of(text); id != kNoToken) {
+                for (const WordToken& t : std::exchange(unknown, {})) merger.add(t.id, t.begin, t.end);
                 merger.add(id, at, end);
+            } else if (bytes.clear(); unknown_.byte_fallback && append_bytes(*table_, text, at, bytes)) {
+                // As the library does: what is unknown before stays behind these bytes.
+                for (const WordToken& t : bytes) merger.add(t.id, t.begin, t.end);
+            } else if (unknown_.id == kNoToken) {
+                if (!unknown_.vanishes) return false;
+            } else if (unknown_.fuse && !unknown.empty()) {
+                unknown.back().end = end;
             } else {
-                append_unknown(*table_, unknown_, word, at, end, unknown);
+                unknown.push_back({unknown_.id, at, end});
             }
             at = end;
         }
@@ -140,22 +189,23 @@ class PairModel final : public TokenModel {
             return true;
         });
         merger.each([&](const auto& s) { out.push_back({s.id, s.begin, s.end}); });
+        return true;
     }
 
   private:
     std::shared_ptr<const TokenTable> table_;
     PairMerges merges_;
     UnknownRule unknown_;
+    PairAffixes affixes_;
     bool whole_;
 };
 
 class ScoreModel final : public TokenModel {
   public:
-    ScoreModel(std::shared_ptr<const TokenTable> table, std::unordered_map<uint32_t, float> scores,
-               const UnknownRule& unknown)
+    ScoreModel(std::shared_ptr<const TokenTable> table, std::vector<float> scores, const UnknownRule& unknown)
         : table_(std::move(table)), scores_(std::move(scores)), unknown_(unknown) {}
 
-    void split(std::string_view word, std::vector<WordToken>& out) const override {
+    bool split(std::string_view word, std::vector<WordToken>& out) const override {
         PairMerger<float> merger;
         for (size_t at = 0; at < word.size();) {
             const size_t end = at + character_at(word, at).bytes;
@@ -164,39 +214,41 @@ class ScoreModel final : public TokenModel {
         }
         merger.merge([&](const auto& left, const auto& right, float& rank, uint32_t& id) {
             id = table_->id_of(word.substr(left.begin, right.end - left.begin));
-            const auto score = scores_.find(id);
-            if (id == kNoToken || score == scores_.end()) return false;
-            rank = -score->second;
+            if (id >= scores_.size()) return false;
+            rank = -scores_[id];
             return true;
         });
+        bool known = true;
         merger.each([&](const auto& s) {
             if (s.id != kNoToken)
                 out.push_back({s.id, s.begin, s.end});
             else
-                append_unknown(*table_, unknown_, word, s.begin, s.end, out);
+                known = append_unknown(*table_, unknown_, word, s.begin, s.end, out) && known;
         });
+        return known;
     }
 
   private:
     std::shared_ptr<const TokenTable> table_;
-    std::unordered_map<uint32_t, float> scores_;
+    std::vector<float> scores_;
     UnknownRule unknown_;
 };
 
 class UnigramModel final : public TokenModel {
   public:
-    UnigramModel(std::shared_ptr<const TokenTable> table, std::unordered_map<uint32_t, double> scores,
-                 const UnknownRule& unknown)
-        : table_(std::move(table)), scores_(std::move(scores)), unknown_(unknown) {
-        double least = std::numeric_limits<double>::infinity();
-        for (const auto& [id, score] : scores_) {
+    UnigramModel(std::shared_ptr<const TokenTable> table, const UnigramRows& rows, const UnknownRule& unknown)
+        : table_(std::move(table)),
+          unknown_(unknown),
+          unknown_score_(rows.least - 10.0),
+          looks_again_(rows.looks_again) {
+        for (const auto& [id, score] : rows.rows) {
+            if (id >= scores_.size()) scores_.resize(size_t{id} + 1);
+            scores_[id] = score;
             tree_.put(table_->piece(id), id);
-            least = std::min(least, score);
         }
-        unknown_score_ = least - 10.0;
     }
 
-    void split(std::string_view word, std::vector<WordToken>& out) const override {
+    bool split(std::string_view word, std::vector<WordToken>& out) const override {
         struct Place {
             double score = 0;
             size_t from = 0;
@@ -212,69 +264,78 @@ class UnigramModel final : public TokenModel {
             const size_t one = character_at(word, at).bytes;
             bool alone = false;  // a text of this character is there
             tree_.each_prefix(word.substr(at), [&](size_t bytes, uint32_t id) {
-                offer(at, at + bytes, id, places[at].score + scores_.at(id));
+                offer(at, at + bytes, id, places[at].score + scores_[id]);
                 alone = alone || bytes == one;
             });
-            if (!alone) offer(at, at + one, kNoToken, places[at].score + unknown_score_);
+            // As the library does, though bytes may stand for it.
+            if (!alone && unknown_.id == kNoToken &&
+                (!places[at + one].reached || places[at].score + unknown_score_ > places[at + one].score))
+                return false;
+            if (!alone) offer(at, at + one, unknown_.id, places[at].score + unknown_score_);
             at += one;
         }
-        std::vector<Place> path;  // from the end; `score` is not needed any more
+        std::vector<Place> path;  // from the end
         for (size_t end = word.size(); end > 0; end = places[end].from) path.push_back(places[end]);
-        for (size_t i = path.size(), end = 0; i-- > 0;) {
+        for (size_t i = path.size(); i-- > 0;) {
             const size_t begin = path[i].from;
+            const uint32_t id = path[i].id;
             // What is unknown is looked at together with its neighbours: they become one, or bytes.
-            while (path[i].id == kNoToken && i > 0 && path[i - 1].id == kNoToken) --i;
-            end = i > 0 ? path[i - 1].from : word.size();
-            if (path[i].id != kNoToken)
-                out.push_back({path[i].id, begin, end});
-            else
-                append_unknown(*table_, unknown_, word, begin, end, out);
+            while (id == unknown_.id && i > 0 && path[i - 1].id == id) --i;
+            const size_t end = i > 0 ? path[i - 1].from : word.size();
+            uint32_t known = id == unknown_.id ? kNoToken : id;
+            if (known == kNoToken && looks_again_) known = table_->id_of(word.substr(begin, end - begin));
+            if (known != kNoToken)
+                out.push_back({known, begin, end});
+            else if (!append_unknown(*table_, unknown_, word, begin, end, out))
+                return false;
         }
+        return true;
     }
 
   private:
     std::shared_ptr<const TokenTable> table_;
-    std::unordered_map<uint32_t, double> scores_;
+    std::vector<double> scores_;
     UnknownRule unknown_;
     PrefixTree tree_;
     double unknown_score_ = 0;
+    bool looks_again_;
 };
 
 class WordPieceModel final : public TokenModel {
   public:
-    WordPieceModel(std::shared_ptr<const TokenTable> table, std::string prefix, uint64_t longest,
+    WordPieceModel(std::shared_ptr<const TokenTable> table, const std::string& prefix, uint64_t longest,
                    uint32_t unknown)
-        : table_(std::move(table)), prefix_(std::move(prefix)), longest_(longest), unknown_(unknown) {}
+        : longest_(longest), unknown_(unknown) {
+        table->each([&](std::string_view text, uint32_t id) { tree_.put(text, id); });
+        behind_ = tree_.node_of(prefix);
+    }
 
-    void split(std::string_view word, std::vector<WordToken>& out) const override {
+    bool split(std::string_view word, std::vector<WordToken>& out) const override {
         const size_t before = out.size();
         const auto refuse = [&] {
             out.resize(before);
             if (unknown_ != kNoToken) out.push_back({unknown_, 0, word.size()});
+            return unknown_ != kNoToken;
         };
         uint64_t characters = 0;
         for (const char c : word) characters += (static_cast<unsigned char>(c) & 0xc0u) != 0x80u;
         if (characters > longest_) return refuse();
-        std::string behind = prefix_;
         for (size_t begin = 0; begin < word.size();) {
-            size_t end = word.size();
-            uint32_t id = kNoToken;
-            for (; end > begin; --end) {
-                if (end < word.size() && (static_cast<unsigned char>(word[end]) & 0xc0u) == 0x80u) continue;
-                const std::string_view text = word.substr(begin, end - begin);
-                if (begin > 0) behind.replace(prefix_.size(), std::string::npos, text);
-                id = table_->id_of(begin > 0 ? std::string_view(behind) : text);
-                if (id != kNoToken) break;
-            }
-            if (id == kNoToken) return refuse();
-            out.push_back({id, begin, end});
-            begin = end;
+            WordToken longest{kNoToken, begin, begin};
+            tree_.each_prefix(
+                word.substr(begin),
+                [&](size_t bytes, uint32_t id) { longest.id = id, longest.end = begin + bytes; },
+                begin > 0 ? behind_ : 0);
+            if (longest.id == kNoToken) return refuse();
+            out.push_back(longest);
+            begin = longest.end;
         }
+        return true;
     }
 
   private:
-    std::shared_ptr<const TokenTable> table_;
-    std::string prefix_;
+    PrefixTree tree_;
+    uint64_t behind_ = 0;  // where texts with the prefix go on
     uint64_t longest_;
     uint32_t unknown_;
 };
@@ -284,10 +345,10 @@ class WordModel final : public TokenModel {
     WordModel(std::shared_ptr<const TokenTable> table, uint32_t unknown)
         : table_(std::move(table)), unknown_(unknown) {}
 
-    void split(std::string_view word, std::vector<WordToken>& out) const override {
-        const uint32_t id = table_->id_of(word);
-        if (id != kNoToken || unknown_ != kNoToken)
-            out.push_back({id != kNoToken ? id : unknown_, 0, word.size()});
+    bool split(std::string_view word, std::vector<WordToken>& out) const override {
+        const uint32_t known = table_->id_of(word), id = known != kNoToken ? known : unknown_;
+        if (id != kNoToken) out.push_back({id, 0, word.size()});
+        return id != kNoToken;
     }
 
   private:
@@ -298,25 +359,26 @@ class WordModel final : public TokenModel {
 }  // namespace
 
 std::unique_ptr<TokenModel> make_pair_model(std::shared_ptr<const TokenTable> table, PairMerges merges,
-                                            const UnknownRule& unknown, bool whole_words) {
-    return std::make_unique<PairModel>(std::move(table), std::move(merges), unknown, whole_words);
+                                            const UnknownRule& unknown, bool whole_words,
+                                            PairAffixes affixes) {
+    return std::make_unique<PairModel>(std::move(table), std::move(merges), unknown, whole_words,
+                                       std::move(affixes));
 }
 
 std::unique_ptr<TokenModel> make_score_model(std::shared_ptr<const TokenTable> table,
-                                             std::unordered_map<uint32_t, float> scores,
-                                             const UnknownRule& unknown) {
+                                             std::vector<float> scores, const UnknownRule& unknown) {
     return std::make_unique<ScoreModel>(std::move(table), std::move(scores), unknown);
 }
 
 std::unique_ptr<TokenModel> make_unigram_model(std::shared_ptr<const TokenTable> table,
-                                               std::unordered_map<uint32_t, double> scores,
-                                               const UnknownRule& unknown) {
-    return std::make_unique<UnigramModel>(std::move(table), std::move(scores), unknown);
+                                               const UnigramRows& rows, const UnknownRule& unknown) {
+    return std::make_unique<UnigramModel>(std::move(table), rows, unknown);
 }
 
-std::unique_ptr<TokenModel> make_word_piece_model(std::shared_ptr<const TokenTable> table, std::string prefix,
-                                                  uint64_t longest, uint32_t unknown) {
-    return std::make_unique<WordPieceModel>(std::move(table), std::move(prefix), longest, unknown);
+std::unique_ptr<TokenModel> make_word_piece_model(std::shared_ptr<const TokenTable> table,
+                                                  const std::string& prefix, uint64_t longest,
+                                                  uint32_t unknown) {
+    return std::make_unique<WordPieceModel>(std::move(table), prefix, longest, unknown);
 }
 
 std::unique_ptr<TokenModel> make_word_model(std::shared_ptr<const TokenTable> table, uint32_t unknown) {

@@ -1,12 +1,12 @@
 #include "tokenizer/tokenizer.hpp"
 
 #include <algorithm>
-#include <cstdio>
+#include <tuple>
 
 #include "files/mapped_file.hpp"
 #include "files/utf8.hpp"
 #include "tokenizer/characters.hpp"
-#include "tokenizer/split_pattern.hpp"
+#include "tokenizer/code_set.hpp"
 #include "tokenizer/tokenizer_impl.hpp"
 
 namespace fovea {
@@ -15,91 +15,139 @@ namespace {
 constexpr uint64_t kMostBytes = uint64_t{200} << 20;
 constexpr uint64_t kMostText = uint64_t{1} << 30;
 
-void replace_all(std::string& text, std::string_view from, std::string_view to) {
-    for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size()))
-        text.replace(at, from.size(), to);
-}
+// What Rust's regular expressions take for \w.
+bool is_word_character(uint32_t c) { return word_set().has(c) || c == 0x200c || c == 0x200d; }
 
-// The library's way to join words and marks, token by token.
-void clean_up(std::string& word) {
-    for (const auto& [from, to] : {std::pair{" .", "."},
-                                   {" ?", "?"},
-                                   {" !", "!"},
-                                   {" ,", ","},
-                                   {" ' ", "'"},
-                                   {" n't", "n't"},
-                                   {" 'm", "'m"},
-                                   {" do not", " don't"},
-                                   {" 's", "'s"},
-                                   {" 've", "'ve"},
-                                   {" 're", "'re"}})
-        replace_all(word, from, to);
+size_t before(std::string_view text, size_t at) {
+    do --at;
+    while (at > 0 && (static_cast<unsigned char>(text[at]) & 0xc0u) == 0x80u);
+    return at;
 }
-
-// Whether a letter or digit stands before, or behind, a place of the text.
 bool word_ends_at(std::string_view text, size_t at) {
-    size_t start = at - 1;
-    while (start > 0 && (static_cast<unsigned char>(text[start]) & 0xc0u) == 0x80u) --start;
-    return is_word(character_at(text, start).value);
+    return is_word_character(character_at(text, before(text, at)).value);
 }
-bool word_begins_at(std::string_view text, size_t at) { return is_word(character_at(text, at).value); }
+bool word_begins_at(std::string_view text, size_t at) {
+    return is_word_character(character_at(text, at).value);
+}
+// Where white space that touches a place begins, at `least` or behind it, and ends.
+size_t spaces_before(std::string_view text, size_t at, size_t least) {
+    while (at > least && space_set().has(character_at(text, before(text, at)).value)) at = before(text, at);
+    return at;
+}
+size_t spaces_behind(std::string_view text, size_t at) {
+    while (at < text.size() && space_set().has(character_at(text, at).value))
+        at += character_at(text, at).bytes;
+    return at;
+}
 
 }  // namespace
 
 // ---- from text to tokens ----
 
 Result<void> TextTokenizer::Impl::add(AddedToken token) {
-    if (token.text.empty()) return broken_tokenizer("an added token has no text");
-    table->name(token.text, token.id);
-    if (token.special) special_.insert(token.id);
-    AddedSet& set = token.normalized ? normalized_ : raw_;
-    std::string content = token.text;
+    NamedToken named;
+    named.found_as = token.text;
     if (token.normalized) {
-        TextPieces pieces = {AlignedText::of(content, 0)};
+        TextPieces pieces = {AlignedText::of(token.text, 0)};
         for (const TextStep& step : normalizers)
             if (Result<void> r = step(pieces); !r) return r;
-        content = pieces.empty() ? std::string() : std::move(pieces[0].text);
+        named.found_as = pieces.empty() ? std::string() : std::move(pieces[0].text);
     }
-    if (!content.empty()) set.tree.put(content, uint32_t(added_.size())), set.any = true;
-    added_.push_back(std::move(token));
+    table->name(named.found_as, token.id);
+    if (token.special) special_.insert(token.text);
+    named.token = std::move(token);
+    const uint32_t id = named.token.id;
+    added_.insert_or_assign(id, std::move(named));
     return {};
+}
+
+void TextTokenizer::Impl::finish_added() {
+    for (const auto& [id, named] : added_) {
+        AddedSet& set = named.token.normalized ? normalized_ : raw_;
+        if (!named.found_as.empty()) set.tree.put(named.found_as, id), set.any = true;
+    }
+}
+
+uint32_t TextTokenizer::Impl::id_of(std::string_view text) const {
+    for (const auto& [id, named] : added_)
+        if (named.token.text == text) return id;
+    return table->id_of(text);
+}
+
+// As the library `tokenizers` finds them: one may begin in the white space that the one before has taken.
+std::vector<TextTokenizer::Impl::Found> TextTokenizer::Impl::find_added(const AddedSet& set,
+                                                                        std::string_view text) const {
+    std::vector<Found> out;
+    size_t done = 0, spaces_end = 0;
+    for (size_t at = 0; set.any && at < text.size();) {
+        size_t length = 0;
+        uint32_t id = 0;
+        set.tree.each_prefix(text.substr(at),
+                             [&](size_t bytes, uint32_t value) { length = bytes, id = value; });
+        const size_t end = at + length;
+        const AddedToken* token = length > 0 ? &added_.at(id).token : nullptr;
+        if (token && token->single_word &&
+            ((at > 0 && word_ends_at(text, at)) || (end < text.size() && word_begins_at(text, end))))
+            token = nullptr;
+        if (token) {
+            const size_t first = token->strips_left ? std::max(spaces_before(text, at, done), done) : at;
+            // A run of white space is walked once.
+            if (token->strips_right && end > spaces_end) spaces_end = spaces_behind(text, end);
+            done = token->strips_right ? spaces_end : end;
+            if (first < done) out.push_back({token, first, done});  // else the one before has all of it
+        }
+        at += length > 0 ? length : 1;
+    }
+    return out;
+}
+
+// As llama.cpp finds them: each token by itself in what is left of the text, longer ones first. Its white
+// space is that of the C language.
+std::vector<TextTokenizer::Impl::Found> TextTokenizer::Impl::find_longest(const AddedSet& set,
+                                                                          std::string_view text) const {
+    struct Place {
+        size_t length;
+        uint32_t id;
+        size_t at;
+        bool operator<(const Place& other) const {
+            return std::tuple(other.length, id, at) < std::tuple(length, other.id, other.at);
+        }
+    };
+    std::vector<Place> places;
+    for (size_t at = 0; set.any && at < text.size(); ++at)
+        set.tree.each_prefix(text.substr(at), [&](size_t bytes, uint32_t id) {
+            places.push_back({bytes, id, at});
+        });
+    std::sort(places.begin(), places.end());
+    const auto is_blank = [&](size_t at) {
+        return std::string_view(" \t\n\v\f\r").find(text[at]) != std::string_view::npos;
+    };
+    std::map<size_t, Found> taken;  // by where they begin
+    for (const Place& place : places) {
+        const auto after = taken.lower_bound(place.at);
+        const size_t least = after == taken.begin() ? 0 : std::prev(after)->second.end;
+        const size_t most = after == taken.end() ? text.size() : after->first;
+        size_t begin = place.at, end = place.at + place.length;
+        if (begin < least || end > most) continue;
+        const AddedToken& token = added_.at(place.id).token;
+        while (token.strips_left && begin > least && is_blank(begin - 1)) --begin;
+        while (token.strips_right && end < most && is_blank(end)) ++end;
+        taken.emplace(begin, Found{&token, begin, end});
+    }
+    std::vector<Found> out;
+    for (const auto& [begin, found] : taken) out.push_back(found);
+    return out;
 }
 
 void TextTokenizer::Impl::split_added(const AddedSet& set, const AlignedText& piece,
                                       std::vector<Segment>& out) const {
-    const std::string_view all = piece.text;
     size_t done = 0;
-    for (size_t at = 0; set.any && at < all.size();) {
-        size_t length = 0;
-        uint32_t index = 0;
-        set.tree.each_prefix(all.substr(at),
-                             [&](size_t bytes, uint32_t value) { length = bytes, index = value; });
-        const AddedToken* token = length > 0 ? &added_[index] : nullptr;
-        if (token && token->single_word &&
-            ((at > 0 && word_ends_at(all, at)) ||
-             (at + length < all.size() && word_begins_at(all, at + length))))
-            token = nullptr;
-        if (!token) {
-            at += length > 0 ? length : 1;
-            continue;
-        }
-        size_t first = at, last = at + length;
-        while (token->strips_left && first > done) {
-            size_t start = first - 1;
-            while (start > done && (static_cast<unsigned char>(all[start]) & 0xc0u) == 0x80u) --start;
-            if (!is_space(character_at(all, start).value)) break;
-            first = start;
-        }
-        while (token->strips_right && last < all.size()) {
-            const Character c = character_at(all, last);
-            if (!is_space(c.value)) break;
-            last += c.bytes;
-        }
-        if (first > done) out.push_back({nullptr, piece.part(done, first), {}});
-        out.push_back({token, {}, piece.source(first, last)});
-        done = at = last;
+    for (const Found& found : longest_first ? find_longest(set, piece.text) : find_added(set, piece.text)) {
+        if (found.begin > done) out.push_back({nullptr, piece.part(done, found.begin), {}});
+        out.push_back({found.token, {}, piece.source(found.begin, found.end)});
+        done = found.end;
     }
-    if (done < all.size()) out.push_back({nullptr, piece.part(done, all.size()), {}});
+    if (done < piece.text.size()) out.push_back({nullptr, piece.part(done, piece.text.size()), {}});
 }
 
 // A stretch of text between the tokens that were added as they are.
@@ -123,7 +171,11 @@ Result<void> TextTokenizer::Impl::words(AlignedText piece, std::vector<SplitToke
         for (const AlignedText& word : split) {
             if (word.empty()) continue;
             made.clear();
-            model->split(word.text, made);
+            if (!model->split(word.text, made))
+                return broken_tokenizer(
+                    "'" + printable_name(word.text, 60) +
+                    "' is not in the vocabulary, and the tokenizer has no token for what is "
+                    "unknown");
             for (const WordToken& token : made) {
                 const ByteRange place = word.source(token.begin, token.end);
                 out.push_back({token.id, place.begin, place.end});
@@ -140,8 +192,6 @@ Result<std::vector<SplitToken>> TextTokenizer::Impl::tokens(std::string_view giv
     if (const size_t fault = files::utf8_fault(given); fault != given.size())
         return broken_tokenizer("the text is not valid UTF-8 from its byte " + std::to_string(fault) + " on");
     std::vector<SplitToken> out;
-    if (special)
-        for (const uint32_t id : begin) out.push_back({id, 0, 0});
     std::vector<Segment> segments;
     split_added(raw_, AlignedText::of(given, 0), segments);
     for (Segment& segment : segments) {
@@ -150,68 +200,42 @@ Result<std::vector<SplitToken>> TextTokenizer::Impl::tokens(std::string_view giv
         else if (Result<void> r = words(std::move(segment.piece), out); !r)
             return r.error();
     }
-    if (special)
-        for (const uint32_t id : end) out.push_back({id, given.size(), given.size()});
-    return out;
+    std::vector<SplitToken> framed;
+    size_t at = 0;  // where special tokens stand
+    for (const uint32_t id : frame) {
+        if (id == kNoToken)
+            framed.insert(framed.end(), out.begin(), out.end()), at = given.size();
+        else if (special)
+            framed.push_back({id, at, at});
+    }
+    return framed;
 }
 
 // ---- and back ----
 
 std::string TextTokenizer::Impl::decode(std::span<const uint32_t> ids) const {
-    static const std::unordered_map<std::string_view, char> kBytes = [] {
-        std::unordered_map<std::string_view, char> map;
-        for (unsigned b = 0; b < 256; ++b)
-            map.emplace(byte_character(static_cast<unsigned char>(b)), char(b));
-        return map;
-    }();
+    std::vector<std::string> texts;
+    for (const uint32_t id : ids)
+        if (std::string one(piece(id)); !one.empty() && special_.count(one) == 0)
+            texts.push_back(std::move(one));
+    for (const DecodeStep& step : decoders) step(texts);
     std::string out;
-    bool first = true;
-    for (const uint32_t id : ids) {
-        const std::string_view one = piece(id);
-        if (special_.count(id) != 0 || one.empty()) continue;
-        if (written == TokenText::word_pieces) {
-            const bool joined = !piece_prefix.empty() && one.starts_with(piece_prefix);
-            std::string word(!first && joined ? one.substr(piece_prefix.size()) : one);
-            if (!first && !joined) word.insert(0, 1, ' ');
-            if (cleans_up) clean_up(word);
-            out += word;
-        } else if (written == TokenText::bytes) {
-            for (size_t at = 0; at < one.size();) {
-                const size_t length = character_at(one, at).bytes;
-                const auto byte = kBytes.find(one.substr(at, length));
-                if (byte != kBytes.end())
-                    out += byte->second;
-                else
-                    out += one.substr(at, length);
-                at += length;
-            }
-        } else {
-            unsigned byte = 0;
-            if (byte_fallback && one.size() == 6 &&
-                std::sscanf(std::string(one).c_str(), "<0x%2X>", &byte) == 1) {
-                out += char(byte);
-            } else {
-                std::string plain(one);
-                replace_all(plain, kSpaceMark, " ");
-                out += plain;
-            }
-        }
-        first = false;
-    }
-    if (space_before && out.starts_with(' ')) out.erase(0, 1);
+    for (const std::string& text : texts) out += text;
     return out;
 }
 
 // ---- the public face ----
 
-bool TextTokenizer::available() { return SplitPattern::available() && has_character_tables(); }
+bool TextTokenizer::available() { return has_character_tables(); }
 
-Result<TextTokenizer> TextTokenizer::parse(std::string_view text) {
+Result<TextTokenizer> TextTokenizer::parse(std::string_view text, std::string_view config) {
     if (text.size() > kMostBytes) return broken_tokenizer("a tokenizer has up to 200 MiB");
     const Result<JsonValue> json = parse_json(text);
     if (!json) return json.error();
+    const Result<JsonValue> more = config.empty() ? Result<JsonValue>(JsonValue()) : parse_json(config);
+    if (!more) return broken_tokenizer("tokenizer_config.json: " + more.error().text);
     auto impl = std::make_shared<Impl>();
-    if (Result<void> r = read_tokenizer(*json, *impl); !r) return r.error();
+    if (Result<void> r = read_tokenizer(*json, *more, *impl); !r) return r.error();
     return TextTokenizer(std::move(impl));
 }
 
@@ -221,10 +245,18 @@ Result<TextTokenizer> TextTokenizer::open(const std::filesystem::path& given) {
         std::filesystem::is_directory(given, ignored) ? given / "tokenizer.json" : given;
     if (!std::filesystem::exists(path, ignored))
         return broken_tokenizer(printable_name(path.string(), 400) + " is not there");
+    const auto text_of = [](const files::MappedFile& file) {
+        return std::string_view(reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size());
+    };
     const auto file = files::MappedFile::open(path);
     if (!file) return file.error();
-    const auto bytes = (*file)->bytes();
-    Result<TextTokenizer> made = parse({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+    std::string_view config;
+    const std::filesystem::path beside = path.parent_path() / "tokenizer_config.json";
+    const bool has_config = path.filename() == "tokenizer.json" && std::filesystem::exists(beside, ignored);
+    const auto config_file = has_config ? files::MappedFile::open(beside) : file;
+    if (!config_file) return config_file.error();
+    if (has_config) config = text_of(**config_file);
+    Result<TextTokenizer> made = parse(text_of(**file), config);
     if (made) return made;
     Error error = made.error();
     error.text = printable_name(path.string(), 400) + ": " + error.text;

@@ -2,9 +2,11 @@
 #include <fovea/files.hpp>
 
 #include <algorithm>
-#include <array>
+#include <limits>
+#include <tuple>
 
 #include "files/utf8.hpp"
+#include "tokenizer/gguf_splits.hpp"
 #include "tokenizer/tokenizer_impl.hpp"
 
 namespace fovea {
@@ -12,33 +14,62 @@ namespace {
 
 using Impl = TextTokenizer::Impl;
 
+constexpr std::string_view kPiecePrefix = "##";
+
 // tokenizer.ggml.token_type
-enum class TokenKind { normal = 1, unknown = 2, control = 3, user = 4, unused = 5, byte = 6 };
+enum class TokenKind { undefined = 0, normal = 1, unknown = 2, control = 3, user = 4, unused = 5, byte = 6 };
 
-// Splits into words by the names that tokenizer.ggml.pre gives them: patterns that are applied one after the
-// other. A word that is a token as a whole is not merged where `whole_words` says so.
-struct PreRow {
-    std::array<std::string_view, 6> names;
-    std::array<std::string_view, 2> patterns;
-    bool whole_words = false;
+// Keys that are computed below, besides those whose values are IDs of tokens and change nothing here.
+constexpr std::string_view kKeys =
+    " model pre tokens token_type token_type_count scores merges precompiled_charsmap add_bos_token "
+    "add_eos_token "
+    "add_sep_token add_space_prefix remove_extra_whitespaces escape_whitespaces treat_whitespace_as_suffix "
+    "normalizer.lowercase normalizer.strip_accents suppress_tokens ";
+
+// Texts that llama.cpp takes for special tokens whatever their type is; those behind a key only where the
+// file lacks it.
+struct NamedTokens {
+    std::string_view key;
+    std::vector<std::string_view> texts;
 };
-constexpr std::string_view kLlama3 =
-    R"((?:'[sS]|'[tT]|'[rR][eE]|'[vV][eE]|'[mM]|'[lL][lL]|'[dD])|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
-constexpr std::string_view kQwen2 =
-    R"((?:'[sS]|'[tT]|'[rR][eE]|'[vV][eE]|'[mM]|'[lL][lL]|'[dD])|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
-constexpr PreRow kPres[] = {
-    {{"gpt-2", "phi-2", "mpt", "olmo", "dbrx", ""}, {kGpt2Pattern, ""}, false},
-    {{"llama3", "llama-bpe", "llama-v3", "smaug-bpe", "falcon3", "pixtral"}, {kLlama3, ""}, true},
-    {{"qwen2", "stablelm2", "deepseek-r1-qwen", "megrez", "hunyuan", ""}, {kQwen2, ""}, false},
-    {{"starcoder", "refact", "command-r", "smollm", "codeshell", "exaone"},
-     {R"(\p{N})", kGpt2Pattern},
-     false}};
-
-const PreRow* pre_row(std::string_view name) {
-    for (const PreRow& row : kPres)
-        for (const std::string_view known : row.names)
-            if (!known.empty() && known == name) return &row;
-    return nullptr;
+const std::vector<NamedTokens>& control_tokens() {
+    static const std::vector<NamedTokens> all = {
+        {"",
+         {"<|eot_id|>",
+          "<|im_end|>",
+          "<|end|>",
+          "<|return|>",
+          "<|call|>",
+          "<|flush|>",
+          "<|calls|>",
+          "<end_of_turn>",
+          "<|endoftext|>",
+          "</s>",
+          "<|eom_id|>",
+          "<EOT>",
+          "_<EOT>",
+          "[EOT]",
+          "[EOS]",
+          "<|end_of_text|>",
+          "<end_of_utterance>",
+          "<eos>",
+          "<turn|>",
+          "<|tool_response>",
+          "<｜end▁of▁sentence｜>",
+          "[e~["}},
+        {"fim_pre_token_id",
+         {"<|fim_prefix|>", "<fim-prefix>", "<fim_prefix>", "<｜fim▁begin｜>", "<PRE>", "▁<PRE>",
+          "<|code_prefix|>", "<|prefix|>"}},
+        {"fim_suf_token_id",
+         {"<|fim_suffix|>", "<fim-suffix>", "<fim_suffix>", "<｜fim▁hole｜>", "<SUF>", "▁<SUF>",
+          "<|code_suffix|>", "<|suffix|>"}},
+        {"fim_mid_token_id",
+         {"<|fim_middle|>", "<fim-middle>", "<fim_middle>", "<｜fim▁end｜>", "<MID>", "▁<MID>",
+          "<|code_middle|>", "<|middle|>"}},
+        {"fim_pad_token_id", {"<|fim_pad|>", "<fim-pad>", "<fim_pad>", "<PAD>", "[PAD]"}},
+        {"fim_rep_token_id", {"<|fim_repo|>", "<|repo_name|>", "<fim-repo>", "<REPO>", "<reponame>"}},
+        {"fim_sep_token_id", {"<|file_sep|>"}}};
+    return all;
 }
 
 class Reader {
@@ -48,6 +79,7 @@ class Reader {
     Result<void> read() {
         const std::string_view model = text("model");
         if (model.empty()) return broken_tokenizer("the file holds no tokenizer");
+        if (Result<void> r = check_keys(model); !r) return r;
         if (Result<void> r = read_tokens(); !r) return r;
         Result<void> made;
         if (model == "gpt2")
@@ -62,8 +94,9 @@ class Reader {
             return unknown_tokenizer("the file's tokenizer is of the kind '" + printable_name(model, 40) +
                                      "'; gpt2, llama, bert and t5 are computed");
         if (!made) return made;
+        out_.longest_first = true;
         if (Result<void> r = read_added(); !r) return r;
-        return read_ends(model);
+        return read_frame(model);
     }
 
   private:
@@ -78,17 +111,13 @@ class Reader {
         const GgufValue* value = find(key);
         return value ? value->truth().value_or(otherwise) : otherwise;
     }
-    // kNoToken where the file has no such key.
-    Result<uint32_t> token(std::string_view key) const {
+    // As llama.cpp has it: a key that is missing, or is no ID of the vocabulary, leaves the default, and
+    // that, too, is none where the vocabulary lacks it.
+    uint32_t token(std::string_view key, uint32_t otherwise = kNoToken) const {
         const GgufValue* value = find(key);
-        if (!value) return kNoToken;
-        const auto id = value->whole();
-        // Files of models without such a token have the largest number.
-        if (id && *id == UINT32_MAX) return kNoToken;
-        if (!id || *id >= texts_.size())
-            return broken_tokenizer("tokenizer.ggml." + std::string(key) + " is no number of the " +
-                                    std::to_string(texts_.size()) + " tokens");
-        return uint32_t(*id);
+        const auto id = value ? value->whole() : std::nullopt;
+        if (id && *id < texts_.size()) return uint32_t(*id);
+        return otherwise < texts_.size() ? otherwise : kNoToken;
     }
     Result<std::vector<double>> numbers(std::string_view key) const {
         const GgufValue* value = find(key);
@@ -102,7 +131,21 @@ class Reader {
     TokenKind kind(size_t id) const {
         return id < kinds_.size() ? TokenKind(int(kinds_[id])) : TokenKind::normal;
     }
+    UnknownRule unknown_rule(uint32_t otherwise, bool fuse) const {
+        UnknownRule rule;
+        rule.id = token("unknown_token_id", otherwise);
+        rule.vanishes = false, rule.fuse = fuse;
+        return rule;
+    }
+    // Tokens with marks for spaces become text: with bytes, without the space that was put before.
+    void write_spaces(bool space_before) {
+        out_.decoders.push_back(replace_decoder(std::string(kSpaceMark), " "));
+        out_.decoders.push_back(byte_fallback_decoder());
+        out_.decoders.push_back(join_decoder());
+        if (space_before) out_.decoders.push_back(strip_decoder(" ", 1, 0));
+    }
 
+    Result<void> check_keys(std::string_view model) const;
     Result<void> read_tokens();
     Result<void> put_tokens();
     Result<void> read_pairs();
@@ -110,13 +153,36 @@ class Reader {
     Result<void> read_word_pieces();
     Result<void> read_unigram();
     Result<void> read_added();
-    Result<void> read_ends(std::string_view model);
+    void mark_named_tokens();
+    Result<void> read_frame(std::string_view model);
 
     const GgufFile& file_;
     Impl& out_;
     std::vector<std::string> texts_;
     std::vector<double> kinds_;
+    const GgufSplit* split_ = nullptr;  // of gpt2
 };
+
+Result<void> Reader::check_keys(std::string_view model) const {
+    constexpr std::string_view kPrefix = "tokenizer.ggml.";
+    for (const GgufValue& value : file_.metadata) {
+        if (!value.key.starts_with(kPrefix)) continue;
+        const std::string_view key = value.key.substr(kPrefix.size());
+        const bool known = kKeys.find(" " + std::string(key) + " ") != std::string_view::npos;
+        if (!known && !key.ends_with("_token_id") && !key.ends_with("_token_ids"))
+            return unknown_tokenizer("the key " + printable_name(value.key, 80) + " is not supported");
+    }
+    if (model == "t5") return {};
+    if (truth("treat_whitespace_as_suffix", false))
+        return unknown_tokenizer(
+            "tokenizer.ggml.treat_whitespace_as_suffix is true; it is only supported for t5");
+    if (model != "bert" && truth("remove_extra_whitespaces", false))
+        return unknown_tokenizer(
+            "tokenizer.ggml.remove_extra_whitespaces is true; it is only supported for t5");
+    if (model == "llama" && !truth("escape_whitespaces", true))
+        return unknown_tokenizer("tokenizer.ggml.escape_whitespaces is false; it is only supported for t5");
+    return {};
+}
 
 Result<void> Reader::read_tokens() {
     const GgufValue* value = find("tokens");
@@ -126,7 +192,7 @@ Result<void> Reader::read_tokens() {
         const std::string_view text = (*texts)[i];
         if (files::utf8_fault(text) != text.size())
             return broken_tokenizer("token " + std::to_string(i) + " is not valid UTF-8");
-        texts_.emplace_back(text);
+        texts_.emplace_back(text.empty() ? "[EMPTY_" + std::to_string(i) + "]" : std::string(text));
     }
     Result<std::vector<double>> kinds = numbers("token_type");
     if (!kinds) return kinds.error();
@@ -134,7 +200,28 @@ Result<void> Reader::read_tokens() {
     for (size_t i = 0; i < kinds_.size(); ++i)
         if (!(kinds_[i] >= 0) || kinds_[i] > 6)
             return broken_tokenizer("token " + std::to_string(i) + " is of none of the types 1 to 6");
+    mark_named_tokens();
     return {};
+}
+
+void Reader::mark_named_tokens() {
+    std::unordered_map<std::string_view, size_t> ids;
+    for (size_t i = 0; i < texts_.size(); ++i) ids.emplace(texts_[i], i);
+    const auto mark = [&](std::string_view text, TokenKind kind) {
+        const auto found = ids.find(text);
+        if (found == ids.end()) return;
+        if (kinds_.empty()) kinds_.assign(texts_.size(), double(TokenKind::normal));
+        kinds_[found->second] = double(kind);
+    };
+    const auto has = [&](std::string_view text) { return ids.count(text) != 0; };
+    for (const NamedTokens& named : control_tokens())
+        if (named.key.empty() || !find(named.key))
+            for (const std::string_view text : named.texts) mark(text, TokenKind::control);
+    for (const std::string_view text : {"<|channel|>", "<|message|>", "<|start|>", "<|constrain|>"})
+        mark(text, TokenKind::user);
+    if ((has("<|return|>") && has("<|call|>")) || ((has("<|call|>") || has("<|calls|>")) && has("<|flush|>")))
+        mark("<|end|>", TokenKind::user);
+    if (has("<|tool_response>")) mark("</s>", TokenKind::normal);
 }
 
 // Where several tokens have one text the first counts, as in llama.cpp; the others are there for decoding.
@@ -146,18 +233,18 @@ Result<void> Reader::put_tokens() {
 Result<void> Reader::read_pairs() {
     if (Result<void> r = put_tokens(); !r) return r;
     const std::string_view name = text("pre");
-    const PreRow* row = pre_row(name.empty() ? "gpt-2" : name);
-    if (!row)
+    split_ = gguf_split(name.empty() ? "default" : name);
+    if (!split_)
         return unknown_tokenizer("the split into words '" + printable_name(name, 40) +
                                  "' of tokenizer.ggml.pre is not computed");
-    for (const std::string_view pattern : row->patterns) {
+    for (const std::string_view pattern : split_->patterns) {
         if (pattern.empty()) continue;
         Result<TextStep> made = pattern_splitter(pattern);
         if (!made) return made.error();
         out_.splitters.push_back(std::move(*made));
     }
     out_.splitters.push_back(byte_writer());
-    out_.written = TokenText::bytes;
+    out_.decoders = {bytes_decoder()};
     const GgufValue* value = find("merges");
     const auto list = value ? value->texts() : std::nullopt;
     if (!list) return broken_tokenizer("tokenizer.ggml.merges is no list of texts");
@@ -175,7 +262,7 @@ Result<void> Reader::read_pairs() {
                                     " is of tokens that the vocabulary lacks");
         merges.emplace(uint64_t{a} << 32 | b, PairMerge{rank++, both});
     }
-    out_.model = make_pair_model(out_.table, std::move(merges), {}, row->whole_words);
+    out_.model = make_pair_model(out_.table, std::move(merges), {}, split_->whole_words);
     return {};
 }
 
@@ -184,15 +271,13 @@ Result<void> Reader::read_scores() {
     const Result<std::vector<double>> scores = numbers("scores");
     if (!scores) return scores.error();
     if (scores->empty()) return broken_tokenizer("tokenizer.ggml.scores is not there");
-    std::unordered_map<uint32_t, float> by_id;
-    for (size_t i = 0; i < scores->size(); ++i) by_id.emplace(uint32_t(i), float((*scores)[i]));
-    out_.space_before = truth("add_space_prefix", true);
-    if (out_.space_before) out_.normalizers.push_back(prepender(" "));
+    const bool space_before = truth("add_space_prefix", true);
+    if (space_before) out_.normalizers.push_back(prepender(" "));
     out_.normalizers.push_back(replacer(" ", std::string(kSpaceMark)));
-    const Result<uint32_t> unknown = token("unknown_token_id");
-    if (!unknown) return unknown.error();
-    out_.byte_fallback = true;
-    out_.model = make_score_model(out_.table, std::move(by_id), {*unknown, false, true});
+    write_spaces(space_before);
+    UnknownRule unknown = unknown_rule(0, false);
+    unknown.byte_fallback = true;
+    out_.model = make_score_model(out_.table, {scores->begin(), scores->end()}, unknown);
     return {};
 }
 
@@ -204,17 +289,20 @@ Result<void> Reader::read_word_pieces() {
             if (text.starts_with(kSpaceMark))
                 text.erase(0, kSpaceMark.size());
             else
-                text.insert(0, out_.piece_prefix);
+                text.insert(0, kPiecePrefix);
         }
         out_.table->put(text, uint32_t(i));
     }
-    const Result<uint32_t> unknown = token("unknown_token_id");
-    if (!unknown) return unknown.error();
-    // llama.cpp, for which the converter writes, always lowers the case.
-    out_.normalizers.push_back(bert_normalizer({}));
+    BertNormalizer options;
+    options.lower = truth("normalizer.lowercase", true);
+    options.strip_marks = truth("normalizer.strip_accents", options.lower);
+    options.all_marks = true;
+    out_.normalizers.push_back(bert_normalizer(options));
     out_.splitters.push_back(bert_splitter());
-    out_.written = TokenText::word_pieces;
-    out_.model = make_word_piece_model(out_.table, out_.piece_prefix, 100, *unknown);
+    out_.decoders = {word_piece_decoder(std::string(kPiecePrefix), false)};
+    // llama.cpp has no limit for the length of a word.
+    out_.model = make_word_piece_model(out_.table, std::string(kPiecePrefix), UINT64_MAX,
+                                       token("unknown_token_id", 100));
     return {};
 }
 
@@ -223,50 +311,100 @@ Result<void> Reader::read_unigram() {
     if (!scores) return scores.error();
     if (scores->empty()) return broken_tokenizer("tokenizer.ggml.scores is not there");
     if (Result<void> r = put_tokens(); !r) return r;
-    std::unordered_map<uint32_t, double> by_id;
-    for (size_t i = 0; i < scores->size(); ++i)
-        if (kind(i) == TokenKind::normal || kind(i) == TokenKind::user)
-            by_id.emplace(uint32_t(i), (*scores)[i]);
-    if (by_id.empty()) return broken_tokenizer("the tokenizer has no token that a text may have");
+    UnigramRows rows;
+    rows.least = double(std::numeric_limits<float>::max());
+    rows.looks_again = false;
+    for (size_t i = 0; i < scores->size(); ++i) {
+        const TokenKind of = kind(i);
+        if (of == TokenKind::normal) rows.least = std::min(rows.least, (*scores)[i]);
+        if (of == TokenKind::normal || of == TokenKind::user || of == TokenKind::unused)
+            rows.rows.emplace_back(uint32_t(i), of == TokenKind::user ? 0.0 : (*scores)[i]);
+    }
+    if (rows.rows.empty()) return broken_tokenizer("the tokenizer has no token that a text may have");
     if (const GgufValue* map = find("precompiled_charsmap")) {
         if (!map->is_array || (map->type != GgufType::u8 && map->type != GgufType::i8))
             return broken_tokenizer("tokenizer.ggml.precompiled_charsmap is no list of bytes");
         std::vector<uint8_t> bytes;
         for (const std::byte b : map->bytes) bytes.push_back(std::to_integer<uint8_t>(b));
-        Result<TextStep> made = precompiled_normalizer(std::move(bytes));
+        Result<TextStep> made = precompiled_normalizer(std::move(bytes), true);
         if (!made) return made.error();
         out_.normalizers.push_back(std::move(*made));
     }
-    out_.space_before = truth("add_space_prefix", true);
-    if (out_.space_before) out_.normalizers.push_back(prepender(" "));
-    out_.normalizers.push_back(replacer(" ", std::string(kSpaceMark)));
-    const Result<uint32_t> unknown = token("unknown_token_id");
-    if (!unknown) return unknown.error();
-    out_.model = make_unigram_model(out_.table, std::move(by_id), {*unknown, true, false});
+    UnigramSpaces spaces;
+    spaces.adds = truth("add_space_prefix", false);
+    spaces.at_end = truth("treat_whitespace_as_suffix", false);
+    spaces.merges = truth("remove_extra_whitespaces", false);
+    spaces.mark = truth("escape_whitespaces", true) ? kSpaceMark : " ";
+    out_.normalizers.push_back(unigram_spaces(spaces));
+    write_spaces(spaces.adds);
+    out_.model = make_unigram_model(out_.table, rows, unknown_rule(2, true));
     return {};
 }
 
 Result<void> Reader::read_added() {
+    // What llama.cpp knows of some models by their names.
+    const auto text_of = [&](std::string_view key) {
+        const GgufValue* value = file_.find(key);
+        std::string out(value ? value->text().value_or("") : "");
+        for (char& c : out) c = c >= 'A' && c <= 'Z' ? char(c + 32) : c;
+        return out;
+    };
+    const std::string name = text_of("general.name"), arch = text_of("general.architecture");
+    const auto has_any = [](std::string_view text, std::initializer_list<std::string_view> parts) {
+        return std::any_of(parts.begin(), parts.end(),
+                           [&](std::string_view part) { return text.find(part) != std::string_view::npos; });
+    };
+    const bool mask = has_any(text("pre"), {"jina-v2-de", "jina-v2-es", "jina-v2-code"}) ||
+                      has_any(arch, {"nomic-bert-moe", "jina-bert-v3"});
+    const bool phi3 = !mask && has_any(name, {"phi-3", "phi3"});
+    const bool modern_bert = !mask && !phi3 && has_any(name, {"modern-bert"});
     for (size_t i = 0; i < texts_.size(); ++i) {
         const TokenKind of = kind(i);
-        if ((of != TokenKind::control && of != TokenKind::user) || texts_[i].empty()) continue;
+        if (of != TokenKind::control && of != TokenKind::user && of != TokenKind::unknown) continue;
         AddedToken added;
-        added.text = texts_[i], added.id = uint32_t(i), added.special = of == TokenKind::control;
+        added.text = texts_[i], added.id = uint32_t(i), added.special = of != TokenKind::user;
+        added.strips_left = (mask && added.text == "<mask>") || (modern_bert && added.text == "[MASK]");
+        added.strips_right =
+            phi3 && added.text != "<unk>" && added.text != "<s>" && added.text != "<|endoftext|>";
         if (Result<void> r = out_.add(std::move(added)); !r) return r;
     }
+    out_.finish_added();
     return {};
 }
 
-Result<void> Reader::read_ends(std::string_view model) {
-    const bool pieces = model == "bert", llama3 = model == "gpt2" && pre_row(text("pre")) == &kPres[1];
-    const Result<uint32_t> first = token(pieces && !find("bos_token_id") ? "cls_token_id" : "bos_token_id");
-    if (!first) return first.error();
-    const Result<uint32_t> last = token(
-        pieces ? find("seperator_token_id") ? "seperator_token_id" : "separator_token_id" : "eos_token_id");
-    if (!last) return last.error();
-    if (*first != kNoToken && truth("add_bos_token", model == "llama" || pieces || llama3))
-        out_.begin.push_back(*first);
-    if (*last != kNoToken && truth("add_eos_token", pieces || model == "t5")) out_.end.push_back(*last);
+Result<void> Reader::read_frame(std::string_view model) {
+    struct Defaults {
+        std::string_view model;
+        uint32_t begin, end;
+        bool begins, ends;
+    };
+    constexpr Defaults kDefaults[] = {{"llama", 1, 2, true, false},
+                                      {"bert", 101, 102, true, true},
+                                      {"t5", kNoToken, 1, false, true},
+                                      {"gpt2", 11, 11, false, false}};
+    const Defaults defaults = *std::find_if(std::begin(kDefaults), std::end(kDefaults),
+                                            [&](const Defaults& one) { return one.model == model; });
+    uint32_t begin = defaults.begin;
+    if (model == "gpt2" && (text("pre") == "glm4" || text("pre") == "chatglm-bpe")) begin = kNoToken;
+    const bool pieces = model == "bert";
+    begin = token(pieces && !find("bos_token_id") ? "cls_token_id" : "bos_token_id", begin);
+    const std::string_view end_key = !pieces                      ? "eos_token_id"
+                                     : find("seperator_token_id") ? "seperator_token_id"
+                                                                  : "separator_token_id";
+    const uint32_t end = token(end_key, defaults.end);
+    // WordPiece always has both.
+    const bool begins = pieces || truth("add_bos_token", defaults.begins || (split_ && split_->begins));
+    const bool ends = pieces || truth("add_eos_token", defaults.ends);
+    for (const auto& [is_there, id, key] :
+         {std::tuple(begins, begin, "bos_token_id"), std::tuple(ends, end, "eos_token_id")})
+        if (is_there && id == kNoToken)
+            return broken_tokenizer("the tokenizer adds a token to its inputs, but tokenizer.ggml." +
+                                    std::string(key) + " is no ID of the " + std::to_string(texts_.size()) +
+                                    " tokens");
+    out_.frame.clear();
+    if (begins) out_.frame.push_back(begin);
+    out_.frame.push_back(kNoToken);
+    if (ends) out_.frame.push_back(end);
     return {};
 }
 

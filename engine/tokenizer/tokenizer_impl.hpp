@@ -1,8 +1,10 @@
 // What a tokenizer is made of; tokenizer_json.cpp and tokenizer_gguf.cpp fill it in.
 #pragma once
 
+#include <map>
 #include <unordered_set>
 
+#include "tokenizer/text_decoders.hpp"
 #include "tokenizer/text_steps.hpp"
 #include "tokenizer/token_models.hpp"
 #include "tokenizer/tokenizer.hpp"
@@ -19,32 +21,30 @@ struct AddedToken {
     bool single_word = false;                        // no letter or digit may stand beside it
 };
 
-// How tokens become bytes again.
-enum class TokenText {
-    plain,       // as they are, spaces for SentencePiece's marks, "<0x0A>" for bytes
-    bytes,       // GPT-2's characters for bytes
-    word_pieces  // words with spaces between, pieces with the prefix joined to the one before
-};
-
 class TextTokenizer::Impl {
   public:
     Result<std::vector<SplitToken>> tokens(std::string_view text, bool special) const;
     std::string decode(std::span<const uint32_t> ids) const;
     std::string_view piece(uint32_t id) const { return table->piece(id); }
 
-    // Numbers from 0 to 268,435,455.
+    // IDs from 0 to 268,435,455.
     static constexpr uint32_t kMostIds = 1u << 28;
 
     std::shared_ptr<TokenTable> table = std::make_shared<TokenTable>();
     std::unique_ptr<TokenModel> model;
     std::vector<TextStep> normalizers, splitters;
-    std::vector<uint32_t> begin, end;
-    TokenText written = TokenText::plain;
-    bool byte_fallback = false, space_before = false, cleans_up = false;
-    std::string piece_prefix = "##";
+    std::vector<DecodeStep> decoders;
+    // What a model's inputs are made of: special tokens, and kNoToken for the text, as often as it is there.
+    std::vector<uint32_t> frame = {kNoToken};
+    // Of added tokens that overlap the longest counts (llama.cpp), not the one that begins first.
+    bool longest_first = false;
 
-    // Must come after the normalisers are there.
+    // Must come after the normalisers are there. A token with the same ID, or the same text, is replaced.
     Result<void> add(AddedToken token);
+    // Must come after all tokens are added.
+    void finish_added();
+    // An added token's ID, or that of a text of the vocabulary.
+    uint32_t id_of(std::string_view text) const;
 
   private:
     // Texts of added tokens, the longest at a place first.
@@ -52,22 +52,32 @@ class TextTokenizer::Impl {
         PrefixTree tree;
         bool any = false;
     };
+    struct NamedToken {
+        AddedToken token;
+        std::string found_as;  // its text, normalised where it is looked for in normalised text
+    };
     // A piece that is a token already, or one that is not.
     struct Segment {
         const AddedToken* token = nullptr;
         AlignedText piece;
         ByteRange place;
     };
+    struct Found {
+        const AddedToken* token;
+        size_t begin, end;
+    };
+    std::vector<Found> find_added(const AddedSet& set, std::string_view text) const;
+    std::vector<Found> find_longest(const AddedSet& set, std::string_view text) const;
     void split_added(const AddedSet& set, const AlignedText& piece, std::vector<Segment>& out) const;
     Result<void> words(AlignedText piece, std::vector<SplitToken>& out) const;
 
-    std::vector<AddedToken> added_;
+    std::map<uint32_t, NamedToken> added_;
     AddedSet raw_, normalized_;
-    std::unordered_set<uint32_t> special_;
+    std::unordered_set<std::string> special_;
 };
 
-// tokenizer.json as a tree.
-Result<void> read_tokenizer(const JsonValue& json, TextTokenizer::Impl& out);
+// tokenizer.json as a tree, and tokenizer_config.json, or null's value.
+Result<void> read_tokenizer(const JsonValue& json, const JsonValue& config, TextTokenizer::Impl& out);
 
 inline Error unknown_tokenizer(std::string what) { return {FOVEA_UNSUPPORTED, "tokenizer", std::move(what)}; }
 inline Error broken_tokenizer(std::string what) {

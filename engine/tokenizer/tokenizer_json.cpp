@@ -10,8 +10,6 @@ namespace {
 
 using Impl = TextTokenizer::Impl;
 
-constexpr uint64_t kLongestWord = 10'000;  // characters of a word that WordPiece looks at
-
 // A token's number; nothing where it is none.
 std::optional<uint32_t> id_from(const JsonValue& value) {
     const double number = value.number();
@@ -36,22 +34,25 @@ Result<void> read_vocabulary(const JsonValue& model, Impl& out) {
     return {};
 }
 
-// The number of a token that the model names, as unk_token does; none where it names none.
-Result<uint32_t> named_token(const JsonValue& model, std::string_view key, const Impl& out) {
-    const std::string_view text = model[key].text();
-    if (text.empty()) return kNoToken;
-    const uint32_t id = out.table->id_of(text);
-    if (id == kNoToken)
-        return broken_tokenizer(std::string(key) + " '" + printable_name(text, 60) +
-                                "' is not in the vocabulary");
-    return id;
-}
-
 Result<void> read_pairs(const JsonValue& model, Impl& out) {
-    for (const std::string_view key : {"continuing_subword_prefix", "end_of_word_suffix"})
-        if (!model[key].text().empty())
-            return unknown_tokenizer("the tokenizer's " + std::string(key) + " is not computed");
+    if (model["dropout"].number() != 0)
+        return unknown_tokenizer("the tokenizer's dropout is " +
+                                 printable_name(model["dropout"].scalar_text(), 40) +
+                                 ", which draws tokens at random; only 0 is supported");
     if (Result<void> r = read_vocabulary(model, out); !r) return r;
+    PairAffixes affixes;
+    affixes.prefix = model["continuing_subword_prefix"].text();
+    affixes.suffix = model["end_of_word_suffix"].text();
+    UnknownRule unknown;
+    const std::string_view named = model["unk_token"].text();
+    unknown.id = out.table->id_of(named);
+    unknown.vanishes = named.empty();
+    unknown.fuse = model["fuse_unk"].boolean();
+    unknown.byte_fallback = model["byte_fallback"].boolean();
+    if (unknown.byte_fallback && !(affixes.prefix.empty() && affixes.suffix.empty()))
+        return unknown_tokenizer(
+            "the tokenizer's byte_fallback with a continuing_subword_prefix or an "
+            "end_of_word_suffix is not supported");
     PairMerges merges;
     uint32_t rank = 0;
     for (const JsonValue& merge : model["merges"].items()) {
@@ -64,33 +65,31 @@ Result<void> read_pairs(const JsonValue& model, Impl& out) {
         } else if (merge.items().size() == 2) {
             first = merge.items()[0].text(), second = merge.items()[1].text();
         }
-        const uint32_t a = out.table->id_of(first), b = out.table->id_of(second),
-                       both = out.table->id_of(first + second);
+        const uint32_t a = out.table->id_of(first), b = out.table->id_of(second);
+        const uint32_t both = out.table->id_of(
+            first + (second.size() >= affixes.prefix.size() ? second.substr(affixes.prefix.size()) : second));
         if (a == kNoToken || b == kNoToken || both == kNoToken)
             return broken_tokenizer("merge " + std::to_string(rank) +
                                     " is of tokens that the vocabulary lacks");
-        merges.emplace(uint64_t{a} << 32 | b, PairMerge{rank++, both});
+        merges.insert_or_assign(uint64_t{a} << 32 | b, PairMerge{rank++, both});
     }
-    UnknownRule unknown;
-    // Written by older versions of the library, some tokenizers name a token that they lack.
-    unknown.id = out.table->id_of(model["unk_token"].text());
-    unknown.fuse = model["fuse_unk"].boolean();
-    unknown.byte_fallback = out.byte_fallback = model["byte_fallback"].boolean();
-    out.model = make_pair_model(out.table, std::move(merges), unknown, model["ignore_merges"].boolean());
+    out.model = make_pair_model(out.table, std::move(merges), unknown, model["ignore_merges"].boolean(),
+                                std::move(affixes));
     return {};
 }
 
 Result<void> read_unigram(const JsonValue& model, Impl& out) {
-    std::unordered_map<uint32_t, double> scores;
+    UnigramRows rows;
     uint32_t id = 0;
     for (const JsonValue& row : model["vocab"].items()) {
         const auto& pair = row.items();
         if (pair.size() != 2 || pair[0].kind() != JsonValue::Kind::text ||
             pair[1].kind() != JsonValue::Kind::number)
             return broken_tokenizer("token " + std::to_string(id) + " is no pair of a text and a score");
-        // A text that stands twice has the number of the last.
-        out.table->put(std::string(pair[0].text()), id);
-        scores[id++] = pair[1].number();
+        // A text that is there twice has the ID and the score of the last.
+        out.table->put_last(std::string(pair[0].text()), id);
+        rows.least = std::min(id == 0 ? pair[1].number() : rows.least, pair[1].number());
+        rows.rows.emplace_back(id++, pair[1].number());
     }
     if (id == 0) return broken_tokenizer("the tokenizer has no vocabulary");
     UnknownRule unknown;
@@ -100,25 +99,24 @@ Result<void> read_unigram(const JsonValue& model, Impl& out) {
         if (!known || *known >= id) return broken_tokenizer("unk_id is no number of the vocabulary");
         unknown.id = *known;
     }
-    unknown.fuse = true;
-    unknown.byte_fallback = out.byte_fallback = model["byte_fallback"].boolean();
-    out.model = make_unigram_model(out.table, std::move(scores), unknown);
+    unknown.fuse = true, unknown.vanishes = false;
+    unknown.byte_fallback = model["byte_fallback"].boolean();
+    out.model = make_unigram_model(out.table, rows, unknown);
     return {};
 }
 
 Result<void> read_word_pieces(const JsonValue& model, Impl& out) {
     if (Result<void> r = read_vocabulary(model, out); !r) return r;
-    const Result<uint32_t> unknown = named_token(model, "unk_token", out);
-    if (!unknown) return unknown.error();
     const JsonValue& most = model["max_input_chars_per_word"];
     const double longest = most.kind() == JsonValue::Kind::null ? 100 : most.number();
-    if (!(longest >= 1) || longest > double(kLongestWord))
+    const bool is_number = most.kind() == JsonValue::Kind::null || most.kind() == JsonValue::Kind::number;
+    if (!is_number || !(longest >= 0) || longest > double(UINT32_MAX))
         return broken_tokenizer("max_input_chars_per_word is " + printable_name(most.scalar_text(), 40) +
-                                "; it is from 1 to " + std::to_string(kLongestWord));
+                                "; it must be from 0 to 4294967295");
     const JsonValue& prefix = model["continuing_subword_prefix"];
-    if (prefix.kind() == JsonValue::Kind::text) out.piece_prefix = prefix.text();
-    out.written = TokenText::word_pieces;
-    out.model = make_word_piece_model(out.table, out.piece_prefix, uint64_t(longest), *unknown);
+    out.model = make_word_piece_model(
+        out.table, prefix.kind() == JsonValue::Kind::text ? std::string(prefix.text()) : "##",
+        uint64_t(longest), out.table->id_of(model["unk_token"].text()));
     return {};
 }
 
@@ -132,70 +130,115 @@ Result<void> read_model(const JsonValue& model, Impl& out) {
         return unknown_tokenizer("the tokenizer is of the kind '" + printable_name(type, 40) +
                                  "'; BPE, Unigram, WordPiece and WordLevel are computed");
     if (Result<void> r = read_vocabulary(model, out); !r) return r;
-    const Result<uint32_t> unknown = named_token(model, "unk_token", out);
-    if (!unknown) return unknown.error();
-    out.written = TokenText::word_pieces;
-    out.piece_prefix.clear();
-    out.model = make_word_model(out.table, *unknown);
+    out.model = make_word_model(out.table, out.table->id_of(model["unk_token"].text()));
     return {};
 }
 
-// What the post-processor puts before and behind one text.
-Result<void> read_ends(const JsonValue& post, Impl& out) {
+// What the post-processor puts around one text.
+Result<void> read_frame(const JsonValue& post, Impl& out) {
     const std::string_view type = post["type"].text();
     if (post.kind() == JsonValue::Kind::null || type == "ByteLevel") return {};
-    const auto put = [&](const JsonValue& number, std::vector<uint32_t>& to) -> Result<void> {
-        const auto id = id_from(number);
-        if (!id) return broken_tokenizer("the post-processor names a token without a number");
-        to.push_back(*id);
-        return {};
-    };
     if (type == "Sequence") {
         for (const JsonValue& one : post["processors"].items())
-            if (Result<void> r = read_ends(one, out); !r) return r;
+            if (Result<void> r = read_frame(one, out); !r) return r;
         return {};
     }
-    if (type == "RobertaProcessing" || type == "BertProcessing") {
-        for (const auto& [key, to] : {std::pair{"cls", &out.begin}, {"sep", &out.end}})
-            if (post[key].items().size() == 2)
-                if (Result<void> r = put(post[key].items()[1], *to); !r) return r;
+    if (out.frame != std::vector<uint32_t>{kNoToken})
+        return unknown_tokenizer("two post-processors that add tokens are not supported");
+    out.frame.clear();
+    const auto put = [&](const JsonValue& number) -> Result<void> {
+        const auto id = id_from(number);
+        if (!id) return broken_tokenizer("the post-processor names a token without an ID");
+        out.frame.push_back(*id);
         return {};
+    };
+    if (type == "RobertaProcessing" || type == "BertProcessing") {
+        const auto &first = post["cls"].items(), &last = post["sep"].items();
+        if (first.size() != 2 || last.size() != 2)
+            return broken_tokenizer("the post-processor's cls or sep is no pair of a text and an ID");
+        if (Result<void> r = put(first[1]); !r) return r;
+        out.frame.push_back(kNoToken);
+        return put(last[1]);
     }
     if (type != "TemplateProcessing")
         return unknown_tokenizer("the post-processor '" + printable_name(type, 40) + "' is not computed");
-    bool behind = false;
     for (const JsonValue& part : post["single"].items()) {
-        if (part.find("Sequence")) behind = true;
-        if (const auto token = part.find("SpecialToken"))
-            for (const JsonValue& id : post["special_tokens"][(*token)["id"].text()]["ids"].items())
-                if (Result<void> r = put(id, behind ? out.end : out.begin); !r) return r;
+        if (const auto text = part.find("Sequence")) {
+            if ((*text)["id"].text() != "A")
+                return unknown_tokenizer("a template for one text that has a second one is not supported");
+            out.frame.push_back(kNoToken);
+        } else if (const auto token = part.find("SpecialToken")) {
+            const auto known = post["special_tokens"].find((*token)["id"].text());
+            if (!known)
+                return broken_tokenizer("the template's token '" + printable_name((*token)["id"].text(), 60) +
+                                        "' is not among its special_tokens");
+            for (const JsonValue& id : (*known)["ids"].items())
+                if (Result<void> r = put(id); !r) return r;
+        }
+    }
+    return {};
+}
+
+// As the library adds them: an ID in the file does not count, a text of the vocabulary has its own, others
+// follow.
+Result<void> read_added(const JsonValue& json, Impl& out) {
+    const JsonValue& vocabulary = json["model"]["vocab"];
+    auto next = uint32_t(std::max(vocabulary.items().size(), out.table->size()));
+    std::unordered_map<std::string_view, uint32_t> ids;
+    for (const JsonValue& token : json["added_tokens"].items()) {
+        AddedToken added;
+        added.text = token["content"].text();
+        if (token["content"].kind() != JsonValue::Kind::text)
+            return broken_tokenizer("an added token has no text");
+        if (added.text.empty()) continue;
+        if (!id_from(token["id"])) return no_number(added.text);
+        const auto known = ids.find(token["content"].text());
+        added.id = known != ids.end() ? known->second : out.table->id_of(added.text);
+        if (added.id == kNoToken) added.id = next++;
+        ids[token["content"].text()] = added.id;
+        added.special = token["special"].boolean(), added.normalized = token["normalized"].boolean();
+        added.strips_left = token["lstrip"].boolean(), added.strips_right = token["rstrip"].boolean();
+        added.single_word = token["single_word"].boolean();
+        if (Result<void> r = out.add(std::move(added)); !r) return r;
+    }
+    out.finish_added();
+    return {};
+}
+
+// transformers makes the frame anew where tokenizer_config.json has one of the two keys, whatever
+// tokenizer.json says.
+Result<void> read_config(const JsonValue& config, Impl& out) {
+    if (!config.find("add_bos_token") && !config.find("add_eos_token")) return {};
+    out.frame.clear();
+    for (const std::string_view which : {"bos", "eos"}) {
+        if (which == "eos") out.frame.push_back(kNoToken);
+        const std::string name = std::string(which) + "_token";
+        const JsonValue given = config[name];
+        const std::string_view text = given.find("content") ? given["content"].text() : given.text();
+        if (!config["add_" + name].boolean() || text.empty()) continue;
+        const uint32_t id = out.id_of(text);
+        if (id == kNoToken)
+            return broken_tokenizer(name + " of tokenizer_config.json is '" + printable_name(text, 60) +
+                                    "', which the vocabulary lacks");
+        out.frame.push_back(id);
     }
     return {};
 }
 
 }  // namespace
 
-Result<void> read_tokenizer(const JsonValue& json, Impl& out) {
+Result<void> read_tokenizer(const JsonValue& json, const JsonValue& config, Impl& out) {
     if (json.kind() != JsonValue::Kind::object) return broken_tokenizer("the tokenizer is no JSON object");
+    if (const auto version = json.find("version"); version && version->text() != "1.0")
+        return unknown_tokenizer("the tokenizer's version is '" + printable_name(version->scalar_text(), 40) +
+                                 "'; only 1.0 is supported");
     if (Result<void> r = read_model(json["model"], out); !r) return r;
-    StepFacts facts;
-    if (Result<void> r = read_normalizer(json["normalizer"], out.normalizers, facts); !r) return r;
-    if (Result<void> r = read_splitter(json["pre_tokenizer"], out.splitters, facts); !r) return r;
-    out.space_before = facts.space_before;
-    if (facts.bytes) out.written = TokenText::bytes;
-    if (json["decoder"]["type"].text() == "WordPiece") out.cleans_up = json["decoder"]["cleanup"].boolean();
-    if (Result<void> r = read_ends(json["post_processor"], out); !r) return r;
-    for (const JsonValue& token : json["added_tokens"].items()) {
-        const auto id = id_from(token["id"]);
-        if (!id) return no_number(token["content"].text());
-        AddedToken added;
-        added.text = token["content"].text(), added.id = *id;
-        added.special = token["special"].boolean(), added.normalized = token["normalized"].boolean();
-        added.strips_left = token["lstrip"].boolean(), added.strips_right = token["rstrip"].boolean();
-        added.single_word = token["single_word"].boolean();
-        if (Result<void> r = out.add(std::move(added)); !r) return r;
-    }
-    return {};
+    if (Result<void> r = read_normalizer(json["normalizer"], out.normalizers); !r) return r;
+    if (Result<void> r = read_splitter(json["pre_tokenizer"], out.splitters); !r) return r;
+    if (Result<void> r = read_decoder(json["decoder"], out.decoders); !r) return r;
+    if (Result<void> r = read_frame(json["post_processor"], out); !r) return r;
+    if (Result<void> r = read_added(json, out); !r) return r;
+    return read_config(config, out);
 }
 
 }  // namespace fovea

@@ -84,7 +84,7 @@ TEST_F(Strangers, indexes_are_refused_with_the_tensor_and_the_reason) {
 }
 
 TEST_F(Strangers, tokenizers_are_refused_with_the_part_and_the_reason) {
-    if (!TextTokenizer::available()) GTEST_SKIP() << "this build has no PCRE2, or no utf8proc";
+    if (!TextTokenizer::available()) GTEST_SKIP() << "this build has no utf8proc";
     const size_t count = check("tokenizer", [](const std::string& json) {
         const Result<TextTokenizer> made = TextTokenizer::parse(json);
         return made ? std::string("(opened)") : made.error().text;

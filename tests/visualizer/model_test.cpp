@@ -290,7 +290,7 @@ void write_model_that_reads_text(const std::filesystem::path& folder) {
 }
 
 TEST_F(ModelTest, a_sentence_is_typed_into_a_published_model_and_every_head_follows) {
-    if (!TextTokenizer::available()) GTEST_SKIP() << "this build has no PCRE2, or no utf8proc";
+    if (!TextTokenizer::available()) GTEST_SKIP() << "this build has no utf8proc";
     const std::filesystem::path path = std::filesystem::path(folder) / "reads-text";
     write_model_that_reads_text(path);
     ASSERT_TRUE(open_any(*bench, path.string())) << bench->problems.back().text;

@@ -3,7 +3,6 @@
 #include "files/buffer.hpp"
 #include "files/refusal.hpp"
 #include "tokenizer/characters.hpp"
-#include "tokenizer/split_pattern.hpp"
 
 #include <emscripten.h>
 
@@ -14,11 +13,6 @@
 EM_JS(int, host_read, (uint32_t file, double first, uint32_t size, void* out),
       { return Module["host"].read(file, first, size, out >>> 0); });
 EM_JS(void, host_progress, (double share), { Module["host"].progress(share); });
-EM_JS(int, host_pattern, (const char* text, uint32_t size),
-      { return Module["host"].pattern(text >>> 0, size); });
-// Pairs of begin and end in bytes behind their count, to be freed.
-EM_JS(uint32_t*, host_split, (int pattern, const char* text, uint32_t size),
-      { return Module["host"].split(pattern, text >>> 0, size); });
 EM_JS(void, host_classes, (uint32_t first, uint8_t* out), { Module["host"].classes(first, out >>> 0); });
 // A text behind its size, to be freed.
 EM_JS(uint32_t*, host_lower, (uint32_t character), { return Module["host"].lower(character); });
@@ -98,36 +92,6 @@ Result<std::shared_ptr<const StoredFile>> held_host_file(uint32_t index, uint64_
 void tell_progress(double share) { host_progress(share); }
 
 }  // namespace web
-
-// ---- split_pattern.hpp by the browser's own regular expressions ----
-
-bool SplitPattern::available() { return true; }
-
-Result<SplitPattern> SplitPattern::compile(std::string_view pattern) {
-    const int number = host_pattern(pattern.data(), uint32_t(pattern.size()));
-    if (number < 0)
-        return Error{FOVEA_UNSUPPORTED, "pattern",
-                     "this browser cannot read the pattern '" + printable_name(pattern, 200) + "'"};
-    SplitPattern out;
-    out.code_ = std::make_shared<const int>(number);
-    return out;
-}
-
-bool SplitPattern::split(std::string_view text,
-                         const std::function<void(size_t, size_t, bool)>& visit) const {
-    const HostAnswer found(
-        host_split(*static_cast<const int*>(code_.get()), text.data(), uint32_t(text.size())));
-    if (!found.words) return false;
-    size_t done = 0;
-    for (uint32_t i = 0; i < found.count(); ++i) {
-        const size_t begin = found.words[1 + 2 * i], end = found.words[2 + 2 * i];
-        if (begin > done) visit(done, begin, false);
-        visit(begin, end, true);
-        done = end;
-    }
-    if (done < text.size()) visit(done, text.size(), false);
-    return true;
-}
 
 // ---- character_tables by the browser ----
 

@@ -9,37 +9,6 @@ export interface ReadableFile {
     read(first: number, size: number): Uint8Array | null;
 }
 
-// The pattern of a tokenizer as a regular expression of this browser. White space is what Unicode calls so, as the libraries
-// that tokenizers are written with have it.
-export function patternOf(text: string): RegExp {
-    const translated = text.replace(/\\[\s\S]/g, (escaped) =>
-        escaped === "\\s"
-            ? "\\p{White_Space}"
-            : escaped === "\\S"
-              ? "\\P{White_Space}"
-              : escaped === "\\d"
-                ? "\\p{Nd}"
-                : // An escape that needs none is an error under the flag u.
-                  /\\[^\w\s^$.*+?()[\]{}|/\\-]/.test(escaped)
-                  ? escaped[1]
-                  : escaped,
-    );
-    try {
-        return new RegExp(translated, "gu");
-    } catch (error) {
-        // Browsers that do not know groups with flags of their own yet: letters in both cases. Two letters have a third one.
-        const spelled = translated.replace(/\(\?i:([^()]*)\)/g, (_, group: string) => {
-            const cases = group.replace(/[a-z]/gi, (letter) => {
-                const [low, high] = [letter.toLowerCase(), letter.toUpperCase()];
-                return `[${low}${high}${low === "s" ? "\u017f" : low === "k" ? "\u212a" : ""}]`;
-            });
-            return `(?:${cases})`;
-        });
-        if (spelled === translated) throw error;
-        return new RegExp(spelled, "gu");
-    }
-}
-
 const classes: [number, RegExp][] = [
     [1, /\p{White_Space}/u],
     [2, /\p{P}/u],
@@ -53,7 +22,6 @@ const forms = ["NFC", "NFD", "NFKC", "NFKD"];
 
 // `module` is there once the module's own code runs.
 export function makeHost(module: () => ModelModule, progress: (share: number) => void) {
-    const patterns: RegExp[] = [];
     const files: ReadableFile[] = [];
     const decoder = new TextDecoder("utf-8", { ignoreBOM: true }), // each byte counts
         encoder = new TextEncoder();
@@ -91,21 +59,6 @@ export function makeHost(module: () => ModelModule, progress: (share: number) =>
             return 1;
         },
         progress,
-        pattern(address: number, size: number): number {
-            try {
-                return patterns.push(patternOf(textAt(address, size))) - 1;
-            } catch {
-                return -1;
-            }
-        },
-        split(pattern: number, address: number, size: number): number {
-            const text = textAt(address, size),
-                place = placesIn(text),
-                found: number[] = [];
-            for (const match of text.matchAll(patterns[pattern]))
-                if (match[0]) found.push(place(match.index), place(match.index + match[0].length));
-            return giveNumbers(found, 2);
-        },
         classes(first: number, out: number): void {
             const heap = module().HEAPU8;
             for (let n = 0; n < 256; ++n) {
