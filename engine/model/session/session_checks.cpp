@@ -548,11 +548,11 @@ Session level_session(int level, std::string_view task) {
     for (const JsonValue& row : model_table("session")["keys"].items())
         set(row["key"].text(), row["default"]);
     s.level = level;
-    const JsonValue* own = &model_table("levels").items()[size_t(level - 1)];
+    JsonValue own = model_table("levels").items()[size_t(level - 1)];
     // A task's model has rules of its own: the level's scale or dropout would change its numbers.
     for (const JsonValue& row : model_table("learned").items())
-        if (row["task"].text() == task) own = &row, s.task = task;
-    for (const auto& [key, value] : (*own)["session"].members()) set(key, value);
+        if (row["task"].text() == task) own = row, s.task = task;
+    for (const auto& [key, value] : own["session"].members()) set(key, value);
     s.under = mask_key(s);
     return s;
 }
