@@ -708,7 +708,6 @@ TEST_F(WordsTest, after_dropout_list_matrix_and_cell_agree) {
     for (const int level : {2, 4, 5, 7, 4}) {
         bench->show_level(level);
         compute();
-        words();
         const std::vector<DrawnWords> stages = words_of("pipeline");
         EXPECT_TRUE(find_words(stages, bench->stage().name)) << level << "\n" << all_words(stages);
     }
