@@ -58,7 +58,7 @@ std::shared_ptr<const LearnedModel> model_of(const std::string& task) {
 }
 
 void show(Session session) {
-    if (Result<void> loaded = load_session_tensors(session, FOVEA_FUZZ_FILES); !loaded)
+    if (const auto loaded = load_session_tensors(session, FOVEA_FUZZ_FILES); !loaded)
         return fuzz::check_error(loaded.error());
     check_tensors(session);
     const Result<SessionModel> model = session_model(session, nullptr, model_of(session.task), kMostTokens);

@@ -417,7 +417,9 @@ TEST(Defaults, are_those_of_the_class_where_a_key_is_left_out) {
         EXPECT_EQ((std::vector{f.layers, f.width, f.heads, f.kv_heads, f.hidden, f.context}),
                   (std::vector{one.layers, one.width, one.heads, one.kv_heads, one.hidden, one.context}))
             << one.type;
-        if (f.family.starts_with("Gemma")) EXPECT_EQ(f.head_width, 256u);
+        if (f.family.starts_with("Gemma")) {
+            EXPECT_EQ(f.head_width, 256u);
+        }
     }
 }
 

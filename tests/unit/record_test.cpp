@@ -268,9 +268,9 @@ TEST_F(Record, RefusesPlansOfMoreSlicesThanItCanLookAt) {
     FoveaPlan many = nullptr;
     call.desc.max_slice_cost = 3e5;
     ASSERT_EQ(foveaPlanAttention(&facts, &call.desc, nullptr, &many, &diag), FOVEA_OK) << diag.text;
-    FoveaPlanInfo info = foveaPlanInfo();
-    foveaGetPlanInfo(many, &info, nullptr);
-    ASSERT_GT(info.slice_count, 1u << 20);
+    FoveaPlanInfo cut = foveaPlanInfo();
+    foveaGetPlanInfo(many, &cut, nullptr);
+    ASSERT_GT(cut.slice_count, 1u << 20);
     EXPECT_EQ(foveaCompilePlan(context, many, &diag), FOVEA_LIMIT_EXCEEDED);
     EXPECT_STREQ(diag.field, "max_slice_cost");
     foveaDestroyPlan(many);
