@@ -175,10 +175,9 @@ Result<void> read_rows(const StoredWeight& weight, uint64_t first, std::span<flo
     if (columns % block_elements != 0 || out.size() != count * columns)
         return refuse(files::cat("has rows of ", columns, " numbers in blocks of ", block_elements, "; ",
                                  out.size(), " numbers are no whole rows of whole blocks"));
-    if ((first + count) * row_bytes > weight.size_bytes ||
-        (!weight.file && weight.bytes.size() < (first + count) * row_bytes))
-        return refuse(
-            files::cat("has ", weight.size_bytes, " bytes; its rows need ", weight.rows() * row_bytes));
+    const uint64_t held = weight.file ? weight.size_bytes : weight.bytes.size();
+    if ((first + count) * row_bytes > held)
+        return refuse(files::cat("has ", held, " bytes; its rows need ", weight.rows() * row_bytes));
     if (!weight.file) {
         dequantise(weight.type, weight.bytes.subspan(first * row_bytes, count * row_bytes), out);
         return {};

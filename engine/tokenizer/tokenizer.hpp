@@ -29,15 +29,17 @@ struct SplitToken {
 // any thread.
 class TextTokenizer {
   public:
-    // True if this build has utf8proc, which knows the cases and compositions of characters. Without it texts beyond
-    // ASCII are rejected where they would have to be rewritten.
+    // True if this build has utf8proc, which knows the cases and compositions of characters. Without it texts
+    // beyond ASCII are rejected where they would have to be rewritten.
     static bool available();
-    // `folder` is a model's, or the path of a tokenizer.json; tokenizer_config.json beside it counts as in transformers.
-    // Rejected with an error that names them: kinds of models, patterns and steps that are not supported.
+    // `folder` is a model's, or the path of a tokenizer.json; tokenizer_config.json beside it counts as in
+    // transformers. Rejected with an error that names them: kinds of models, patterns and steps that are not
+    // supported.
     static Result<TextTokenizer> open(const std::filesystem::path& folder);
     // The tokenizer of a checkpoint: tokenizer.json in its folder, or the tables inside its GGUF file.
     static Result<TextTokenizer> open(const Checkpoint& files);
-    // The text of a tokenizer.json and, where it is not empty, of its tokenizer_config.json; the metadata of a GGUF file.
+    // The text of a tokenizer.json and, where it is not empty, of its tokenizer_config.json; the metadata of
+    // a GGUF file.
     static Result<TextTokenizer> parse(std::string_view json, std::string_view config = {});
     static Result<TextTokenizer> parse(const GgufFile& file);
 
@@ -45,8 +47,8 @@ class TextTokenizer {
     Result<std::vector<SplitToken>> tokens(std::string_view text, bool special = true) const;
     // Only their IDs.
     Result<std::vector<uint32_t>> encode(std::string_view text, bool special = true) const;
-    // The bytes that the tokens stand for, as the tokenizer's decoder has them; special ones and IDs beyond the table
-    // stand for nothing.
+    // The bytes that the tokens stand for, as the tokenizer's decoder has them; special ones and IDs beyond
+    // the table stand for nothing.
     std::string decode(std::span<const uint32_t> ids) const;
     // The token as its table has it, for people; empty beyond the table.
     std::string_view piece(uint32_t id) const;

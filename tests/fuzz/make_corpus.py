@@ -425,7 +425,7 @@ def make_csv():
     bad("file_only_bom", b"\xef\xbb\xbf", "the file is empty")
     bad("word", b"1,2\n3,x\n", "row 2, column 2, byte 6: 'x' is not a number of float64")
     bad("word_first_row", b"1,x\n", "row 1, column 2, byte 2: 'x' is not a number, other fields of the first row are")
-    bad("header_twice", b"a,b\na,b\n", "row 2, column 1, byte 4: 'a' is not a number")
+    bad("header_twice", b"a,b\na,b\n", "row 2, column 2, byte 6: 'b' is not a number")
     bad("empty_field", b"1,,3\n", "row 1, column 2, byte 2: '' is not a number")
     bad("empty_last_field", b"1,2\n3,", "row 2, column 2, byte 6: '' is not a number")
     bad("empty_row", b"1,2\n\n3,4\n", "row 2, column 1, byte 4: '' is not a number")

@@ -57,8 +57,7 @@ LessonConfig config_from_json(const JsonValue& value) {
         return found ? whole(*found) : fallback;
     };
     LessonConfig config;
-    if (const auto divisor = value.find("divisor"))
-        config.scale = ScoreScale::divided_by(divisor->number());
+    if (const auto divisor = value.find("divisor")) config.scale = ScoreScale::divided_by(divisor->number());
     if (const auto factor = value.find("factor")) config.scale = ScoreScale::times(factor->number());
     config.scale_rule = value["scale_rule"].text();
     config.masks_first = value["mask_order"].text() == "mask_first";

@@ -10,7 +10,6 @@
 #include <fovea/files.hpp>
 #include <fovea/files/json.hpp>
 
-
 namespace fovea {
 
 // How a weight is stored. The quantised types are ggml's blocks: `block_elements` numbers of a row share

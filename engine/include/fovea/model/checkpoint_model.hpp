@@ -31,12 +31,12 @@ struct ModelFacts {
     uint64_t head_width = 0, hidden = 0;   // columns of a head; of the feed-forward part's middle
     uint64_t vocabulary = 0, context = 0;  // tokens; the longest input, 0 where the files do not say
     bool causal = true;
-    double epsilon = 1e-5;                     // of all norms
-    Activation activation = Activation::gelu;  // of the feed-forward part
+    double epsilon = 1e-5;                          // of all norms
+    Activation activation = Activation::gelu;       // of the feed-forward part
     Activation head_activation = Activation::gelu;  // of the prediction head (BERT), where there is one
-    double score_divisor = 0;                  // 0: the square root of the head's width
-    bool divide_by_layer = false;              // scores of layer n are also divided by n + 1
-    double softcap = 0, logit_softcap = 0;     // 0: none
+    double score_divisor = 0;                       // 0: the square root of the head's width
+    bool divide_by_layer = false;                   // scores of layer n are also divided by n + 1
+    double softcap = 0, logit_softcap = 0;          // 0: none
     double embedding_scale = 1;
     uint64_t window = 0;                        // keys on each side, the own one apart; with `windowed`
     std::vector<bool> windowed;                 // by layer

@@ -77,7 +77,7 @@ struct Embedding {
     // Tokens of this ID have `pad_position`, [1, width], and count for no position (RoBERTa).
     std::optional<uint32_t> pad_token;
     F32Tensor pad_position{Shape{0, 0}};
-    Norm norm;                         // of the sums (BERT); may be absent
+    Norm norm;  // of the sums (BERT); may be absent
 };
 
 // What stands between the last block and the unembedding in encoders that guess masked tokens: a layer, its
