@@ -21,6 +21,7 @@ ImGuiKey imgui_key(int key, int scancode) {
                  {GLFW_KEY_ENTER, ImGuiKey_Enter},
                  {GLFW_KEY_ESCAPE, ImGuiKey_Escape},
                  {GLFW_KEY_DELETE, ImGuiKey_Delete},
+                 {GLFW_KEY_BACKSPACE, ImGuiKey_Backspace},
                  {GLFW_KEY_TAB, ImGuiKey_Tab},
                  {GLFW_KEY_EQUAL, ImGuiKey_Equal},
                  {GLFW_KEY_KP_ADD, ImGuiKey_Equal},
