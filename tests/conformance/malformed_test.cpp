@@ -187,7 +187,7 @@ TEST(MalformedNode, asks_for_no_memory_that_its_inputs_do_not_have) {
     };
     const BadShapes kBad[] = {
         {"rows without columns", {1, 1, 1 << 24, 0}, {1, 1, 0, 0}, {1, 1, 0, 8}, {}, "dim_qk is 0"},
-        {"columns without rows", {1, 1, 0, 8}, {1, 1, 0, 8}, {1, 1, 0, kMost}, {}, "len_q is 0"},
+        {"columns without rows", {1, 1, 0, 8}, {1, 1, 0, 8}, {1, 1, 0, kMost}, {}, "dim_v is 2147483647"},
         {"a product past 64 bits",
          {kMost, kMost, kMost, 0},
          {kMost, kMost, kMost, 0},

@@ -83,7 +83,8 @@ Result<AttributeReader> AttributeReader::make(const Node& node,
                                               std::initializer_list<std::string_view> known) {
     for (const Attribute& a : node.attributes)
         if (std::find(known.begin(), known.end(), a.name) == known.end())
-            return Error{FOVEA_UNSUPPORTED, a.name, "no such attribute is known"};
+            return Error{FOVEA_UNSUPPORTED, a.name.empty() ? "attribute" : a.name,
+                         "no such attribute is known"};
     AttributeReader reader;
     reader.attributes_ = node.attributes;
     return reader;
