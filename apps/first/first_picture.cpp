@@ -1,4 +1,4 @@
-// What `./dev run` shows without a display: draws two pictures into a folder and says what is in them.
+// Draws two pictures into a folder and says what they show: `./dev run` without a display.
 //   fovea-first-picture FOLDER
 // A program of its own, so that the first picture does not wait for the command line's other parts.
 #include <fovea/files.hpp>
