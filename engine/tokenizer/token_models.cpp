@@ -177,6 +177,7 @@ class PairModel final : public TokenModel {
             } else if (unknown_.fuse && !unknown.empty()) {
                 unknown.back().end = end;
             } else {
+                for (const WordToken& t : std::exchange(unknown, {})) merger.add(t.id, t.begin, t.end);
                 unknown.push_back({unknown_.id, at, end});
             }
             at = end;

@@ -255,6 +255,49 @@ TEST(TextTokenizer, refuses_what_it_cannot_compute_by_name) {
     EXPECT_TRUE(none.error().text.ends_with("fovea_no_tokenizer.json is not there")) << none.error().text;
 }
 
+// Configurations of compare_tokenizers.mjs (--write) with what the library gave: texts, IDs, places in bytes.
+// Where each word is one token, its place tells where the text was cut.
+TEST(RandomTokenizers, give_the_tokens_of_the_reference) {
+    if (!TextTokenizer::available()) GTEST_SKIP() << "this build has no utf8proc";
+    const std::string file = text_of(fs::path(FOVEA_TOKENIZERS) / "random.jsonl");
+    size_t configurations = 0, patterns = 0;
+    for (size_t at = 0; at < file.size();) {
+        const size_t end = file.find('\n', at);
+        const Result<JsonValue> row = parse_json(std::string_view(file).substr(at, end - at), 64);
+        ASSERT_TRUE(row) << row.error().text;
+        at = end + 1;
+        const std::string_view json = row->items()[0].text();
+        const Result<TextTokenizer> made = TextTokenizer::parse(json);
+        ASSERT_TRUE(made) << made.error().text << "\n" << json;
+        const bool has_places = json.find(R"("vocab":{"<unk>":0})") != std::string_view::npos;
+        ++configurations, patterns += has_places;
+        for (const JsonValue& one : row->items()[1].items()) {
+            const Result<std::vector<SplitToken>> tokens = made->tokens(one.items()[0].text());
+            ASSERT_TRUE(tokens) << tokens.error().text;
+            std::string found, expected;
+            for (const SplitToken& t : *tokens) {
+                found += std::to_string(t.id) + " ";
+                if (has_places) found += std::to_string(t.begin) + ":" + std::to_string(t.end) + " ";
+            }
+            const auto &ids = one.items()[1].items(), &places = one.items()[2].items();
+            for (size_t i = 0; i < ids.size(); ++i) {
+                expected += std::string(ids[i].scalar_text()) + " ";
+                if (has_places)
+                    expected += std::string(places[2 * i].scalar_text()) + ":" +
+                                std::string(places[2 * i + 1].scalar_text()) + " ";
+            }
+            EXPECT_EQ(found, expected) << one.items()[0].text() << "\n" << json;
+            if (one.items()[3].kind() == JsonValue::Kind::text) {
+                std::vector<uint32_t> numbers;
+                for (const JsonValue& id : ids) numbers.push_back(uint32_t(id.number()));
+                EXPECT_EQ(made->decode(numbers), one.items()[3].text()) << json;
+            }
+        }
+    }
+    EXPECT_GE(configurations, 140u);
+    EXPECT_GE(patterns, 100u);
+}
+
 // transformers makes the frame anew where tokenizer_config.json has a key of it.
 TEST(TextTokenizer, takes_bos_and_eos_from_tokenizer_config) {
     const std::string json =
