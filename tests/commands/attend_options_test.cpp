@@ -154,6 +154,7 @@ TEST(Explain, every_option_works_and_refuses_by_name) {
         if (name != "--layout" && name != "--lengths") line += " --lengths 6,8";
         if (name != "--backend" && name != "--device") line += " --backend cpu";
         if (name == "--seed") line += " --dropout 0.3";
+        if (name == "--window") line += " --q-offset 2";
         if (name == "--tuning") {  // a good one needs a Vulkan device
             expect_refused(run_command(scratch, line + " --tuning no-such-file"), "tuning_file");
             continue;

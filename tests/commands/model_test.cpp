@@ -157,7 +157,7 @@ TEST(ModelCommand, refuses_a_model_whose_files_do_not_fit_by_name_and_reason) {
         {"\"hidden_act\": \"silu\"", "\"hidden_act\": \"xielu\"", "the activation is 'xielu'"},
         {"\"rope_type\": \"default\"", "\"rope_type\": \"dynamic\"",
          "rotary positions are scaled by 'dynamic'"},
-        {"\"hidden_size\": 16,", "", "hidden_size is missing"},
+        {"\"hidden_size\": 16,", "", "expected [tokens, 4096]"},  // the default of transformers' LlamaConfig
         {"{", "[", "is not a JSON object"},
         {"\"hidden_size\"", "hidden_size", "config.json: byte"}};
     for (const auto& [from, to, reason] : cases) {

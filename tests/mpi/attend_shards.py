@@ -18,8 +18,8 @@ import time
 MPIEXEC, FLAG, FOVEA, PROGRAM = sys.argv[1:5]
 GRADIENTS = [
     ('q,k,v,do', ['--causal', 'bottom-right']),
-    ('q,k,v,do,dlse,sinks,alibi,mask', ['--dropout', '0.25', '--seed', '9', '--softcap', '5']),
-    ('q,k,v,do,kv_lengths', ['--layout', 'blhd', '--window', '20,0']),
+    ('q,k,v,do,dlse,sinks,alibi,mask', ['--q-offset', '8', '--dropout', '0.25', '--seed', '9', '--softcap', '5']),
+    ('q,k,v,do,kv_lengths', ['--layout', 'blhd', '--q-offset', '8', '--window', '20,0']),
     ('q,k,v,do,bias,alibi,sinks,kv_lengths', ['--gradients', 'dbias,dsinks', '--causal', 'bottom-right']),
     ('q,k,v,do,each_bias,alibi,kv_lengths', ['--gradients', 'dbias,dalibi', '--causal', 'bottom-right']),
 ]
@@ -34,7 +34,7 @@ CALLS = [
 MAPS = [
     ('q,k,v', ['--causal', 'bottom-right']),
     ('q,k,v,mask,sinks', ['--rows', '3:44', '--keys', '5:50', '--size', '11x7', '--head', '3', '--entry', '1']),
-    ('q,k,v,alibi', ['--rows', '30:45', '--size', '53x1', '--dropout', '0.25', '--reducer', 'max']),
+    ('q,k,v,alibi', ['--rows', '30:45', '--size', '53x1', '--q-offset', '8', '--dropout', '0.25', '--reducer', 'max']),
 ]
 SHAPE = {'batch': 2, 'heads': 4, 'kv': 2, 'queries': 45, 'keys': 53, 'dim': 7, 'value': 5}
 KV_LENGTHS = (31, SHAPE['keys'])
