@@ -67,7 +67,7 @@ def main():
             assert first % 16 == 0 and last % 16 == 15, name
     folds = (source / "unicode_fold_data.c").read_text()
     parts = dict(re.findall(r"OnigUnicodeFolds(\d)\[\] = \{(.*?)\};", folds, re.S))
-    # What follows NORMAL_END is for Turkish alone.
+    # What follows NORMAL_END, I and U+0130, is in engine/tokenizer/code_set.cpp.
     numbers = {}
     for length, body in parts.items():
         plain = re.sub(r"/\*.*?\*/", "", body[:body.index("#define")])

@@ -57,6 +57,10 @@ struct Folds {
                 from[c + distance].push_back(c);
             }
         }
+        // Oniguruma's tables have I, and U+0130 below, apart from the others, as Turkish folds them
+        // otherwise.
+        to['I'] = 'i';
+        from['i'].push_back('I');
     }
     uint32_t of(uint32_t c) const {
         const auto found = to.find(c);
@@ -192,7 +196,7 @@ CodeSet with_cases(const CodeSet& set) {
 }
 
 const CodeSet& folds_to_several() {
-    static const CodeSet set = set_of(tables::kFoldsToSeveral);
+    static const CodeSet set = set_of(tables::kFoldsToSeveral) | CodeSet::one(0x130);
     return set;
 }
 
@@ -202,7 +206,7 @@ bool begins_a_fold(uint32_t first, uint32_t second) {
         const uint32_t a = take_number(text), b = take_number(text);
         if (a == first && b == second) return true;
     }
-    return false;
+    return first == 'i' && second == 0x307;
 }
 
 }  // namespace fovea

@@ -317,7 +317,9 @@ class PatternReader {
             }
         }
         groups_ += text_[begin + 1 < text_.size() ? begin + 1 : begin] != '?';
+        behind_ += out.behind;
         Node body = alternatives(options, depth + 1);
+        behind_ -= out.behind;
         if (!error_ && !eat(")")) fails("'(' without ')'", begin);
         before_.reset();
         if (out.kind == Node::Kind::sequence) return body;
@@ -421,6 +423,7 @@ class PatternReader {
             return of_set(c == 'O' ? ~CodeSet() : ~CodeSet::one('\n'));
         }
         if (c == 'R') {
+            if (behind_ > 0) unsupported("\\R in a look-behind", begin);  // Oniguruma finds "\r\n" alone
             ++at_, before_.reset();
             Node both, one;
             both.parts = {of_set(CodeSet::one('\r')), of_set(CodeSet::one('\n'))};
@@ -530,7 +533,9 @@ class PatternReader {
         if (joins) some = all & some;
         if (empty && !joins) fails("empty brackets", begin - 1);
         if (outermost && options.ignore_case) {
-            if (!negative && !(some & folds_to_several()).empty())
+            // A negated set with all of them has all that equal each other, as U+00DF and U+1E9E.
+            const CodeSet several = some & folds_to_several();
+            if (!several.empty() && !(negative && several.bounds() == folds_to_several().bounds()))
                 unsupported("(?i) with a letter that equals several", begin - 1);
             some = with_cases(some);
         }
@@ -562,6 +567,7 @@ class PatternReader {
     std::string_view text_;
     size_t at_ = 0;
     uint32_t groups_ = 0;             // that have begun
+    int behind_ = 0;                  // look-behinds that have begun
     std::optional<uint32_t> before_;  // the letter just read, where case does not matter
     std::optional<Error> error_;
 };

@@ -44,7 +44,7 @@ class Matcher {
     }
     // True if a character of the set is at `at`, which is moved behind it.
     bool take(uint32_t set, size_t& at) const {
-        if (at >= text_.size()) return false;
+        if (at >= limit_) return false;
         const SplitPattern::Program::Set& of = program_.sets[set];
         const auto byte = static_cast<unsigned char>(text_[at]);
         if (byte < 0x80) {
@@ -95,20 +95,21 @@ class Matcher {
     std::vector<size_t> marks_;
     std::vector<Open> open_;
     size_t most_open_, search_begin_ = 0;
-    size_t ends_at_ = SIZE_MAX;  // where the steps that look behind must end
+    size_t ends_at_ = SIZE_MAX;    // where the steps that look behind must end
+    size_t limit_ = text_.size();  // they take no character from there on, not even to give it back
     bool exhausted_ = false;
 };
 
 bool Matcher::look(uint32_t step, size_t at) {
     const PatternStep& s = program_.steps[step];
-    const size_t outer = ends_at_;
+    const size_t outer = ends_at_, outer_limit = limit_;
     bool found = false;
     if (!s.behind) {
         ends_at_ = SIZE_MAX;
         size_t end = at;
         found = run(step + 1, end);
     } else {
-        ends_at_ = at;
+        ends_at_ = limit_ = at;
         size_t from = at;
         for (uint32_t back = 0; !found && !exhausted_; ++back) {
             size_t end = from;
@@ -117,7 +118,7 @@ bool Matcher::look(uint32_t step, size_t at) {
             from = before(from);
         }
     }
-    ends_at_ = outer;
+    ends_at_ = outer, limit_ = outer_limit;
     return found != s.negative;
 }
 

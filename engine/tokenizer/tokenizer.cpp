@@ -53,7 +53,8 @@ Result<void> TextTokenizer::Impl::add(AddedToken token) {
             if (Result<void> r = step(pieces); !r) return r;
         named.found_as = pieces.empty() ? std::string() : std::move(pieces[0].text);
     }
-    table->name(named.found_as, token.id);
+    // The library keeps a normalised text for decoding, though the token that replaces this one has another.
+    if (named.found_as != token.text || added_.count(token.id) == 0) table->name(named.found_as, token.id);
     if (token.special) special_.insert(token.text);
     named.token = std::move(token);
     const uint32_t id = named.token.id;

@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "files/utf8.hpp"
+#include "model/checkpoint/named_tokens.hpp"
 #include "tokenizer/gguf_splits.hpp"
 #include "tokenizer/tokenizer_impl.hpp"
 
@@ -25,52 +26,6 @@ constexpr std::string_view kKeys =
     "add_eos_token "
     "add_sep_token add_space_prefix remove_extra_whitespaces escape_whitespaces treat_whitespace_as_suffix "
     "normalizer.lowercase normalizer.strip_accents suppress_tokens ";
-
-// Texts that llama.cpp takes for special tokens whatever their type is; those behind a key only where the
-// file lacks it.
-struct NamedTokens {
-    std::string_view key;
-    std::vector<std::string_view> texts;
-};
-const std::vector<NamedTokens>& control_tokens() {
-    static const std::vector<NamedTokens> all = {
-        {"",
-         {"<|eot_id|>",
-          "<|im_end|>",
-          "<|end|>",
-          "<|return|>",
-          "<|call|>",
-          "<|flush|>",
-          "<|calls|>",
-          "<end_of_turn>",
-          "<|endoftext|>",
-          "</s>",
-          "<|eom_id|>",
-          "<EOT>",
-          "_<EOT>",
-          "[EOT]",
-          "[EOS]",
-          "<|end_of_text|>",
-          "<end_of_utterance>",
-          "<eos>",
-          "<turn|>",
-          "<|tool_response>",
-          "<｜end▁of▁sentence｜>",
-          "[e~["}},
-        {"fim_pre_token_id",
-         {"<|fim_prefix|>", "<fim-prefix>", "<fim_prefix>", "<｜fim▁begin｜>", "<PRE>", "▁<PRE>",
-          "<|code_prefix|>", "<|prefix|>"}},
-        {"fim_suf_token_id",
-         {"<|fim_suffix|>", "<fim-suffix>", "<fim_suffix>", "<｜fim▁hole｜>", "<SUF>", "▁<SUF>",
-          "<|code_suffix|>", "<|suffix|>"}},
-        {"fim_mid_token_id",
-         {"<|fim_middle|>", "<fim-middle>", "<fim_middle>", "<｜fim▁end｜>", "<MID>", "▁<MID>",
-          "<|code_middle|>", "<|middle|>"}},
-        {"fim_pad_token_id", {"<|fim_pad|>", "<fim-pad>", "<fim_pad>", "<PAD>", "[PAD]"}},
-        {"fim_rep_token_id", {"<|fim_repo|>", "<|repo_name|>", "<fim-repo>", "<REPO>", "<reponame>"}},
-        {"fim_sep_token_id", {"<|file_sep|>"}}};
-    return all;
-}
 
 class Reader {
   public:
@@ -214,14 +169,13 @@ void Reader::mark_named_tokens() {
         kinds_[found->second] = double(kind);
     };
     const auto has = [&](std::string_view text) { return ids.count(text) != 0; };
-    for (const NamedTokens& named : control_tokens())
-        if (named.key.empty() || !find(named.key))
+    for (const NamedTokens& named : kNamedTokens)
+        if (token(named.key) == kNoToken && token(named.old_key) == kNoToken)
             for (const std::string_view text : named.texts) mark(text, TokenKind::control);
     for (const std::string_view text : {"<|channel|>", "<|message|>", "<|start|>", "<|constrain|>"})
         mark(text, TokenKind::user);
-    if ((has("<|return|>") && has("<|call|>")) || ((has("<|call|>") || has("<|calls|>")) && has("<|flush|>")))
-        mark("<|end|>", TokenKind::user);
-    if (has("<|tool_response>")) mark("</s>", TokenKind::normal);
+    if (end_is_within_answers(has)) mark("<|end|>", TokenKind::user);
+    if (end_tag_is_text(has)) mark("</s>", TokenKind::normal);
 }
 
 // Where several tokens have one text the first counts, as in llama.cpp; the others are there for decoding.

@@ -9,6 +9,7 @@
 #include <cmath>
 
 #include "model/checkpoint/families.hpp"
+#include "model/checkpoint/named_tokens.hpp"
 
 namespace fovea {
 namespace {
@@ -103,6 +104,20 @@ TEST(EndTokens, of_gguf_are_those_of_its_keys_and_of_their_texts) {
              std::vector<std::string>{"<|return|>", "<|call|>", "b", "<|fim_pad|>", "<|end|>", "c"});
     edit.set("tokenizer.ggml.eos_token_id", 0);
     EXPECT_EQ(ends(), (Ids{0, 1, 3, 5}));  // "<|end|>" is not an end beside the two
+    for (const NamedTokens& named : kNamedTokens)
+        for (const std::string_view text : named.texts) {
+            edit.set("tokenizer.ggml.tokens", std::vector<std::string>{"a", "b", std::string(text)});
+            const std::string key = "tokenizer.ggml." + std::string(named.key);
+            for (const int id : {1, 9}) {  // one that the vocabulary has, and one that it lacks
+                if (!named.key.empty()) edit.set(key, id);
+                const bool by_key = !named.key.empty() && id == 1, by_text = named.ends && !by_key;
+                EXPECT_EQ(ends(), named.ends && by_key ? (Ids{0, 1})
+                                  : by_text            ? (Ids{0, 2})
+                                                       : (Ids{0}))
+                    << text;
+            }
+            edit.keys.erase(key);
+        }
 }
 
 TEST(GenerationSettings, that_choose_other_tokens_are_told) {

@@ -70,7 +70,7 @@ const blocks = [
     [0x4e00, 20000], [0xac00, 11172], [0xfb00, 7], [0xff01, 94], [0x1d400, 85], [0x1f300, 0x100], [0x1f600, 80], [0x200c, 2],
 ];
 const words = ["The", "quick", "it's", "we'RE", "don't", "12345", "3.14", "return", "<s>", "[MASK]", "\r\n", "\n\n", "   ",
-    "हिन्दी", "भाषा", "東京", "ﬁ", "Straße", "ſt", "café", "e\u0301", "a_b", "x&y", "…", "İ", "Ω", "K", "</s>", "<pad>"];
+    "हिन्दी", "भाषा", "東京", "ﬁ", "Straße", " quick", "abc", "AB", "<mask>", "ſt", "café", "e\u0301", "a_b", "x&y", "…", "İ", "Ω", "K", "</s>", "<pad>"];
 const character = () => {
     const [first, size] = pick(blocks);
     return String.fromCodePoint(first + below(size));
@@ -136,34 +136,42 @@ const byteAlphabet = (() => {
 })();
 const maybe = (percent, make) => (chance(percent) ? make() : null);
 
+// The table of a trained model.
+const precompiled = JSON.parse(readFileSync(new URL("tokenizers/unigram.json", import.meta.url), "utf8")).normalizer.normalizers[0];
+
 function normalizer(depth = 0) {
-    const what = below(depth ? 13 : 14);
+    const what = below(depth > 1 ? 14 : 16);
     return [
         () => ({ type: "NFC" }), () => ({ type: "NFD" }), () => ({ type: "NFKC" }), () => ({ type: "NFKD" }),
         () => ({ type: "Lowercase" }), () => ({ type: "StripAccents" }), () => ({ type: "Nmt" }),
         () => ({ type: "Strip", strip_left: chance(50), strip_right: chance(50) }),
         () => ({ type: "Prepend", prepend: pick(["▁", "x", " "]) }),
-        () => ({ type: "Replace", pattern: { String: pick([" ", "a", "``", "\n", "."]) }, content: pick(["▁", "", "xy"]) }),
+        () => ({ type: "Replace", pattern: { String: pick([" ", "a", "``", "\n", ".", "", "e\u0301", "  "]) }, content: pick(["▁", "", "xy"]) }),
         () => ({ type: "Replace", pattern: { Regex: regex() }, content: pick(["▁", "", "xy"]) }),
         () => ({ type: "BertNormalizer", clean_text: chance(70), handle_chinese_chars: chance(70), strip_accents: pick([null, true, false]), lowercase: chance(50) }),
-        () => ({ type: "ByteLevel" }),
-        () => ({ type: "Sequence", normalizers: several(3, () => normalizer(1)) }),
+        () => ({ type: "ByteLevel" }), () => precompiled,
+        () => ({ type: "Sequence", normalizers: several(4, () => normalizer(depth + 1)) }),
+        () => ({ type: "Sequence", normalizers: several(4, () => normalizer(depth + 1)) }),
     ][what]();
 }
 function splitter(depth = 0) {
-    const what = below(depth ? 11 : 13);
+    const what = below(depth > 1 ? 14 : 16);
     return [
         () => ({ type: "Split", pattern: { Regex: regex() }, behavior: pick(behaviours), invert: chance(30) }),
         () => ({ type: "Split", pattern: { Regex: regex() }, behavior: pick(behaviours), invert: chance(30) }),
-        () => ({ type: "Split", pattern: { String: pick([" ", "a", "", "\n", "."]) }, behavior: pick(behaviours), invert: chance(30) }),
-        () => ({ type: "ByteLevel", add_prefix_space: chance(50), trim_offsets: true, use_regex: chance(50) }),
+        () => ({ type: "Split", pattern: { String: pick([" ", "a", "", "\n", ".", "▁", "東", "  "]) }, behavior: pick(behaviours), invert: chance(30) }),
+        () => ({ type: "ByteLevel", add_prefix_space: chance(50), trim_offsets: chance(50), use_regex: chance(50) }),
+        () => ({ type: "ByteLevel", add_prefix_space: chance(50), trim_offsets: chance(50) }),
         () => ({ type: "Metaspace", replacement: pick(["▁", "_"]), prepend_scheme: pick(["always", "never", "first"]), split: chance(60) }),
+        () => ({ type: "Metaspace", replacement: pick(["▁", "_", " "]), ...pick([{ add_prefix_space: true }, { add_prefix_space: false, prepend_scheme: "never" }]) }),
+        () => ({ type: "UnicodeScripts" }),
         () => ({ type: "Whitespace" }), () => ({ type: "WhitespaceSplit" }), () => ({ type: "BertPreTokenizer" }),
         () => ({ type: "Digits", individual_digits: chance(50) }),
         () => ({ type: "Punctuation", behavior: pick(behaviours) }),
         () => ({ type: "FixedLength", length: 1 + below(6) }),
-        () => ({ type: "CharDelimiterSplit", delimiter: pick([" ", "a", "."]) }),
-        () => ({ type: "Sequence", pretokenizers: several(3, () => splitter(1)) }),
+        () => ({ type: "CharDelimiterSplit", delimiter: pick([" ", "a", ".", "東"]) }),
+        () => ({ type: "Sequence", pretokenizers: several(4, () => splitter(depth + 1)) }),
+        () => ({ type: "Sequence", pretokenizers: several(4, () => splitter(depth + 1)) }),
     ][what]();
 }
 function decoder(depth = 0) {
@@ -193,15 +201,18 @@ function pieces() {
     for (let n = below(40); n > 0; --n) out.add(character());
     return out;
 }
-function merges(vocabulary) {
+function merges(vocabulary, prefix, suffix) {
     const list = [...vocabulary].filter((piece) => [...piece].length === 1),
         made = [];
+    for (const piece of prefix + suffix ? [...list] : [])
+        for (const affixed of [prefix + piece, piece + suffix, prefix + piece + suffix])
+            if (chance(80) && !vocabulary.has(affixed)) vocabulary.add(affixed), list.push(affixed);
     for (let n = below(200); n > 0; --n) {
-        const a = pick(list), b = pick(list);
-        if ([...a, ...b].length > 6 || /\s/.test(a + b)) continue;
+        const a = pick(list), b = pick(list), both = a + (b.startsWith(prefix) ? b.slice(prefix.length) : b);
+        if ([...both].length > 8 || /\s/.test(a + b) || !b.startsWith(prefix)) continue;
         made.push([a, b]);
-        if (!vocabulary.has(a + b)) list.push(a + b);
-        vocabulary.add(a + b);
+        if (!vocabulary.has(both)) list.push(both);
+        vocabulary.add(both);
     }
     return made;
 }
@@ -225,23 +236,30 @@ function model() {
         for (const word of words) if (chance(50)) vocabulary.add(word);
         return { type: "WordLevel", unk_token: chance(95) ? "<unk>" : "nope", vocab: numbered(vocabulary) };
     }
-    const made = merges(vocabulary);
-    return { type: "BPE", dropout: null, unk_token: pick(["<unk>", null, null]), continuing_subword_prefix: null, end_of_word_suffix: null, fuse_unk: chance(50),
-        byte_fallback: chance(50), ignore_merges: chance(30), vocab: numbered(vocabulary), merges: made };
+    const affixed = chance(30),
+        prefix = affixed ? pick(["##", "", "é"]) : "",
+        suffix = affixed ? pick(["</w>", "", "ß"]) : "";
+    const made = merges(vocabulary, prefix, suffix);
+    return { type: "BPE", dropout: pick([null, null, null, 0, chance(20) ? 0.1 : 0]), unk_token: pick(["<unk>", "<unk>", null, null, "nope"]),
+        continuing_subword_prefix: prefix || pick([null, ""]), end_of_word_suffix: suffix || pick([null, ""]), fuse_unk: chance(50), byte_fallback: chance(50),
+        ignore_merges: chance(30), vocab: numbered(vocabulary), merges: chance(20) ? made.map((pair) => pair.join(" ")) : made };
 }
 function added(vocabulary) {
-    const texts = ["<s>", "</s>", "<pad>", "[MASK]", "The", " quick", " ", "ab", "abc", "Straße", "\n"];
-    return texts.filter(() => chance(25)).map((content, n) => ({ id: vocabulary + n, content, single_word: chance(20), lstrip: chance(20), rstrip: chance(20),
+    const texts = ["<s>", "</s>", "<pad>", "[MASK]", "<mask>", "The", " quick", " ", "ab", "abc", "AB", "Straße", "\n", "é", "e\u0301", "ﬁ", "東京", "the", "▁"];
+    const taken = texts.filter(() => chance(25));
+    if (chance(20)) taken.push(...taken.filter(() => chance(30)));  // texts that are there twice
+    return taken.map((content, n) => ({ id: vocabulary + n, content, single_word: chance(20), lstrip: chance(20), rstrip: chance(20),
         normalized: chance(40), special: chance(50) }));
 }
 function postProcessor() {
-    const special = { A: { Sequence: { id: "A", type_id: 0 } }, s: { SpecialToken: { id: "<s>", type_id: 0 } }, e: { SpecialToken: { id: "</s>", type_id: 0 } } };
+    const special = { A: { Sequence: { id: "A", type_id: 0 } }, s: { SpecialToken: { id: "<s>", type_id: 0 } }, e: { SpecialToken: { id: "</s>", type_id: 0 } },
+        t: { SpecialToken: { id: "two", type_id: 0 } } };
     return pick([
         () => ({ type: "ByteLevel", add_prefix_space: true, trim_offsets: false, use_regex: true }),
         () => ({ type: "BertProcessing", sep: ["</s>", 2], cls: ["<s>", 1] }),
         () => ({ type: "RobertaProcessing", sep: ["</s>", 2], cls: ["<s>", 1], trim_offsets: true, add_prefix_space: true }),
-        () => ({ type: "TemplateProcessing", single: [...pick(["sA", "sAe", "A", "AA", "s", "sAsAe", "e"])].map((c) => special[c]), pair: [special.A, { Sequence: { id: "B", type_id: 1 } }],
-            special_tokens: { "<s>": { id: "<s>", ids: [1], tokens: ["<s>"] }, "</s>": { id: "</s>", ids: [2], tokens: ["</s>"] } } }),
+        () => ({ type: "TemplateProcessing", single: [...pick(["sA", "sAe", "A", "AA", "s", "sAsAe", "e", "tAt"])].map((c) => special[c]), pair: [special.A, { Sequence: { id: "B", type_id: 1 } }],
+            special_tokens: { "<s>": { id: "<s>", ids: [1], tokens: ["<s>"] }, "</s>": { id: "</s>", ids: [2], tokens: ["</s>"] }, two: { id: "two", ids: [2, 3], tokens: ["</s>", "<pad>"] } } }),
         () => ({ type: "Sequence", processors: [{ type: "ByteLevel", add_prefix_space: true, trim_offsets: false, use_regex: true },
             { type: "BertProcessing", sep: ["</s>", 2], cls: ["<s>", 1] }] }),
     ])();

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "model/checkpoint/families.hpp"
+#include "model/checkpoint/named_tokens.hpp"
 
 namespace fovea {
 namespace {
@@ -83,79 +84,44 @@ std::vector<std::string> settings_of(const JsonValue& config) {
 
 // ---- GGUF ----
 
-// Tokens that end generation by their texts, as llama.cpp finds them (llama_vocab::impl::load).
-constexpr std::string_view kEndTexts[] = {"<|eot_id|>",
-                                          "<|im_end|>",
-                                          "<|end|>",
-                                          "<|return|>",
-                                          "<|call|>",
-                                          "<|flush|>",
-                                          "<|calls|>",
-                                          "<end_of_turn>",
-                                          "<|endoftext|>",
-                                          "</s>",
-                                          "<|eom_id|>",
-                                          "<EOT>",
-                                          "_<EOT>",
-                                          "[EOT]",
-                                          "[EOS]",
-                                          "<|end_of_text|>",
-                                          "<end_of_utterance>",
-                                          "<eos>",
-                                          "<turn|>",
-                                          "<|tool_response>"};
-// Tokens around pieces of code, which end it too: by their key, or by their text where there is no key.
-struct CodeToken {
-    std::string_view key;
-    std::array<std::string_view, 5> texts;
-};
-constexpr CodeToken kCodeTokens[] = {
-    {"tokenizer.ggml.fim_pad_token_id", {"<|fim_pad|>", "<fim-pad>", "<fim_pad>", "<PAD>", "[PAD]"}},
-    {"tokenizer.ggml.fim_rep_token_id",
-     {"<|fim_repo|>", "<|repo_name|>", "<fim-repo>", "<REPO>", "<reponame>"}},
-    {"tokenizer.ggml.fim_sep_token_id", {"<|file_sep|>"}}};
-
 std::set<uint32_t> gguf_ends(const GgufFile& file) {
     const GgufValue* list = file.find("tokenizer.ggml.tokens");
     const auto texts = list ? list->texts() : std::nullopt;
     std::set<uint32_t> ends;
     // llama.cpp takes the kind's own ID where the key is missing or names no token.
     const auto take = [&](std::string_view key, std::optional<uint32_t> otherwise = {}) {
-        const GgufValue* value = file.find(key);
+        const GgufValue* value = file.find("tokenizer.ggml." + std::string(key));
         const auto id = value ? value->whole() : std::nullopt;
-        if (id && *id < UINT32_MAX && (!texts || *id < texts->size()))
-            ends.insert(uint32_t(*id));
-        else if (otherwise)
-            ends.insert(*otherwise);
-        return id.has_value();
+        const auto is_there = [&](uint64_t one) {
+            return one < UINT32_MAX && (!texts || one < texts->size());
+        };
+        const bool names_one = id && is_there(*id);
+        if (names_one || (otherwise && is_there(*otherwise)))
+            ends.insert(names_one ? uint32_t(*id) : *otherwise);
+        return names_one;
     };
     const GgufValue* kind = file.find("tokenizer.ggml.model");
     const std::string_view model = kind ? kind->text().value_or("") : "";
-    take("tokenizer.ggml.eos_token_id", model == "llama" ? std::optional(2u)
-                                        : model == "t5"  ? std::optional(1u)
-                                                         : std::nullopt);
-    take("tokenizer.ggml.eot_token_id");
-    take("tokenizer.ggml.eom_token_id");
-    std::array<bool, std::size(kCodeTokens)> by_key;
-    for (size_t i = 0; i < by_key.size(); ++i) by_key[i] = take(kCodeTokens[i].key);
+    take("eos_token_id", model == "llama"  ? std::optional(2u)
+                         : model == "t5"   ? std::optional(1u)
+                         : model == "gpt2" ? std::optional(11u)
+                                           : std::nullopt);
+    take("eot_token_id");
+    take("eom_token_id");
+    std::vector<std::string_view> names;  // texts that end generation
+    for (const NamedTokens& named : kNamedTokens)
+        if (named.ends && !take(named.key)) names.insert(names.end(), named.texts.begin(), named.texts.end());
     if (!texts) return ends;
     std::map<std::string_view, uint32_t> found;
     for (size_t i = 0; i < texts->size(); ++i) {
         const std::string_view text = (*texts)[i];
-        if (text.size() < 5 && text != "</s>") continue;
-        bool is_end = is_one_of(text, kEndTexts);
-        for (size_t c = 0; c < by_key.size(); ++c)
-            is_end = is_end || (!by_key[c] && is_one_of(text, kCodeTokens[c].texts));
-        if (!is_end) continue;
+        if (!is_one_of(text, names)) continue;
         ends.insert(uint32_t(i));
         found[text] = uint32_t(i);
     }
-    // In these vocabularies "<|end|>" ends a part of an answer, and "</s>" is a word.
     const auto has = [&](std::string_view text) { return found.contains(text); };
-    if (has("<|end|>") && ((has("<|return|>") && (has("<|call|>") || has("<|calls|>"))) ||
-                           (has("<|flush|>") && (has("<|call|>") || has("<|calls|>")))))
-        ends.erase(found["<|end|>"]);
-    if (has("</s>") && has("<|tool_response>")) ends.erase(found["</s>"]);
+    if (end_is_within_answers(has)) ends.erase(found["<|end|>"]);
+    if (end_tag_is_text(has)) ends.erase(found["</s>"]);
     return ends;
 }
 
