@@ -1,7 +1,9 @@
 #include "runtime/processors.hpp"
 
 #include <algorithm>
-#include <fstream>
+#include <charconv>
+#include <cstdio>
+#include <cstring>
 #include <thread>
 
 #if defined(__linux__)
@@ -30,9 +32,16 @@ uint64_t memory_of_process() {
 #if defined(__linux__)
     const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
     if (pages > 0 && page > 0) bytes = uint64_t(pages) * uint64_t(page);
-    for (const char* file : {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"}) {
+    // Without C++ streams, which bring every locale into the shared library.
+    for (const char* path : {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"}) {
+        char text[32] = "";
+        if (FILE* file = fopen(path, "re")) {
+            if (!fgets(text, sizeof text, file)) text[0] = 0;
+            fclose(file);
+        }
         uint64_t limit = 0;  // the first says "max" where there is none
-        if (std::ifstream(file) >> limit && limit > 0) bytes = std::min(bytes, limit);
+        std::from_chars(text, text + strlen(text), limit);
+        if (limit > 0) bytes = std::min(bytes, limit);
     }
     rlimit space{};
     if (getrlimit(RLIMIT_AS, &space) == 0 && space.rlim_cur != RLIM_INFINITY)
