@@ -19,10 +19,10 @@ export const ofMask = (mask: string) => ({
     windowed: mask === "window",
 });
 
-// A level's own session, or that of a task, for which the level is where one comes back to.
+// A level's own session, or that of a task, whose model has rules of its own: the level is where one comes back to.
 export function presetState(level: number, task = ""): State {
-    const own = tasks.find((one) => one.task === task)?.session ?? {},
-        state = { ...defaults, ...levels[level - 1].session, ...own, level, task };
+    const { session } = tasks.find((one) => one.task === task) ?? levels[level - 1],
+        state = { ...defaults, ...session, level, task };
     return { ...state, ...ofMask(state.mask), under: state.mask };
 }
 
