@@ -24,10 +24,11 @@ if(NOT FOVEA_VULKAN MATCHES "^(AUTO|ON|OFF)$")
   message(FATAL_ERROR "FOVEA_VULKAN is '${FOVEA_VULKAN}'; it must be AUTO, ON or OFF")
 endif()
 # The fast kernels are compiled once for each instruction set of the processor's kind; most of the library's size is theirs.
-set(FOVEA_CPU ALL CACHE STRING "CPU kernels: ALL (each instruction set, chosen at run time) or BASELINE (the compiler's own alone)")
-set_property(CACHE FOVEA_CPU PROPERTY STRINGS ALL BASELINE)
-if(NOT FOVEA_CPU MATCHES "^(ALL|BASELINE)$")
-  message(FATAL_ERROR "FOVEA_CPU is '${FOVEA_CPU}'; it must be ALL or BASELINE")
+set(FOVEA_CPU ALL CACHE STRING "CPU kernels: ALL (each instruction set, chosen at run time), BASELINE (only the compiler's own) or \
+NATIVE (on Linux only that of the machine that builds and plain loops, in half the compile time)")
+set_property(CACHE FOVEA_CPU PROPERTY STRINGS ALL BASELINE NATIVE)
+if(NOT FOVEA_CPU MATCHES "^(ALL|BASELINE|NATIVE)$")
+  message(FATAL_ERROR "FOVEA_CPU is '${FOVEA_CPU}'; it must be ALL, BASELINE or NATIVE")
 endif()
 # Shards over ranks (fovea::mpi, `fovea attend --shards`).
 set(_fovea_mpi OFF)

@@ -11,10 +11,10 @@
 set -euo pipefail
 
 codename=$(. /etc/os-release && echo "${VERSION_CODENAME:-unknown}")
-# What every program is built with, and the libraries that the command line links.
+# What every program is built with, and the libraries and the font that the command line uses.
 run=(build-essential cmake ninja-build pkg-config ccache ca-certificates file libvulkan1
-    libhwy-dev libpng-dev libutf8proc-dev zlib1g-dev)
-window=(libglfw3-dev libstb-dev libfribidi-dev fonts-dejavu-core fonts-inter)
+    libhwy-dev libpng-dev libstb-dev libutf8proc-dev zlib1g-dev fonts-dejavu-core fonts-inter)
+window=(libglfw3-dev libfribidi-dev)
 # clang 19 is Emscripten's back end, acorn its parser.
 web=(python3 clang-19 lld-19 llvm-19 node-acorn)
 # clang carries libFuzzer.

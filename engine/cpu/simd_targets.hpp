@@ -9,8 +9,12 @@
 // Scalable vectors (SVE) cannot be held in arrays, which the register tiles are. By bit, because names differ
 // between versions of Highway: AVX3_SPR, (reserved), AVX3_ZEN4, AVX3_DL, SSSE3, SSE2; everything of Arm but
 // NEON.
-#define HWY_DISABLED_TARGETS \
-    ((1LL << 4) | (1LL << 5) | (1LL << 6) | (1LL << 7) | (1LL << 12) | (1LL << 14) | (0x3ffLL << 18))
+#ifndef FOVEA_OTHER_TARGETS  // than the building machine's, see FOVEA_CPU
+#define FOVEA_OTHER_TARGETS 0
+#endif
+#define HWY_DISABLED_TARGETS                                                                               \
+    (FOVEA_OTHER_TARGETS | (1LL << 4) | (1LL << 5) | (1LL << 6) | (1LL << 7) | (1LL << 12) | (1LL << 14) | \
+     (0x3ffLL << 18))
 // The fallback is one lane in every version and with every compiler, never an emulated vector.
 #define HWY_BROKEN_EMU128 1
 
