@@ -14,14 +14,14 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
         if (!file) return 0;
         files.gguf = std::move(*file);
     } else {
-        Result<JsonValue> json = parse_json(bytes);
+        Result<JsonValue> json = fuzz::at_cost(size, [&] { return parse_json(bytes); });
         if (!json) {
             fuzz::check_error(json.error());
             return 0;
         }
         files.config = std::move(*json);
     }
-    const Result<KnownModel> known = read_facts(files);
+    const Result<KnownModel> known = fuzz::at_cost(size, [&] { return read_facts(files); });
     if (!known) {
         fuzz::check_error(known.error());
         return 0;

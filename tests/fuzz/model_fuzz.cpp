@@ -180,12 +180,12 @@ void run(const CheckpointModel& model, uint64_t seed) {
 }
 
 void open_and_run(std::span<const NamedFile> files, uint64_t seed) {
+    size_t bytes = 0;
+    for (const NamedFile& file : files) bytes += file.file->size_bytes();
+    const auto model = fuzz::at_cost(bytes, [&] { return CheckpointModel::open(files); });
+    if (!model) return fuzz::check_error(model.error());
     const std::clock_t begin = std::clock();
-    const Result<CheckpointModel> model = CheckpointModel::open(files);
-    if (!model)
-        fuzz::check_error(model.error());
-    else
-        run(*model, seed);
+    run(*model, seed);
     fuzz::require(double(std::clock() - begin) < kMostSeconds * CLOCKS_PER_SEC,
                   "a small model takes a second");
 }
@@ -205,7 +205,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     Result<JsonValue> json = parse_json(bytes, 32, JsonNumbers::python);
     if (!json || json->kind() != JsonValue::Kind::object) return 0;
     files.config = std::move(*json);
-    const Result<KnownModel> known = read_facts(files);
+    const Result<KnownModel> known = fuzz::at_cost(bytes.size(), [&] { return read_facts(files); });
     if (!known) {
         fuzz::check_error(known.error());
         return 0;
