@@ -279,9 +279,11 @@ std::optional<Error> take_gguf(std::vector<GgufFile> parts, const std::vector<fs
     out.gguf = std::move(parts[0]);
     out.gguf->weights.clear();
     if (parts.size() > 1 && expected != out.weights.size())
-        return files::in_file(paths[0], files::malformed("split.tensors.count",
-                                                         cat("the parts hold ", out.weights.size(),
-                                                             " tensors; split.tensors.count is ", expected)));
+        return files::in_file(paths[0],
+                              files::malformed("split.tensors.count",
+                                               cat("the ", parts.size(), " parts hold ", out.weights.size(),
+                                                   " tensors; split.tensors.count is ", expected,
+                                                   ": give all parts of one model")));
     for (size_t n = 1; n < parts.size(); ++n) out.parts.push_back(std::move(parts[n].owner));
     return order_names(out);
 }

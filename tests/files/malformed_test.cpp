@@ -8,6 +8,9 @@
 #include <map>
 
 #include "allocations.hpp"
+#include "files/encoders.hpp"
+#include "files/held_file.hpp"
+#include "files/inflater.hpp"
 #include "files/model_config.hpp"
 #include "scratch.hpp"
 #include "support/wall.hpp"
@@ -199,18 +202,6 @@ TEST(MalformedLarge, AHeaderOfTwentyMegabytesCostsLessThanItself) {
     EXPECT_GT(used, 1'000'000u) << "the counter does not count";
 }
 
-/// A model's files that a program holds.
-struct HeldFile final : StoredFile {
-    explicit HeldFile(std::string all) : bytes(std::move(all)) {}
-    uint64_t size_bytes() const noexcept override { return bytes.size(); }
-    std::span<const std::byte> held() const noexcept override { return as_bytes(bytes); }
-    Result<void> read(uint64_t first, std::span<std::byte> out) const override {
-        memcpy(out.data(), bytes.data() + first, out.size());
-        return {};
-    }
-    std::string bytes;
-};
-
 /// The texts that cost a tree most for their size, and what each reader of JSON may take for one: four times
 /// its size and a constant, whether it is refused or served.
 TEST(Json, CostsAtMostFourTimesTheFile) {
@@ -325,6 +316,26 @@ TEST(Unsupported, TensorsAreListedWithTheirReason) {
     const Result<void> read = read_rows(*model->find("s"), 0, {&value, 1});
     ASSERT_FALSE(read);
     EXPECT_NE(read.error().text.find("'s' is stored as F8_E4M3"), std::string::npos) << read.error().text;
+    // An npz file with an array of texts.
+    TensorSet arrays;
+    arrays.tensors.push_back(*make_tensor("q", {1}, {2}));
+    arrays.tensors.push_back(*make_tensor("names", {9}, std::vector<float>(9)));
+    files::MemorySink sink;
+    ASSERT_FALSE(files::encode_npz(arrays, {.compress = false}, sink));
+    std::string npz(reinterpret_cast<const char*>(sink.bytes().data()), sink.bytes().size());
+    const auto checksum = [](std::string_view part) { return files::crc32_of(as_bytes(part)); };
+    const size_t array = npz.rfind("\x93NUMPY"), size = 128 + 9 * 4;
+    std::string before(4, '\0'), after(4, '\0');
+    const uint32_t old = checksum(std::string_view(npz).substr(array, size));
+    npz.replace(npz.find("<f4", array), 3, "<U9"), npz.replace(npz.find("(9,)", array), 4, "(1,)");
+    const uint32_t now = checksum(std::string_view(npz).substr(array, size));
+    memcpy(before.data(), &old, 4), memcpy(after.data(), &now, 4);
+    for (size_t at = 0; (at = npz.find(before, at)) != std::string::npos;) npz.replace(at, 4, after);
+    const Result<TensorSet> texts = parse_npz(as_bytes(npz));
+    ASSERT_TRUE(texts) << texts.error().text;
+    EXPECT_NE(texts->find("q"), nullptr);
+    EXPECT_NE(texts->why_missing("names").find("descr '<U9'"), std::string::npos)
+        << texts->why_missing("names");
     // Rows of whole blocks of bytes that are there.
     StoredWeight cut;
     cut.type = WeightType::q8_0, cut.shape = {2, 32}, cut.size_bytes = 34,

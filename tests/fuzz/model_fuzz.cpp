@@ -3,6 +3,7 @@
 // and as stored, and a short text.
 #include "fuzz_target.hpp"
 
+#include "files/held_file.hpp"
 #include "json_mutator.hpp"
 #include "model/checkpoint/families.hpp"
 #include "support/random.hpp"
@@ -17,19 +18,6 @@ namespace {
 
 constexpr uint64_t kMostElements = 200'000;  // of a model that is run
 constexpr double kMostSeconds = 1;
-
-struct Held final : StoredFile {
-    explicit Held(std::string all) : bytes(std::move(all)) {}
-    uint64_t size_bytes() const noexcept override { return bytes.size(); }
-    std::span<const std::byte> held() const noexcept override {
-        return std::as_bytes(std::span(bytes.data(), bytes.size()));
-    }
-    Result<void> read(uint64_t first, std::span<std::byte> out) const override {
-        std::memcpy(out.data(), bytes.data() + first, out.size());
-        return {};
-    }
-    std::string bytes;
-};
 
 // A safetensors file of float32 weights that the configuration asks for; some draws change a shape, leave a
 // weight out or add one.
@@ -197,7 +185,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     uint64_t seed = 0;
     for (const char c : bytes) seed = test::mix(seed ^ uint8_t(c));
     if (bytes.starts_with("GGUF")) {
-        const NamedFile file{"model.gguf", std::make_shared<Held>(bytes)};
+        const NamedFile file{"model.gguf", std::make_shared<test::HeldFile>(bytes)};
         open_and_run({&file, 1}, seed);
         return 0;
     }
@@ -212,8 +200,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     }
     const Weights weights(*known, seed);
     if (weights.count() >= kMostElements) return 0;
-    const NamedFile folder[] = {{"config.json", std::make_shared<Held>(bytes)},
-                                {"model.safetensors", std::make_shared<Held>(weights.file())}};
+    const NamedFile folder[] = {{"config.json", std::make_shared<test::HeldFile>(bytes)},
+                                {"model.safetensors", std::make_shared<test::HeldFile>(weights.file())}};
     open_and_run(folder, seed);
     return 0;
 }

@@ -8,6 +8,7 @@
 
 #include <cmath>
 
+#include "files/held_file.hpp"
 #include "model/checkpoint/families.hpp"
 #include "model/checkpoint/named_tokens.hpp"
 
@@ -438,6 +439,82 @@ TEST(Defaults, are_those_of_the_class_where_a_key_is_left_out) {
     }
 }
 
+TEST(Defaults, have_the_prediction_heads_activation) {
+    using enum Activation;
+    struct Case {
+        const char* members;
+        Activation blocks, head;
+    };
+    for (const Case& one : {Case{R"("model_type": "bert", "hidden_act": "relu")", relu, relu},
+                            {R"("model_type": "roberta", "hidden_act": "relu")", relu, gelu},
+                            {R"("model_type": "modernbert", "hidden_activation": "relu")", relu, gelu},
+                            {R"("model_type": "modernbert", "classifier_activation": "silu")", gelu, silu}}) {
+        Checkpoint files;
+        files.config = *parse_json(std::string("{") + one.members + "}");
+        const Result<KnownModel> known = read_facts(files);
+        ASSERT_TRUE(known) << one.members << known.error().text;
+        EXPECT_EQ(known->facts.activation, one.blocks) << one.members;
+        EXPECT_EQ(known->facts.head_activation, one.head) << one.members;
+    }
+}
+
+// ---- files of many tensors ----
+
+TEST(Index, must_name_the_file_of_each_tensor) {
+    const Folder folder("llama2");
+    const Result<TensorSet> all = load_safetensors(folder.path() / "model.safetensors");
+    ASSERT_TRUE(all);
+    TensorSet parts[2];
+    std::string right, wrong;
+    for (size_t n = 0; n < all->tensors.size(); ++n) {
+        const Tensor& tensor = all->tensors[n];
+        parts[n % 2].tensors.push_back(tensor);
+        const std::string key = (n ? ", \"" : "\"") + tensor.name + "\": \"";
+        right += key + (n % 2 ? "b" : "a") + ".safetensors\"";
+        wrong += key + (n % 2 ? "a" : "b") + ".safetensors\"";
+    }
+    ASSERT_TRUE(save_safetensors(folder.path() / "a.safetensors", parts[0]));
+    ASSERT_TRUE(save_safetensors(folder.path() / "b.safetensors", parts[1]));
+    fs::remove(folder.path() / "model.safetensors");
+    for (const std::string& map : {right, wrong}) {
+        folder.write("model.safetensors.index.json", "{\"weight_map\": {" + map + "}}");
+        const Result<CheckpointModel> model = folder.open();
+        EXPECT_EQ(model.has_value(), map == right) << (model ? "" : model.error().text);
+        if (!model) {
+            EXPECT_NE(model.error().text.find("' is not in 'b.safetensors'"), std::string::npos)
+                << model.error().text;
+        }
+    }
+}
+
+TEST(TypeNames, are_in_the_refusal_of_a_tensor_that_is_not_read) {
+    struct Case {
+        uint32_t type;
+        size_t block, bytes;
+        const char* name;
+    };
+    for (const Case& one : {Case{39, 32, 17, "MXFP4"}, {40, 64, 36, "NVFP4"}, {41, 128, 18, "Q1_0"}}) {
+        test::GgufEdit file(family("llama2") / "model.gguf");
+        const auto weight = std::find_if(file.tensors.begin(), file.tensors.end(), [&](const auto& t) {
+            return t.dims.size() == 2 && t.name.starts_with("blk.");
+        });
+        ASSERT_NE(weight, file.tensors.end());
+        weight->type = one.type;
+        weight->dims[0] = one.block;
+        weight->bytes = std::string(weight->dims[1] * one.bytes, '\0');
+        const test::Scratch scratch;
+        file.write(scratch / "m.gguf");
+        const Result<GgufFile> read = load_gguf(scratch / "m.gguf");
+        ASSERT_TRUE(read) << read.error().text;
+        for (const StoredWeight& stored : read->weights) {
+            if (stored.name != weight->name) continue;
+            std::vector<float> row(one.block);
+            EXPECT_NE(read_rows(stored, 0, row).error().text.find(std::string("is stored as ") + one.name),
+                      std::string::npos);
+        }
+    }
+}
+
 // ---- a GGUF file in parts ----
 
 TEST(SplitGguf, is_read_from_any_of_its_parts) {
@@ -461,6 +538,20 @@ TEST(SplitGguf, is_read_from_any_of_its_parts) {
         ASSERT_TRUE(model) << model.error().text;
         EXPECT_EQ(run_model(*model, ids)->logits.values, logits);
     }
+    std::vector<NamedFile> named;  // in any order
+    for (const int n : {2, 0, 1})
+        named.push_back({name(n), std::make_shared<test::HeldFile>(text_of(scratch / name(n)))});
+    const Result<CheckpointModel> from_memory = CheckpointModel::open(named);
+    ASSERT_TRUE(from_memory) << from_memory.error().text;
+    EXPECT_EQ(run_model(*from_memory, ids)->logits.values, logits);
+    named.pop_back();
+    EXPECT_NE(CheckpointModel::open(named).error().text.find("part 3 of 3; 2 files were given"),
+              std::string::npos);
+    test::GgufEdit more(scratch / name(0));
+    more.set("split.tensors.count", 99);
+    more.write(scratch / name(0));
+    EXPECT_NE(CheckpointModel::open(scratch / name(0)).error().text.find("the 3 parts hold"),
+              std::string::npos);
     fs::rename(scratch / name(1), scratch / "other.gguf");
     const auto said = [&](const fs::path& path) {
         const Result<CheckpointModel> model = CheckpointModel::open(path);
