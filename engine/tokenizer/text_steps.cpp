@@ -117,6 +117,13 @@ AlignedText lowered(const AlignedText& piece) {
     return by_character(piece, [](uint32_t c, std::string& made) { append_lower(made, c); });
 }
 
+// The bytes that a text in place of [begin, end) comes from: those of the last character, as in the library.
+ByteRange replaced(const AlignedText& piece, size_t begin, size_t end) {
+    size_t at = end;
+    while (at > begin && (at == end || (static_cast<unsigned char>(piece.text[at]) & 0xc0u) == 0x80u)) --at;
+    return piece.source(at, end);
+}
+
 AlignedText with_replaced(const AlignedText& piece, std::string_view from, std::string_view to) {
     AlignedText out;
     for (size_t at = 0; at < piece.text.size();) {
@@ -126,7 +133,7 @@ AlignedText with_replaced(const AlignedText& piece, std::string_view from, std::
             break;
         }
         out.append(piece, at, found);
-        out.append(to, piece.source(found, found + from.size()));
+        out.append(to, replaced(piece, found, found + from.size()));
         at = found + from.size();
     }
     return out;
@@ -563,7 +570,7 @@ Result<void> read_normalizer(const JsonValue& step, std::vector<TextStep>& to) {
                 if (!find(piece.text, cuts)) return too_costly();
                 for (const Cut& cut : cuts)
                     if (cut.is_match)
-                        out.append(text, piece.source(cut.begin, cut.end));
+                        out.append(text, replaced(piece, cut.begin, cut.end));
                     else
                         out.append(piece, cut.begin, cut.end);
                 piece = std::move(out);
