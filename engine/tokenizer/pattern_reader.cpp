@@ -23,6 +23,11 @@ struct Node {
     bool greedy = true, behind = false, negative = false;
     uint32_t least = 0, most = 0;  // of a repeat
 
+    // True if a match depends on what is around it.
+    bool looks_around() const {
+        return kind == Kind::look || kind == Kind::place ||
+               std::any_of(parts.begin(), parts.end(), [](const Node& part) { return part.looks_around(); });
+    }
     // Characters that a match has.
     std::pair<uint64_t, uint64_t> width() const {
         uint64_t low = 0, high = 0;
@@ -228,6 +233,9 @@ class PatternReader {
         }
         if (one.kind == Node::Kind::look || one.kind == Node::Kind::place)
             fails("a repeat of nothing", begin);
+        // In Oniguruma an empty match ends some of these repeats before they have their least count.
+        if (least > 1 && one.width().first == 0 && one.looks_around())
+            unsupported("two or more repeats of what looks around and may be empty", begin);
         if (!fixed && !possessive && eat("?"))
             greedy = false;
         else if (!interval && eat("+"))

@@ -1,6 +1,7 @@
 #include "tokenizer/token_models.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <limits>
@@ -34,17 +35,112 @@ size_t SeededHash::operator()(std::string_view text) const {
     return size_t(hash);
 }
 
+uint32_t TokenTable::row_of(std::string_view text) const {
+    return by_text_.find(SeededHash()(text), [&](uint32_t row) { return texts_[row] == text; });
+}
+
+void TokenTable::index_text(uint32_t row) {
+    by_text_.put(
+        row, [&](uint32_t other) { return texts_[other] == texts_[row]; },
+        [&](uint32_t one) { return SeededHash()(texts_[one]); });
+}
+
+void TokenTable::index_id(uint32_t row) {
+    by_id_.put(
+        row, [&](uint32_t other) { return ids_[other] == ids_[row]; },
+        [&](uint32_t one) { return SeededHash()(uint64_t{ids_[one]}); });
+}
+
+bool TokenTable::put(std::string_view text, uint32_t id) {
+    const uint32_t known = row_of(text);
+    if (known != RowIndex::kNone && ids_[known] == id) {
+        index_id(known);
+        return true;
+    }
+    const uint32_t row = texts_.add(text);
+    ids_.push_back(id);
+    index_id(row);
+    if (known == RowIndex::kNone) index_text(row);
+    return known == RowIndex::kNone;
+}
+
+void TokenTable::put_last(std::string_view text, uint32_t id) {
+    const uint32_t row = texts_.add(text);
+    ids_.push_back(id);
+    index_id(row);
+    index_text(row);
+}
+
+std::string_view TokenTable::piece(uint32_t id) const {
+    const uint32_t row =
+        by_id_.find(SeededHash()(uint64_t{id}), [&](uint32_t one) { return ids_[one] == id; });
+    return row == RowIndex::kNone ? std::string_view() : texts_[row];
+}
+
+std::vector<uint32_t> TokenTable::rows() const {
+    std::vector<uint32_t> found;
+    found.reserve(by_text_.size());
+    for (uint32_t row = 0; row < ids_.size(); ++row)
+        if (row_of(texts_[row]) == row) found.push_back(row);
+    return found;
+}
+
 uint32_t TokenTable::id_of_byte(unsigned char byte) const {
     char name[8];
     std::snprintf(name, sizeof name, "<0x%02X>", unsigned(byte));
     return id_of(name);
 }
 
-void PrefixTree::put(std::string_view text, uint32_t value) {
-    uint64_t node = 0;
-    for (const char c : text)
-        node = edges_.emplace(node << 8 | static_cast<unsigned char>(c), edges_.size() + 1).first->second;
-    if (!text.empty()) values_.insert_or_assign(node, value);
+PrefixOrder::PrefixOrder(const TextList& texts, std::vector<uint32_t> rows)
+    : texts_(&texts), rows_(std::move(rows)) {
+    std::erase_if(rows_, [&](uint32_t row) { return texts[row].empty(); });
+    std::sort(rows_.begin(), rows_.end(), [&](uint32_t a, uint32_t b) {
+        const int order = texts[a].compare(texts[b]);
+        return order != 0 ? order < 0 : a > b;
+    });
+    for (const uint32_t row : rows_) ++firsts_[size_t{static_cast<unsigned char>(texts[row][0])} + 1];
+    for (size_t c = 0; c < 256; ++c) firsts_[c + 1] += firsts_[c];
+}
+
+PrefixOrder::Range PrefixOrder::narrowed(const Range& range, char next) const {
+    const int byte = static_cast<unsigned char>(next);
+    if (range.depth == 0) return {firsts_[size_t(byte)], firsts_[size_t(byte) + 1], 1};
+    // Texts that end here come first.
+    const auto byte_of = [&](uint32_t row) {
+        const std::string_view text = (*texts_)[row];
+        return range.depth < text.size() ? int{static_cast<unsigned char>(text[range.depth])} : -1;
+    };
+    const auto from = rows_.begin() + ptrdiff_t(range.first), to = rows_.begin() + ptrdiff_t(range.end);
+    const auto first = std::partition_point(from, to, [&](uint32_t row) { return byte_of(row) < byte; });
+    const auto end = std::partition_point(first, to, [&](uint32_t row) { return byte_of(row) == byte; });
+    return {size_t(first - rows_.begin()), size_t(end - rows_.begin()), range.depth + 1};
+}
+
+PrefixOrder::Range PrefixOrder::of(std::string_view prefix) const {
+    Range range = all();
+    for (const char c : prefix) range = narrowed(range, c);
+    return range;
+}
+
+uint32_t PairMerges::row_of(uint32_t first, uint32_t second) const {
+    return index_.find(SeededHash()(uint64_t{first} << 32 | second),
+                       [&](uint32_t row) { return all_[row].first == first && all_[row].second == second; });
+}
+
+void PairMerges::put(uint32_t first, uint32_t second, uint32_t id, bool last_counts) {
+    const auto row = uint32_t(all_.size());
+    all_.push_back({first, second, id});
+    if (!last_counts && row_of(first, second) != RowIndex::kNone) return;
+    index_.put(
+        row, [&](uint32_t other) { return all_[other].first == first && all_[other].second == second; },
+        [&](uint32_t one) { return SeededHash()(uint64_t{all_[one].first} << 32 | all_[one].second); });
+}
+
+bool PairMerges::find(uint32_t first, uint32_t second, uint32_t& rank, uint32_t& id) const {
+    rank = row_of(first, second);
+    if (rank == RowIndex::kNone) return false;
+    id = all_[rank].id;
+    return true;
 }
 
 namespace {
@@ -184,10 +280,7 @@ class PairModel final : public TokenModel {
         }
         for (const WordToken& t : unknown) merger.add(t.id, t.begin, t.end);
         merger.merge([&](const auto& left, const auto& right, uint32_t& rank, uint32_t& id) {
-            const auto found = merges_.find(uint64_t{left.id} << 32 | right.id);
-            if (found == merges_.end()) return false;
-            rank = found->second.rank, id = found->second.id;
-            return true;
+            return merges_.find(left.id, right.id, rank, id);
         });
         merger.each([&](const auto& s) { out.push_back({s.id, s.begin, s.end}); });
         return true;
@@ -237,16 +330,15 @@ class ScoreModel final : public TokenModel {
 
 class UnigramModel final : public TokenModel {
   public:
-    UnigramModel(std::shared_ptr<const TokenTable> table, const UnigramRows& rows, const UnknownRule& unknown)
+    UnigramModel(std::shared_ptr<const TokenTable> table, UnigramRows rows, const UnknownRule& unknown)
         : table_(std::move(table)),
+          scores_(std::move(rows.scores)),
           unknown_(unknown),
           unknown_score_(rows.least - 10.0),
           looks_again_(rows.looks_again) {
-        for (const auto& [id, score] : rows.rows) {
-            if (id >= scores_.size()) scores_.resize(size_t{id} + 1);
-            scores_[id] = score;
-            tree_.put(table_->piece(id), id);
-        }
+        std::vector<uint32_t> known = table_->rows();
+        std::erase_if(known, [&](uint32_t row) { return std::isnan(scores_[table_->id_at(row)]); });
+        texts_ = PrefixOrder(table_->texts(), std::move(known));
     }
 
     bool split(std::string_view word, std::vector<WordToken>& out) const override {
@@ -264,7 +356,8 @@ class UnigramModel final : public TokenModel {
         for (size_t at = 0; at < word.size();) {
             const size_t one = character_at(word, at).bytes;
             bool alone = false;  // a text of this character is there
-            tree_.each_prefix(word.substr(at), [&](size_t bytes, uint32_t id) {
+            texts_.each_prefix(word.substr(at), [&](size_t bytes, uint32_t row) {
+                const uint32_t id = table_->id_at(row);
                 offer(at, at + bytes, id, places[at].score + scores_[id]);
                 alone = alone || bytes == one;
             });
@@ -297,7 +390,7 @@ class UnigramModel final : public TokenModel {
     std::shared_ptr<const TokenTable> table_;
     std::vector<double> scores_;
     UnknownRule unknown_;
-    PrefixTree tree_;
+    PrefixOrder texts_;
     double unknown_score_ = 0;
     bool looks_again_;
 };
@@ -306,10 +399,11 @@ class WordPieceModel final : public TokenModel {
   public:
     WordPieceModel(std::shared_ptr<const TokenTable> table, const std::string& prefix, uint64_t longest,
                    uint32_t unknown)
-        : longest_(longest), unknown_(unknown) {
-        table->each([&](std::string_view text, uint32_t id) { tree_.put(text, id); });
-        behind_ = tree_.node_of(prefix);
-    }
+        : table_(std::move(table)),
+          texts_(table_->texts(), table_->rows()),
+          after_(texts_.of(prefix)),
+          longest_(longest),
+          unknown_(unknown) {}
 
     bool split(std::string_view word, std::vector<WordToken>& out) const override {
         const size_t before = out.size();
@@ -323,10 +417,12 @@ class WordPieceModel final : public TokenModel {
         if (characters > longest_) return refuse();
         for (size_t begin = 0; begin < word.size();) {
             WordToken longest{kNoToken, begin, begin};
-            tree_.each_prefix(
+            texts_.each_prefix(
                 word.substr(begin),
-                [&](size_t bytes, uint32_t id) { longest.id = id, longest.end = begin + bytes; },
-                begin > 0 ? behind_ : 0);
+                [&](size_t bytes, uint32_t row) {
+                    longest.id = table_->id_at(row), longest.end = begin + bytes;
+                },
+                begin > 0 ? after_ : texts_.all());
             if (longest.id == kNoToken) return refuse();
             out.push_back(longest);
             begin = longest.end;
@@ -335,8 +431,9 @@ class WordPieceModel final : public TokenModel {
     }
 
   private:
-    PrefixTree tree_;
-    uint64_t behind_ = 0;  // where texts with the prefix go on
+    std::shared_ptr<const TokenTable> table_;
+    PrefixOrder texts_;
+    PrefixOrder::Range after_;  // texts with the prefix
     uint64_t longest_;
     uint32_t unknown_;
 };
@@ -371,9 +468,9 @@ std::unique_ptr<TokenModel> make_score_model(std::shared_ptr<const TokenTable> t
     return std::make_unique<ScoreModel>(std::move(table), std::move(scores), unknown);
 }
 
-std::unique_ptr<TokenModel> make_unigram_model(std::shared_ptr<const TokenTable> table,
-                                               const UnigramRows& rows, const UnknownRule& unknown) {
-    return std::make_unique<UnigramModel>(std::move(table), rows, unknown);
+std::unique_ptr<TokenModel> make_unigram_model(std::shared_ptr<const TokenTable> table, UnigramRows rows,
+                                               const UnknownRule& unknown) {
+    return std::make_unique<UnigramModel>(std::move(table), std::move(rows), unknown);
 }
 
 std::unique_ptr<TokenModel> make_word_piece_model(std::shared_ptr<const TokenTable> table,

@@ -1,6 +1,7 @@
 #include "tokenizer/tokenizer.hpp"
 
 #include <algorithm>
+#include <map>
 #include <tuple>
 
 #include "files/mapped_file.hpp"
@@ -44,49 +45,101 @@ size_t spaces_behind(std::string_view text, size_t at) {
 
 // ---- from text to tokens ----
 
-Result<void> TextTokenizer::Impl::add(AddedToken token) {
-    NamedToken named;
-    named.found_as = token.text;
+void TextTokenizer::Impl::reserve_added(size_t tokens) {
+    added_.reserve(tokens), added_of_.reserve(tokens);
+    added_by_id_.reserve(tokens), added_by_text_.reserve(tokens);
+}
+
+uint32_t TextTokenizer::Impl::add_text(std::string_view text, uint32_t of) {
+    added_of_.push_back(of);
+    return added_texts_.add(text);
+}
+
+Result<void> TextTokenizer::Impl::add(const AddedToken& token) {
+    std::string normal = token.text;
     if (token.normalized) {
         TextPieces pieces = {AlignedText::of(token.text, 0)};
         for (const TextStep& step : normalizers)
             if (Result<void> r = step(pieces); !r) return r;
-        named.found_as = pieces.empty() ? std::string() : std::move(pieces[0].text);
+        normal = pieces.empty() ? std::string() : std::move(pieces[0].text);
     }
+    const Added* const known = added_by_id(token.id);
+    const auto at = uint32_t(known ? size_t(known - added_.data()) : added_.size());
+    Added added;
+    added.id = token.id;
+    if (!known || added_texts_[known->text] != token.text)
+        added.shown = added.text = add_text(token.text, at);
+    else
+        added = *known;
     // The library keeps a normalised text for decoding, though the token that replaces this one has another.
-    if (named.found_as != token.text || added_.count(token.id) == 0) table->name(named.found_as, token.id);
-    if (token.special) special_.insert(token.text);
-    named.token = std::move(token);
-    const uint32_t id = named.token.id;
-    added_.insert_or_assign(id, std::move(named));
+    if (normal != token.text && added_texts_[added.shown] != normal) added.shown = add_text(normal, at);
+    added.special = added.special || token.special, added.normalized = token.normalized;
+    added.strips_left = token.strips_left, added.strips_right = token.strips_right;
+    added.single_word = token.single_word;
+    if (known)
+        added_[at] = added;
+    else
+        added_.push_back(added);
+    added_by_id_.put(
+        at, [&](uint32_t other) { return added_[other].id == token.id; },
+        [&](uint32_t one) { return SeededHash()(uint64_t{added_[one].id}); });
+    added_by_text_.put(
+        at, [&](uint32_t other) { return added_texts_[added_[other].text] == token.text; },
+        [&](uint32_t one) { return SeededHash()(added_texts_[added_[one].text]); });
     return {};
 }
 
-void TextTokenizer::Impl::finish_added() {
-    for (const auto& [id, named] : added_) {
-        AddedSet& set = named.token.normalized ? normalized_ : raw_;
-        if (!named.found_as.empty()) set.tree.put(named.found_as, id), set.any = true;
+Result<void> TextTokenizer::Impl::finish_added() {
+    std::vector<uint32_t> sets[2];
+    for (const Added& added : added_)
+        sets[added.normalized].push_back(added.normalized ? added.shown : added.text);
+    raw_ = PrefixOrder(added_texts_, std::move(sets[0]));
+    normalized_ = PrefixOrder(added_texts_, std::move(sets[1]));
+    const std::vector<uint32_t>& rows = normalized_.rows();
+    for (size_t i = 1; i < rows.size(); ++i) {
+        if (added_texts_[rows[i]] != added_texts_[rows[i - 1]]) continue;
+        const auto name = [&](uint32_t row) {
+            return "'" + printable_name(added_texts_[added_[added_of_[row]].text], 60) + "'";
+        };
+        return unknown_tokenizer("the added tokens " + name(rows[i]) + " and " + name(rows[i - 1]) +
+                                 " are the same text after the normalizer; they must differ");
     }
+    return {};
+}
+
+const TextTokenizer::Impl::Added* TextTokenizer::Impl::added_by_id(uint32_t id) const {
+    const uint32_t at =
+        added_by_id_.find(SeededHash()(uint64_t{id}), [&](uint32_t one) { return added_[one].id == id; });
+    return at == RowIndex::kNone ? nullptr : &added_[at];
+}
+
+const TextTokenizer::Impl::Added* TextTokenizer::Impl::added_by_text(std::string_view text) const {
+    const uint32_t at = added_by_text_.find(
+        SeededHash()(text), [&](uint32_t one) { return added_texts_[added_[one].text] == text; });
+    return at == RowIndex::kNone ? nullptr : &added_[at];
 }
 
 uint32_t TextTokenizer::Impl::id_of(std::string_view text) const {
-    for (const auto& [id, named] : added_)
-        if (named.token.text == text) return id;
-    return table->id_of(text);
+    const Added* const added = added_by_text(text);
+    return added ? added->id : table->id_of(text);
+}
+
+std::string_view TextTokenizer::Impl::piece(uint32_t id) const {
+    const Added* const added = added_by_id(id);
+    return added ? added_texts_[added->shown] : table->piece(id);
 }
 
 // As the library `tokenizers` finds them: one may begin in the white space that the one before has taken.
-std::vector<TextTokenizer::Impl::Found> TextTokenizer::Impl::find_added(const AddedSet& set,
+std::vector<TextTokenizer::Impl::Found> TextTokenizer::Impl::find_added(const PrefixOrder& set,
                                                                         std::string_view text) const {
     std::vector<Found> out;
     size_t done = 0, spaces_end = 0;
-    for (size_t at = 0; set.any && at < text.size();) {
+    for (size_t at = 0; !set.empty() && at < text.size();) {
         size_t length = 0;
-        uint32_t id = 0;
-        set.tree.each_prefix(text.substr(at),
-                             [&](size_t bytes, uint32_t value) { length = bytes, id = value; });
+        uint32_t row = 0;
+        set.each_prefix(text.substr(at), [&](size_t bytes, uint32_t found) { length = bytes, row = found; });
         const size_t end = at + length;
-        const AddedToken* token = length > 0 ? &added_.at(id).token : nullptr;
+        const Added* token = length > 0 ? &added_[added_of_[row]] : nullptr;
         if (token && token->single_word &&
             ((at > 0 && word_ends_at(text, at)) || (end < text.size() && word_begins_at(text, end))))
             token = nullptr;
@@ -104,20 +157,20 @@ std::vector<TextTokenizer::Impl::Found> TextTokenizer::Impl::find_added(const Ad
 
 // As llama.cpp finds them: each token by itself in what is left of the text, longer ones first. Its white
 // space is that of the C language.
-std::vector<TextTokenizer::Impl::Found> TextTokenizer::Impl::find_longest(const AddedSet& set,
+std::vector<TextTokenizer::Impl::Found> TextTokenizer::Impl::find_longest(const PrefixOrder& set,
                                                                           std::string_view text) const {
     struct Place {
         size_t length;
-        uint32_t id;
+        const Added* token;
         size_t at;
         bool operator<(const Place& other) const {
-            return std::tuple(other.length, id, at) < std::tuple(length, other.id, other.at);
+            return std::tuple(other.length, token->id, at) < std::tuple(length, other.token->id, other.at);
         }
     };
     std::vector<Place> places;
-    for (size_t at = 0; set.any && at < text.size(); ++at)
-        set.tree.each_prefix(text.substr(at), [&](size_t bytes, uint32_t id) {
-            places.push_back({bytes, id, at});
+    for (size_t at = 0; !set.empty() && at < text.size(); ++at)
+        set.each_prefix(text.substr(at), [&](size_t bytes, uint32_t row) {
+            places.push_back({bytes, &added_[added_of_[row]], at});
         });
     std::sort(places.begin(), places.end());
     const auto is_blank = [&](size_t at) {
@@ -130,7 +183,7 @@ std::vector<TextTokenizer::Impl::Found> TextTokenizer::Impl::find_longest(const 
         const size_t most = after == taken.end() ? text.size() : after->first;
         size_t begin = place.at, end = place.at + place.length;
         if (begin < least || end > most) continue;
-        const AddedToken& token = added_.at(place.id).token;
+        const Added& token = *place.token;
         while (token.strips_left && begin > least && is_blank(begin - 1)) --begin;
         while (token.strips_right && end < most && is_blank(end)) ++end;
         taken.emplace(begin, Found{&token, begin, end});
@@ -140,7 +193,7 @@ std::vector<TextTokenizer::Impl::Found> TextTokenizer::Impl::find_longest(const 
     return out;
 }
 
-void TextTokenizer::Impl::split_added(const AddedSet& set, const AlignedText& piece,
+void TextTokenizer::Impl::split_added(const PrefixOrder& set, const AlignedText& piece,
                                       std::vector<Segment>& out) const {
     size_t done = 0;
     for (const Found& found : longest_first ? find_longest(set, piece.text) : find_added(set, piece.text)) {
@@ -216,9 +269,11 @@ Result<std::vector<SplitToken>> TextTokenizer::Impl::tokens(std::string_view giv
 
 std::string TextTokenizer::Impl::decode(std::span<const uint32_t> ids) const {
     std::vector<std::string> texts;
-    for (const uint32_t id : ids)
-        if (std::string one(piece(id)); !one.empty() && special_.count(one) == 0)
-            texts.push_back(std::move(one));
+    for (const uint32_t id : ids) {
+        const std::string_view one = piece(id);
+        const Added* const added = added_by_text(one);
+        if (!one.empty() && !(added && added->special)) texts.emplace_back(one);
+    }
     for (const DecodeStep& step : decoders) step(texts);
     std::string out;
     for (const std::string& text : texts) out += text;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <tuple>
 
 #include "files/utf8.hpp"
@@ -18,7 +19,15 @@ using Impl = TextTokenizer::Impl;
 constexpr std::string_view kPiecePrefix = "##";
 
 // tokenizer.ggml.token_type
-enum class TokenKind { undefined = 0, normal = 1, unknown = 2, control = 3, user = 4, unused = 5, byte = 6 };
+enum class TokenKind : uint8_t {
+    undefined = 0,
+    normal = 1,
+    unknown = 2,
+    control = 3,
+    user = 4,
+    unused = 5,
+    byte = 6
+};
 
 // Keys that are computed below, besides those whose values are IDs of tokens and change nothing here.
 constexpr std::string_view kKeys =
@@ -83,9 +92,7 @@ class Reader {
                                     std::to_string(texts_.size()) + " numbers, one for each token");
         return std::move(*all);
     }
-    TokenKind kind(size_t id) const {
-        return id < kinds_.size() ? TokenKind(int(kinds_[id])) : TokenKind::normal;
-    }
+    TokenKind kind(size_t id) const { return id < kinds_.size() ? kinds_[id] : TokenKind::normal; }
     UnknownRule unknown_rule(uint32_t otherwise, bool fuse) const {
         UnknownRule rule;
         rule.id = token("unknown_token_id", otherwise);
@@ -113,8 +120,8 @@ class Reader {
 
     const GgufFile& file_;
     Impl& out_;
-    std::vector<std::string> texts_;
-    std::vector<double> kinds_;
+    TextList texts_;
+    std::vector<TokenKind> kinds_;
     const GgufSplit* split_ = nullptr;  // of gpt2
 };
 
@@ -141,45 +148,57 @@ Result<void> Reader::check_keys(std::string_view model) const {
 
 Result<void> Reader::read_tokens() {
     const GgufValue* value = find("tokens");
-    const auto texts = value ? value->texts() : std::nullopt;
+    auto texts = value ? value->texts() : std::nullopt;
     if (!texts || texts->empty()) return broken_tokenizer("tokenizer.ggml.tokens is no list of texts");
+    constexpr uint64_t kMostBytes = uint64_t{200} << 20;
+    if (value->bytes.size() > kMostBytes)
+        return broken_tokenizer("tokenizer.ggml.tokens has " + std::to_string(value->bytes.size()) +
+                                " bytes; at most " + std::to_string(kMostBytes) + " are supported");
+    texts_.reserve(texts->size(), 0);
     for (size_t i = 0; i < texts->size(); ++i) {
         const std::string_view text = (*texts)[i];
         if (files::utf8_fault(text) != text.size())
             return broken_tokenizer("token " + std::to_string(i) + " is not valid UTF-8");
-        texts_.emplace_back(text.empty() ? "[EMPTY_" + std::to_string(i) + "]" : std::string(text));
+        texts_.add(text.empty() ? "[EMPTY_" + std::to_string(i) + "]" : std::string(text));
     }
-    Result<std::vector<double>> kinds = numbers("token_type");
+    texts.reset();
+    const Result<std::vector<double>> kinds = numbers("token_type");
     if (!kinds) return kinds.error();
-    kinds_ = std::move(*kinds);
-    for (size_t i = 0; i < kinds_.size(); ++i)
-        if (!(kinds_[i] >= 0) || kinds_[i] > 6)
+    for (size_t i = 0; i < kinds->size(); ++i) {
+        if (!((*kinds)[i] >= 0) || (*kinds)[i] > 6)
             return broken_tokenizer("token " + std::to_string(i) + " is of none of the types 1 to 6");
+        kinds_.push_back(TokenKind(int((*kinds)[i])));
+    }
     mark_named_tokens();
     return {};
 }
 
 void Reader::mark_named_tokens() {
-    std::unordered_map<std::string_view, size_t> ids;
-    for (size_t i = 0; i < texts_.size(); ++i) ids.emplace(texts_[i], i);
+    constexpr std::string_view kUserTexts[] = {"<|channel|>", "<|message|>", "<|start|>", "<|constrain|>"};
+    std::map<std::string_view, std::optional<size_t>> ids;  // the first token of each text that counts here
+    for (const NamedTokens& named : kNamedTokens)
+        for (const std::string_view text : named.texts) ids[text].reset();
+    for (const std::string_view text : kUserTexts) ids[text].reset();
+    for (size_t i = 0; i < texts_.size(); ++i)
+        if (const auto found = ids.find(texts_[i]); found != ids.end() && !found->second) found->second = i;
     const auto mark = [&](std::string_view text, TokenKind kind) {
-        const auto found = ids.find(text);
-        if (found == ids.end()) return;
-        if (kinds_.empty()) kinds_.assign(texts_.size(), double(TokenKind::normal));
-        kinds_[found->second] = double(kind);
+        const std::optional<size_t> found = ids[text];
+        if (!found) return;
+        kinds_.resize(texts_.size(), TokenKind::normal);
+        kinds_[*found] = kind;
     };
-    const auto has = [&](std::string_view text) { return ids.count(text) != 0; };
+    const auto has = [&](std::string_view text) { return ids[text].has_value(); };
     for (const NamedTokens& named : kNamedTokens)
         if (token(named.key) == kNoToken && token(named.old_key) == kNoToken)
             for (const std::string_view text : named.texts) mark(text, TokenKind::control);
-    for (const std::string_view text : {"<|channel|>", "<|message|>", "<|start|>", "<|constrain|>"})
-        mark(text, TokenKind::user);
+    for (const std::string_view text : kUserTexts) mark(text, TokenKind::user);
     if (end_is_within_answers(has)) mark("<|end|>", TokenKind::user);
     if (end_tag_is_text(has)) mark("</s>", TokenKind::normal);
 }
 
 // Where several tokens have one text the first counts, as in llama.cpp; the others are there for decoding.
 Result<void> Reader::put_tokens() {
+    out_.table->reserve(texts_.size(), 0);
     for (size_t i = 0; i < texts_.size(); ++i) out_.table->put(texts_[i], uint32_t(i));
     return {};
 }
@@ -203,6 +222,7 @@ Result<void> Reader::read_pairs() {
     const auto list = value ? value->texts() : std::nullopt;
     if (!list) return broken_tokenizer("tokenizer.ggml.merges is no list of texts");
     PairMerges merges;
+    merges.reserve(list->size());
     uint32_t rank = 0;
     for (const std::string_view merge : *list) {
         // The first text may begin with a space's character, never with a space.
@@ -214,7 +234,8 @@ Result<void> Reader::read_pairs() {
         if (a == kNoToken || b == kNoToken || both == kNoToken)
             return broken_tokenizer("merge " + std::to_string(rank) +
                                     " is of tokens that the vocabulary lacks");
-        merges.emplace(uint64_t{a} << 32 | b, PairMerge{rank++, both});
+        merges.put(a, b, both, false);
+        ++rank;
     }
     out_.model = make_pair_model(out_.table, std::move(merges), {}, split_->whole_words);
     return {};
@@ -237,8 +258,10 @@ Result<void> Reader::read_scores() {
 
 // The converter marks beginnings of words in place of the pieces behind them.
 Result<void> Reader::read_word_pieces() {
+    TextList shown;
+    out_.table->reserve(texts_.size(), 0);
     for (size_t i = 0; i < texts_.size(); ++i) {
-        std::string& text = texts_[i];
+        std::string text(texts_[i]);
         if (kind(i) == TokenKind::normal || kind(i) == TokenKind::unused) {
             if (text.starts_with(kSpaceMark))
                 text.erase(0, kSpaceMark.size());
@@ -246,7 +269,9 @@ Result<void> Reader::read_word_pieces() {
                 text.insert(0, kPiecePrefix);
         }
         out_.table->put(text, uint32_t(i));
+        shown.add(text);
     }
+    texts_ = std::move(shown);
     BertNormalizer options;
     options.lower = truth("normalizer.lowercase", true);
     options.strip_marks = truth("normalizer.strip_accents", options.lower);
@@ -268,13 +293,18 @@ Result<void> Reader::read_unigram() {
     UnigramRows rows;
     rows.least = double(std::numeric_limits<float>::max());
     rows.looks_again = false;
+    rows.scores.reserve(texts_.size());
+    bool any = false;
     for (size_t i = 0; i < scores->size(); ++i) {
         const TokenKind of = kind(i);
         if (of == TokenKind::normal) rows.least = std::min(rows.least, (*scores)[i]);
-        if (of == TokenKind::normal || of == TokenKind::user || of == TokenKind::unused)
-            rows.rows.emplace_back(uint32_t(i), of == TokenKind::user ? 0.0 : (*scores)[i]);
+        const bool counts = of == TokenKind::normal || of == TokenKind::user || of == TokenKind::unused;
+        rows.scores.push_back(of == TokenKind::user ? 0.0
+                              : counts              ? (*scores)[i]
+                                                    : std::numeric_limits<double>::quiet_NaN());
+        any = any || counts;
     }
-    if (rows.rows.empty()) return broken_tokenizer("the tokenizer has no token that a text may have");
+    if (!any) return broken_tokenizer("the tokenizer has no token that a text may have");
     if (const GgufValue* map = find("precompiled_charsmap")) {
         if (!map->is_array || (map->type != GgufType::u8 && map->type != GgufType::i8))
             return broken_tokenizer("tokenizer.ggml.precompiled_charsmap is no list of bytes");
@@ -291,7 +321,7 @@ Result<void> Reader::read_unigram() {
     spaces.mark = truth("escape_whitespaces", true) ? kSpaceMark : " ";
     out_.normalizers.push_back(unigram_spaces(spaces));
     write_spaces(spaces.adds);
-    out_.model = make_unigram_model(out_.table, rows, unknown_rule(2, true));
+    out_.model = make_unigram_model(out_.table, std::move(rows), unknown_rule(2, true));
     return {};
 }
 
@@ -320,10 +350,9 @@ Result<void> Reader::read_added() {
         added.strips_left = (mask && added.text == "<mask>") || (modern_bert && added.text == "[MASK]");
         added.strips_right =
             phi3 && added.text != "<unk>" && added.text != "<s>" && added.text != "<|endoftext|>";
-        if (Result<void> r = out_.add(std::move(added)); !r) return r;
+        if (Result<void> r = out_.add(added); !r) return r;
     }
-    out_.finish_added();
-    return {};
+    return out_.finish_added();
 }
 
 Result<void> Reader::read_frame(std::string_view model) {

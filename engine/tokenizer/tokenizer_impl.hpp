@@ -1,9 +1,6 @@
 // What a tokenizer is made of; tokenizer_json.cpp and tokenizer_gguf.cpp fill it in.
 #pragma once
 
-#include <map>
-#include <unordered_set>
-
 #include "tokenizer/text_decoders.hpp"
 #include "tokenizer/text_steps.hpp"
 #include "tokenizer/token_models.hpp"
@@ -25,7 +22,7 @@ class TextTokenizer::Impl {
   public:
     Result<std::vector<SplitToken>> tokens(std::string_view text, bool special) const;
     std::string decode(std::span<const uint32_t> ids) const;
-    std::string_view piece(uint32_t id) const { return table->piece(id); }
+    std::string_view piece(uint32_t id) const;
 
     // IDs from 0 to 268,435,455.
     static constexpr uint32_t kMostIds = 1u << 28;
@@ -39,41 +36,48 @@ class TextTokenizer::Impl {
     // Of added tokens that overlap the longest counts (llama.cpp), not the one that begins first.
     bool longest_first = false;
 
-    // Must come after the normalisers are there. A token with the same ID, or the same text, is replaced.
-    Result<void> add(AddedToken token);
-    // Must come after all tokens are added.
-    void finish_added();
+    void reserve_added(size_t tokens);
+    // Must come after the normalisers are there. A token with the same ID is replaced.
+    Result<void> add(const AddedToken& token);
+    // Must come after all tokens are added. Refused: two whose normalised texts are one, of which the library
+    // takes either, at random.
+    Result<void> finish_added();
     // An added token's ID, or that of a text of the vocabulary.
     uint32_t id_of(std::string_view text) const;
 
   private:
-    // Texts of added tokens, the longest at a place first.
-    struct AddedSet {
-        PrefixTree tree;
-        bool any = false;
-    };
-    struct NamedToken {
-        AddedToken token;
-        std::string found_as;  // its text, normalised where it is looked for in normalised text
+    // An added token; texts are rows of added_texts_.
+    struct Added {
+        uint32_t id = 0, text = 0;
+        uint32_t shown =
+            0;  // its text for decoding, normalised where it was once looked for in normalised text
+        bool special = false, normalized = false, strips_left = false, strips_right = false,
+             single_word = false;
     };
     // A piece that is a token already, or one that is not.
     struct Segment {
-        const AddedToken* token = nullptr;
+        const Added* token = nullptr;
         AlignedText piece;
         ByteRange place;
     };
     struct Found {
-        const AddedToken* token;
+        const Added* token;
         size_t begin, end;
     };
-    std::vector<Found> find_added(const AddedSet& set, std::string_view text) const;
-    std::vector<Found> find_longest(const AddedSet& set, std::string_view text) const;
-    void split_added(const AddedSet& set, const AlignedText& piece, std::vector<Segment>& out) const;
+    std::vector<Found> find_added(const PrefixOrder& set, std::string_view text) const;
+    std::vector<Found> find_longest(const PrefixOrder& set, std::string_view text) const;
+    void split_added(const PrefixOrder& set, const AlignedText& piece, std::vector<Segment>& out) const;
     Result<void> words(AlignedText piece, std::vector<SplitToken>& out) const;
 
-    std::map<uint32_t, NamedToken> added_;
-    AddedSet raw_, normalized_;
-    std::unordered_set<std::string> special_;
+    const Added* added_by_id(uint32_t id) const;
+    const Added* added_by_text(std::string_view text) const;
+    uint32_t add_text(std::string_view text, uint32_t of);
+
+    TextList added_texts_;
+    std::vector<uint32_t> added_of_;  // of each of these texts: whose it is
+    std::vector<Added> added_;
+    RowIndex added_by_id_, added_by_text_;
+    PrefixOrder raw_, normalized_;  // texts of added tokens, the longest at a place counts
 };
 
 // tokenizer.json as a tree, and tokenizer_config.json, or null's value.

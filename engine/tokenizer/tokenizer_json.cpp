@@ -27,6 +27,9 @@ Error no_number(std::string_view text) {
 Result<void> read_vocabulary(const JsonValue& model, Impl& out) {
     const auto& vocabulary = model["vocab"].members();
     if (vocabulary.empty()) return broken_tokenizer("the tokenizer has no vocabulary");
+    size_t tokens = 0, bytes = 0;
+    for (const auto& [text, number] : vocabulary) ++tokens, bytes += text.size();
+    out.table->reserve(tokens, bytes);
     for (const auto& [text, number] : vocabulary) {
         const auto id = id_from(number);
         if (!id || !out.table->put(text, *id)) return no_number(text);
@@ -54,8 +57,10 @@ Result<void> read_pairs(const JsonValue& model, Impl& out) {
             "the tokenizer's byte_fallback with a continuing_subword_prefix or an "
             "end_of_word_suffix is not supported");
     PairMerges merges;
+    const auto& list = model["merges"].items();
+    merges.reserve(list.size());
     uint32_t rank = 0;
-    for (const JsonValue& merge : model["merges"].items()) {
+    for (const JsonValue& merge : list) {
         std::string first, second;
         if (merge.kind() == JsonValue::Kind::text) {
             const std::string_view text = merge.text();
@@ -71,7 +76,8 @@ Result<void> read_pairs(const JsonValue& model, Impl& out) {
         if (a == kNoToken || b == kNoToken || both == kNoToken)
             return broken_tokenizer("merge " + std::to_string(rank) +
                                     " is of tokens that the vocabulary lacks");
-        merges.insert_or_assign(uint64_t{a} << 32 | b, PairMerge{rank++, both});
+        merges.put(a, b, both, true);
+        ++rank;
     }
     out.model = make_pair_model(out.table, std::move(merges), unknown, model["ignore_merges"].boolean(),
                                 std::move(affixes));
@@ -80,16 +86,23 @@ Result<void> read_pairs(const JsonValue& model, Impl& out) {
 
 Result<void> read_unigram(const JsonValue& model, Impl& out) {
     UnigramRows rows;
+    const auto& vocabulary = model["vocab"].items();
+    size_t tokens = 0, bytes = 0;
+    for (const JsonValue& row : vocabulary)
+        ++tokens, bytes += row.items().empty() ? 0 : row.items()[0].text().size();
+    out.table->reserve(tokens, bytes);
+    rows.scores.reserve(tokens);
     uint32_t id = 0;
-    for (const JsonValue& row : model["vocab"].items()) {
+    for (const JsonValue& row : vocabulary) {
         const auto& pair = row.items();
         if (pair.size() != 2 || pair[0].kind() != JsonValue::Kind::text ||
             pair[1].kind() != JsonValue::Kind::number)
             return broken_tokenizer("token " + std::to_string(id) + " is no pair of a text and a score");
         // A text that is there twice has the ID and the score of the last.
-        out.table->put_last(std::string(pair[0].text()), id);
+        out.table->put_last(pair[0].text(), id);
         rows.least = std::min(id == 0 ? pair[1].number() : rows.least, pair[1].number());
-        rows.rows.emplace_back(id++, pair[1].number());
+        rows.scores.push_back(pair[1].number());
+        ++id;
     }
     if (id == 0) return broken_tokenizer("the tokenizer has no vocabulary");
     UnknownRule unknown;
@@ -101,7 +114,7 @@ Result<void> read_unigram(const JsonValue& model, Impl& out) {
     }
     unknown.fuse = true, unknown.vanishes = false;
     unknown.byte_fallback = model["byte_fallback"].boolean();
-    out.model = make_unigram_model(out.table, rows, unknown);
+    out.model = make_unigram_model(out.table, std::move(rows), unknown);
     return {};
 }
 
@@ -184,25 +197,23 @@ Result<void> read_frame(const JsonValue& post, Impl& out) {
 Result<void> read_added(const JsonValue& json, Impl& out) {
     const JsonValue& vocabulary = json["model"]["vocab"];
     auto next = uint32_t(std::max(vocabulary.items().size(), out.table->size()));
-    std::unordered_map<std::string_view, uint32_t> ids;
-    for (const JsonValue& token : json["added_tokens"].items()) {
+    const auto& tokens = json["added_tokens"].items();
+    out.reserve_added(tokens.size());
+    for (const JsonValue& token : tokens) {
         AddedToken added;
         added.text = token["content"].text();
         if (token["content"].kind() != JsonValue::Kind::text)
             return broken_tokenizer("an added token has no text");
         if (added.text.empty()) continue;
         if (!id_from(token["id"])) return no_number(added.text);
-        const auto known = ids.find(token["content"].text());
-        added.id = known != ids.end() ? known->second : out.table->id_of(added.text);
+        added.id = out.id_of(added.text);
         if (added.id == kNoToken) added.id = next++;
-        ids[token["content"].text()] = added.id;
         added.special = token["special"].boolean(), added.normalized = token["normalized"].boolean();
         added.strips_left = token["lstrip"].boolean(), added.strips_right = token["rstrip"].boolean();
         added.single_word = token["single_word"].boolean();
-        if (Result<void> r = out.add(std::move(added)); !r) return r;
+        if (Result<void> r = out.add(added); !r) return r;
     }
-    out.finish_added();
-    return {};
+    return out.finish_added();
 }
 
 // transformers makes the frame anew where tokenizer_config.json has one of the two keys, whatever

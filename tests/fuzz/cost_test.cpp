@@ -98,6 +98,27 @@ std::string gguf_tensor(size_t n) {
     return counted(std::to_string(n)) + number(1, 4) + number(0, 8) + number(0, 4) + number(0, 8);
 }
 
+// A tokenizer with nothing but what its kind needs.
+std::function<std::string(size_t)> gguf_tokenizer(std::string model) {
+    return [=](size_t size) {
+        std::string tokens, scores;
+        uint64_t count = 0;
+        for (; tokens.size() < size; ++count)
+            tokens += counted(std::to_string(count)), scores += number(0, 4);
+        const auto key = [](std::string_view name, uint32_t type) {
+            return counted("tokenizer.ggml." + std::string(name)) + number(type, 4);
+        };
+        const auto list = [&](std::string_view name, uint32_t type, uint64_t elements,
+                              const std::string& all) {
+            return key(name, 9) + number(type, 4) + number(elements, 8) + all;
+        };
+        return "GGUF" + number(3, 4) + number(0, 8) + number(6, 8) + key("model", 8) + counted(model) +
+               key("cls_token_id", 4) + number(0, 4) + key("seperator_token_id", 4) + number(0, 4) +
+               list("tokens", 8, count, tokens) + list("scores", 6, count, scores) +
+               list("merges", 8, 0, "") + std::string(64, '\0');
+    };
+}
+
 std::string saved_npz(size_t size) {
     TensorSet set;
     for (size_t n = 0; n * 220 < size; ++n)
@@ -158,6 +179,12 @@ const Reader kPng = [](const std::string& file) { static_cast<void>(parse_png(as
 const Reader kGguf = [](const std::string& file) { static_cast<void>(parse_gguf(as_bytes(file))); };
 const Reader kJson = [](const std::string& file) { static_cast<void>(parse_json(file)); };
 const Reader kTokenizer = [](const std::string& file) { static_cast<void>(TextTokenizer::parse(file)); };
+const Reader kGgufTokenizer = [](const std::string& file) {
+    const Result<GgufFile> read = parse_gguf(as_bytes(file));
+    if (!read) FAIL() << read.error().text;
+    const Result<TextTokenizer> made = TextTokenizer::parse(*read);
+    EXPECT_TRUE(made) << made.error().text;
+};
 const Reader kSession = [](const std::string& file) { static_cast<void>(read_session(file)); };
 const Reader kAddress = [](const std::string& file) { static_cast<void>(read_address(file)); };
 
@@ -225,21 +252,39 @@ const Row kRows[] = {
          "{\"weight_map\":{",
          [](size_t n) { return quoted(n) + ":\"" + std::to_string(n % 97) + ".safetensors\""; }, "}}")},
     {"tokenizer_words", kTokenizer,
-     within(R"({"model":{"type":"WordPiece","unk_token":"0","vocab":{)", pair, "}}}"), 20},
+     within(R"({"model":{"type":"WordPiece","unk_token":"0","vocab":{)", pair, "}}}")},
     {"tokenizer_pieces", kTokenizer,
      within(R"({"model":{"type":"Unigram","unk_id":0,"vocab":[)",
-            [](size_t n) { return "[" + quoted(n) + ",-1.5]"; }, "]}}"),
-     20},
+            [](size_t n) { return "[" + quoted(n) + ",-1.5]"; }, "]}}")},
     {"tokenizer_merges", kTokenizer,
      within(R"({"model":{"type":"BPE","vocab":{"a":0,"b":1,"ab":2},"merges":[)", always("\"a b\""), "]}}")},
+    {"tokenizer_merges_that_differ", kTokenizer,
+     [](size_t size) {
+         // Each number is made of the number without its last digit, and that digit.
+         std::string merges;
+         const auto token = [&](size_t n) {
+             const std::string text = std::to_string(n);
+             if (n > 9)
+                 merges += (merges.empty() ? "\"" : ",\"") + text.substr(0, text.size() - 1) + " " +
+                           text.back() + "\"";
+             return pair(n);
+         };
+         const std::string vocabulary = many(size / 2, token);
+         return R"({"model":{"type":"BPE","vocab":{)" + vocabulary + "},\"merges\":[" + merges + "]}}";
+     }},
     {"tokenizer_added", kTokenizer,
      within(R"({"model":{"type":"BPE","vocab":{"a":0},"merges":[]},"added_tokens":[)",
             [](size_t n) {
                 return "{\"id\":" + std::to_string(n + 1) + ",\"content\":" + quoted(n) +
                        ",\"special\":true}";
             },
-            "]}"),
-     10},
+            "]}")},
+    {"tokenizer_added_alone", kTokenizer,
+     within(R"({"model":{"type":"BPE","vocab":{"a":0},"merges":[]},"added_tokens":[)",
+            [](size_t n) { return "{\"id\":1,\"content\":" + quoted(n) + "}"; }, "]}")},
+    {"tokenizer_gguf_words", kGgufTokenizer, gguf_tokenizer("bert")},
+    {"tokenizer_gguf_pieces", kGgufTokenizer, gguf_tokenizer("t5")},
+    {"tokenizer_gguf_pairs", kGgufTokenizer, gguf_tokenizer("gpt2")},
     {"tokenizer_lists", kTokenizer,
      within(R"({"model":{"type":"BPE","vocab":{"a":0},"merges":[]},"more":[)", always("[]"), "]}")},
     {"session_keys", kSession, within(R"({"format":"fovea-session","version":1,"state":{)", key, "}}")},

@@ -360,7 +360,7 @@ console.log(`${configs} configurations that the library takes, ${both} that it r
 for (const [reason, times] of reasons) console.log(`  ${times} x ${reason}`);
 if (written) {
     // Small ones: the file is read at each run of the tests.
-    let left = 1 << 20;
+    let left = 1 << 18;
     const small = kept.map((one) => JSON.stringify(one) + "\n").filter((line) => line.length < 12000 && (left -= line.length) > 0);
     writeFileSync(written, small.join(""));
 }

@@ -94,6 +94,9 @@ TEST(Patterns, reject_what_they_do_not_know_and_say_where) {
          "the pattern has (?i) with a letter that equals several, which is not supported, at its byte 4"},
         {"(?i)i\xcc\x87",
          "the pattern has (?i) with letters that one letter equals, which is not supported, at its byte 7"},
+        {"(?:\\Ba?){2}",
+         "the pattern has two or more repeats of what looks around and may be empty, which is not supported, "
+         "at its byte 8"},
         {"(?<=a\\R)", "the pattern has \\R in a look-behind, which is not supported, at its byte 5"},
         {"(a", "the pattern has '(' without ')' at its byte 0"},
         {"a)", "the pattern has ')' without '(' at its byte 1"},
