@@ -79,8 +79,8 @@ else()
     # It measures formats by the system's printf, which its C++ library does not use. The other compilers check them.
     target_compile_options(fovea_flags INTERFACE -Wno-format)
   endif()
-  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
-    # GCC 12 warns of overlapping and too long copies inside its own std::string (GCC bugs 105651 and 105329).
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 15)
+    # GCC 12 to 14 warn of overlapping and too long copies inside their own std::string (GCC bugs 105651 and 105329).
     target_compile_options(fovea_flags INTERFACE
       $<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict;-Wno-array-bounds;-Wno-stringop-overflow;-Wno-stringop-overread>)
   endif()

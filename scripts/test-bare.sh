@@ -45,7 +45,7 @@ inside() {
 inside update-ca-certificates >/dev/null
 if [[ ${1:-} == run ]]; then
     echo "$suite, nothing installed, empty caches: ./dev run"
-    time inside /fovea/dev run
+    inside /fovea/scripts/first-run.sh
     exit
 fi
 if [[ ${1:-} != --engine ]]; then
