@@ -1,8 +1,10 @@
 #include <fovea/model/learned.hpp>
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <unordered_map>
+#include <numeric>
+#include <tuple>
 
 #include "files/embedded.hpp"
 #include "model/tables.hpp"
@@ -19,20 +21,26 @@ Error bad(std::string field, std::string text) {
     return Error{FOVEA_INVALID_ARGUMENT, field, field + " " + std::move(text)};
 }
 
+// Takes the next piece before a separator off a text that is not empty.
+std::string_view take_piece(std::string_view& text, std::string_view separator) {
+    const std::string_view piece = text.substr(0, text.find(separator));
+    text.remove_prefix(std::min(piece.size() + separator.size(), text.size()));
+    return piece;
+}
+
 // Pieces between separators; none of an empty text.
 std::vector<std::string> pieces(std::string_view text, std::string_view separator) {
+    size_t count = 0;
+    for (std::string_view rest = text; !rest.empty(); ++count) take_piece(rest, separator);
     std::vector<std::string> all;
-    while (!text.empty()) {
-        const size_t end = std::min(text.find(separator), text.size());
-        all.emplace_back(text.substr(0, end));
-        text.remove_prefix(std::min(end + separator.size(), text.size()));
-    }
+    all.reserve(count);
+    while (!text.empty()) all.emplace_back(take_piece(text, separator));
     return all;
 }
 
-std::string note_or_nothing(const TensorSet& file, std::string_view key) {
+std::string_view note_or_nothing(const TensorSet& file, std::string_view key) {
     const std::string* text = file.find_metadata(key);
-    return text ? *text : std::string();
+    return text ? std::string_view(*text) : std::string_view();
 }
 
 Result<uint32_t> number_note(const TensorSet& file, std::string_view key) {
@@ -191,7 +199,7 @@ Result<LearnedModel> read_learned_model(const TensorSet& file) {
     learned.head_labels = pieces(note_or_nothing(file, "head_labels"), ", ");
     const Result<uint32_t> heads = number_note(file, "heads");
     if (!heads) return heads.error();
-    const std::string positions = note_or_nothing(file, "positions");
+    const std::string_view positions = note_or_nothing(file, "positions");
     std::optional<double> rope_theta;
     if (positions == "rotary") {
         const Result<uint32_t> theta = number_note(file, "rope_theta");
@@ -243,16 +251,20 @@ Result<std::vector<uint32_t>> learned_tokens(const LearnedModel& learned, std::s
         for (const TextToken& token : learned.tokenizer->encode(text)) tokens.push_back(token.token);
         return tokens;
     }
-    std::unordered_map<std::string_view, uint32_t> words;  // of a word that is there twice, the first
-    uint32_t next = 0;
-    for (const std::string& word : learned.model->vocabulary) words.emplace(word, next++);
-    for (const std::string& word : pieces(text, " ")) {
+    const std::vector<std::string>& words = learned.model->vocabulary;
+    std::vector<uint32_t> sorted(words.size());  // of a word that is there twice, the first token comes first
+    std::iota(sorted.begin(), sorted.end(), 0u);
+    std::sort(sorted.begin(), sorted.end(),
+              [&](uint32_t a, uint32_t b) { return std::tie(words[a], a) < std::tie(words[b], b); });
+    while (!text.empty()) {
+        const std::string_view word = take_piece(text, " ");
         if (word.empty()) continue;
-        const auto found = words.find(word);
-        if (found == words.end())
+        const auto found = std::lower_bound(sorted.begin(), sorted.end(), word,
+                                            [&](uint32_t a, std::string_view b) { return words[a] < b; });
+        if (found == sorted.end() || words[*found] != word)
             return Error{FOVEA_INVALID_ARGUMENT, "tokens",
                          "'" + printable_name(word) + "' is no token of the task " + learned.task};
-        tokens.push_back(found->second);
+        tokens.push_back(*found);
     }
     return tokens;
 }

@@ -125,6 +125,17 @@ std::vector<std::string> split(const std::string& text, char at = ',') {
     return parts;
 }
 
+// False where `take` gives false for a part between commas; an empty text has none.
+template <class Take>  // bool(const std::string&)
+bool each_part(const std::string& text, Take take) {
+    for (size_t at = 0; !text.empty() && at <= text.size();) {
+        const size_t end = std::min(text.find(',', at), text.size());
+        if (!take(text.substr(at, end - at))) return false;
+        at = end + 1;
+    }
+    return true;
+}
+
 bool is_unsigned(const std::string& text, bool fraction) {
     const size_t dot = fraction ? text.find('.') : std::string::npos;
     const std::string whole = text.substr(0, dot);
@@ -204,11 +215,13 @@ std::string get_mask(const Session& s, const SessionKey&) { return std::string(m
 
 bool set_hidden(Session& s, const std::string& text, const SessionKey& key) {
     std::vector<uint32_t> hidden;
-    for (const std::string& part : text.empty() ? std::vector<std::string>() : split(text)) {
+    hidden.reserve(size_t(std::count(text.begin(), text.end(), ',')) + 1);
+    const auto take = [&](const std::string& part) {
         const std::optional<double> value = in_limits(part, key, true);
-        if (!value) return false;
-        hidden.push_back(uint32_t(*value));
-    }
+        if (value) hidden.push_back(uint32_t(*value));
+        return value.has_value();
+    };
+    if (!each_part(text, take)) return false;
     std::sort(hidden.begin(), hidden.end());
     hidden.erase(std::unique(hidden.begin(), hidden.end()), hidden.end());
     s.hidden_keys = std::move(hidden);
@@ -238,7 +251,7 @@ std::optional<CellEdit> edit_of(const std::string& text, const SessionKey& key) 
 bool set_edits(Session& s, const std::string& text, const SessionKey& key) {
     const auto cell = [](const CellEdit& e) { return std::tie(e.matrix, e.row, e.column); };
     std::vector<CellEdit> edits;
-    for (const std::string& part : text.empty() ? std::vector<std::string>() : split(text)) {
+    const auto take = [&](const std::string& part) {
         const std::optional<CellEdit> edit = edit_of(part, key);
         if (!edit) return false;
         auto at = edits.begin();
@@ -249,7 +262,9 @@ bool set_edits(Session& s, const std::string& text, const SessionKey& key) {
             return false;
         else
             edits.insert(at, *edit);
-    }
+        return true;
+    };
+    if (!each_part(text, take)) return false;
     s.edits = std::move(edits);
     return true;
 }
