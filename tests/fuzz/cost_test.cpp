@@ -216,7 +216,7 @@ const Row kRows[] = {
     {"csv_lines", kCsv, within("", always(""), "1", "\n")},
     {"png_notes", kPng, png_of_notes},
     {"gguf_keys", kGguf, gguf(false, gguf_key)},
-    {"gguf_tensors", kGguf, gguf(true, gguf_tensor), 8},
+    {"gguf_tensors", kGguf, gguf(true, gguf_tensor), 7.5},
     {"gguf_texts", kGguf,
      gguf(false,
           [](size_t n) {
@@ -296,7 +296,7 @@ const Row kRows[] = {
     {"session_parts", kSession, session("", key, "")},
     {"session_locked", kSession, session("\"locked\":[", always("[]"), "]")},
     {"session_lists", kSession, session("\"more\":[", always("[]"), "]")},
-    {"session_tokens", kSession, session("\"tensors\":{\"tokens\":[", always("\"a\""), "]}"), 18},
+    {"session_tokens", kSession, session("\"tensors\":{\"tokens\":[", always("\"a\""), "]}"), 9.1},
     {"session_tensors", kSession, session("\"tensors\":{", key, "}")},
     {"session_values", kSession,
      [](size_t size) {

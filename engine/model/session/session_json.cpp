@@ -95,6 +95,7 @@ Result<void> read_tokens(const JsonValue& json, std::vector<std::string>& out) {
     if (json.kind() != JsonValue::Kind::array ||
         !std::all_of(json.items().begin(), json.items().end(), is_text))
         return refused_session("the tokens of its tensors are no list of texts");
+    out.reserve(json.items().size());
     for (const JsonValue& token : json.items()) out.emplace_back(token.text());
     return {};
 }
