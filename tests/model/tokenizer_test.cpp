@@ -319,6 +319,17 @@ TEST(TextTokenizer, takes_bos_and_eos_from_tokenizer_config) {
     EXPECT_EQ(tokens(R"({"add_bos_token": true, "bos_token": "<b>"})"), (Ids{99}));
 }
 
+TEST(TextTokenizer, of_two_unigram_rows_with_one_text_the_last_counts) {
+    for (const char* added : {"", R"({"id": 9, "content": "a"})"}) {
+        const Result<TextTokenizer> made = TextTokenizer::parse(
+            R"({"model": {"type": "Unigram", "unk_id": 0, "vocab": [["<unk>", 0], ["a", -1], ["b", -2], ["a", -3]]},)"
+            R"("added_tokens": [)" +
+            std::string(added) + "]}");
+        ASSERT_TRUE(made) << made.error().text;
+        EXPECT_EQ(made->encode("a").value(), std::vector<uint32_t>{3}) << added;
+    }
+}
+
 // The work of a long word grows with its length, not with a power of it: a cubic or quadratic model takes
 // hours here.
 TEST(TextTokenizer, is_linear_in_one_long_word) {

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdio>
 #include <functional>
 #include <initializer_list>
 
@@ -71,6 +72,19 @@ TEST(Explain, says_how_each_tensor_is_read_and_what_is_shared) {
                   "mask: u8, keys 200 of 208; strides 0, 800, 200; one for the whole batch"});
     expect_lines(explained([](D& d) { d.flags = FOVEA_FLAG_BATCH_TABLE, d.packed_rows_q = 6; }),
                  {"q: f32, packed batch 1, heads 4, rows 6, dim 32; strides 0, 32, 128"});
+}
+
+TEST(Explain, no_slice_costs_more_than_the_whole) {
+    for (const uint64_t rows : {4u, 64u, 1024u}) {
+        const std::string text =
+            explained([&](FoveaAttentionDesc& d) { d.flags = FOVEA_FLAG_CAUSAL, d.len_q = d.len_kv = rows; });
+        double slice = 0, whole = -1;
+        const size_t at = text.find("at most ");
+        ASSERT_NE(at, std::string::npos) << text;
+        EXPECT_EQ(std::sscanf(text.c_str() + at, "at most %lg FLOP each; %lg FLOP in all", &slice, &whole),
+                  2);
+        EXPECT_LE(slice, whole) << text;
+    }
 }
 
 }  // namespace

@@ -412,6 +412,17 @@ TEST_F(FileTest, exports_hold_the_shown_numbers) {
     EXPECT_EQ(table->columns, (std::vector<std::string>{"3 with", "4 one", "5 step"}));
     save_shown(*bench, (folder / "nowhere" / "w.csv").string());
     EXPECT_EQ(bench->problems.size(), 1u);
+    // The tensors that the numbers are of stay.
+    TensorSet set;
+    for (const char* name : {"q", "k", "v"}) set.tensors.push_back(tensor(name, {1, 2, 4}, 3));
+    const std::string input = (folder / "in.npz").string();
+    ASSERT_TRUE(save_npz(input, set));
+    ASSERT_TRUE(bench->open_file(input));
+    compute();
+    const Result<void> over = export_file(*bench, (folder / "." / "in.npz").string());
+    ASSERT_FALSE(over);
+    EXPECT_NE(over.error().text.find("is the file that is shown"), std::string::npos) << over.error().text;
+    EXPECT_TRUE(load_npz(input)->find("q"));
 }
 
 // As a model with sliding windows in every second layer is exported: a mask belongs to its layer.

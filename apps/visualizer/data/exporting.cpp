@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstdarg>
 #include <cstdio>
+#include <filesystem>
 
 namespace fovea::visualizer {
 namespace {
@@ -175,6 +176,11 @@ Result<void> export_svg(const Workbench& bench, const std::string& path) {
 
 Result<void> export_file(const Workbench& bench, const std::string& path) {
     if (path.ends_with(".fovea")) return save_session(bench, path);
+    std::error_code error;
+    if (const auto& file = bench.document.settings().file;
+        file && std::filesystem::equivalent(path, file->path, error))
+        return Error{FOVEA_INVALID_ARGUMENT, "export",
+                     "'" + path + "' is the file that is shown; give another name"};
     if (!bench.computation.complete())
         return Error{FOVEA_UNSUPPORTED, "export", "the numbers are still being computed"};
     // What is shown has no matrix, and another one's numbers would be taken for it.
