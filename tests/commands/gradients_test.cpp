@@ -91,7 +91,8 @@ TEST(Gradients, bias_slopes_and_sinks_have_theirs_on_request) {
     set.tensors.push_back(wave("alibi", {kHeads}, 0.1f));
     set.tensors.push_back(wave("dlse", {kBatch, kHeads, kRows}, 0.6f));
     const Scratch scratch;
-    const CommandRun run = gradients(scratch, set, "--backend cpu --q-offset 2 --gradients dbias,dalibi,dsinks");
+    const CommandRun run =
+        gradients(scratch, set, "--backend cpu --q-offset 2 --gradients dbias,dalibi,dsinks");
     ASSERT_EQ(run.exit_code, 0) << run.error;
     EXPECT_EQ(run.output.find("not read"), run.output.npos) << run.output;
     const TensorSet out = load_tensors(scratch / "out.safetensors").value();
