@@ -163,8 +163,8 @@ Result<CsvShape> check_table(std::string_view text) {
             if (!header && first && shape.header && shape.rows == 0) shape.row_names = !number;
             if (!header && first && shape.row_names) {
                 if (!number) continue;
-                return field_fault(field,
-                                   cat("'", field_text(field), "' is a number; the rows before have names"));
+                return field_fault(field, cat("'", printable_name(field_text(field)),
+                                              "' is a number; the rows before have names"));
             }
             if (!header && !number)
                 return field_fault(
