@@ -84,17 +84,22 @@ std::function<std::string(size_t)> safetensors(std::function<std::string(size_t)
     };
 }
 
-std::function<std::string(size_t)> gguf(bool tensors, std::function<std::string(size_t)> piece) {
+// `data` bytes for each tensor.
+std::function<std::string(size_t)> gguf(bool tensors, std::function<std::string(size_t)> piece,
+                                        size_t data = 0) {
     return [=](size_t size) {
         std::string all;
         uint64_t count = 0;
-        while (all.size() < size) all += piece(count++);
+        while (all.size() + data * count < size) all += piece(count++);
         return "GGUF" + number(3, 4) + number(tensors ? count : 0, 8) + number(tensors ? 0 : count, 8) + all +
-               std::string(64, '\0');
+               std::string(64 + data * count, '\0');
     };
 }
 std::string gguf_key(size_t n) { return counted(std::to_string(n)) + number(0, 4) + '\1'; }
-std::string gguf_tensor(size_t n) {
+std::string gguf_tensor(size_t n) {  // of one number
+    return counted(std::to_string(n)) + number(1, 4) + number(1, 8) + number(0, 4) + number(32 * n, 8);
+}
+std::string gguf_empty_tensor(size_t n) {
     return counted(std::to_string(n)) + number(1, 4) + number(0, 8) + number(0, 4) + number(0, 8);
 }
 
@@ -216,7 +221,8 @@ const Row kRows[] = {
     {"csv_lines", kCsv, within("", always(""), "1", "\n")},
     {"png_notes", kPng, png_of_notes},
     {"gguf_keys", kGguf, gguf(false, gguf_key)},
-    {"gguf_tensors", kGguf, gguf(true, gguf_tensor), 7.5},
+    {"gguf_tensors", kGguf, gguf(true, gguf_tensor, 32)},
+    {"gguf_empty_tensors", kGguf, gguf(true, gguf_empty_tensor), 7.5},
     {"gguf_texts", kGguf,
      gguf(false,
           [](size_t n) {
