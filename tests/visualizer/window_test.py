@@ -13,6 +13,7 @@ import math
 import os
 import re
 import shutil
+import signal
 import struct
 import subprocess
 import sys
@@ -302,7 +303,7 @@ def remembers(display, folder):
 
 
 def offers_what_was_not_ended(display, folder):
-    """The session of a program that was killed is offered by the next start, once."""
+    """The session of a program that was killed is offered by the next start, once; that of one that was ended is not."""
     options = ["--validation", "--preset", "3"]
     kept = Path(folder) / "fovea" / "autosave.fovea"
     program = Program(COMMAND, display, folder, options=options)
@@ -317,12 +318,17 @@ def offers_what_was_not_ended(display, folder):
             time.sleep(0.1)
     finally:
         end(program)  # kill -9
-    for offered in [True, False]:
+    # Signals that end a desktop session end the program in order: the next start offers nothing.
+    for offered, sent in [(True, None), (False, signal.SIGTERM), (False, signal.SIGINT), (False, signal.SIGHUP), (False, None)]:
         program = Program(COMMAND, display, folder, options=options)
         try:
             program.wait("the first picture", lambda text: "level 3" in text and "\nweight" in text)
             assert ("offered: Restore the last session" in program.text()) == offered, program.text()
-            quit_in_order(program)
+            if sent:
+                program.process.send_signal(sent)
+                assert program.process.wait(PATIENCE_S) == 0, f"{sent.name}: {program.process.stderr.read()}"
+            else:
+                quit_in_order(program)
         finally:
             end(program)
 
