@@ -30,8 +30,8 @@ decltype(Kernels::backward) backward_kernel_of(uint32_t) { return nullptr; }
 
 }  // namespace cpu
 
-// Loops that a call must ask for by name, and nobody asks. A call that came here would have no result: it
-// ends.
+// Loops that a caller must select by name; the models' module never does. A call that came here would have
+// no result, so it aborts.
 namespace reference {
 
 uint64_t attention_scratch_bytes(const Problem&) { abort(); }
