@@ -11,6 +11,7 @@ include(CMakePackageConfigHelpers)
 
 set(_fovea_cmake_folder ${CMAKE_INSTALL_LIBDIR}/cmake/fovea)
 set(_fovea_headers ${PROJECT_SOURCE_DIR}/engine/include/fovea)
+set(_fovea_lens_headers ${PROJECT_SOURCE_DIR}/lens/include/fovea)
 set(_fovea_components "")
 
 # Installs the targets of one component that this build has, and the file that imports them.
@@ -50,18 +51,17 @@ if(TARGET fovea_vulkan_headers)
 endif()
 install(FILES ${_fovea_core_headers} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/fovea COMPONENT core)
 foreach(component IN LISTS _fovea_components)
-  if(EXISTS ${_fovea_headers}/${component}.hpp)
-    install(FILES ${_fovea_headers}/${component}.hpp DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/fovea
-      COMPONENT ${component})
-  endif()
-  if(EXISTS ${_fovea_headers}/fovea_${component}.h)
-    install(FILES ${_fovea_headers}/fovea_${component}.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/fovea
-      COMPONENT ${component})
-  endif()
-  if(IS_DIRECTORY ${_fovea_headers}/${component})
-    install(DIRECTORY ${_fovea_headers}/${component} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/fovea
-      COMPONENT ${component} FILES_MATCHING PATTERN "*.hpp")
-  endif()
+  foreach(folder IN LISTS _fovea_headers _fovea_lens_headers)
+    foreach(header IN ITEMS ${component}.hpp fovea_${component}.h)
+      if(EXISTS ${folder}/${header})
+        install(FILES ${folder}/${header} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/fovea COMPONENT ${component})
+      endif()
+    endforeach()
+    if(IS_DIRECTORY ${folder}/${component})
+      install(DIRECTORY ${folder}/${component} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/fovea
+        COMPONENT ${component} FILES_MATCHING PATTERN "*.hpp")
+    endif()
+  endforeach()
 endforeach()
 
 # What an imported target needs from elsewhere.

@@ -1,19 +1,19 @@
 # What a shared library shows is a list, so that nothing gets out by accident; tests compare it with the headers.
 include_guard(GLOBAL)
 
-# fovea_show_only(TARGET OUTPUT_NAME LIST...): each LIST is a file of function names, one a line.
+# fovea_show_only(TARGET OUTPUT_NAME LIST...): each LIST is a file in the sources, with one function name a line.
 function(fovea_show_only target output_name)
   set(exported "")
   foreach(list IN LISTS ARGN)
-    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${list})
-    file(STRINGS ${list} names REGEX "^fovea")
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${list})
+    file(STRINGS ${PROJECT_SOURCE_DIR}/${list} names REGEX "^fovea")
     list(APPEND exported ${names})
   endforeach()
   # Before 1.0 a minor version may break the binary interface (SemVer).
   set_target_properties(${target} PROPERTIES OUTPUT_NAME ${output_name} VERSION ${PROJECT_VERSION}
     SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
   target_include_directories(${target} INTERFACE
-    $<BUILD_INTERFACE:${CMAKE_CURRENT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:include>)
+    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/engine/include> $<INSTALL_INTERFACE:include>)
   target_compile_definitions(${target} INTERFACE FOVEA_SHARED)
   if(NOT TARGET fovea_vulkan_headers)
     target_compile_definitions(${target} INTERFACE FOVEA_NO_VULKAN)

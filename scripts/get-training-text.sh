@@ -1,5 +1,5 @@
 #!/bin/bash
-# Writes the text that the weights of engine/model/learned/text.safetensors were trained on: the King James Bible (1611, in the
+# Writes the text that the weights of lens/model/learned/text.safetensors were trained on: the King James Bible (1611, in the
 # public domain) as Debian packs it, one verse a line, without numbers and headings. Nothing else in the project needs it.
 #   scripts/get-training-text.sh FILE
 set -euo pipefail

@@ -13,7 +13,7 @@ import tempfile
 SOURCES = {'.cpp', '.hpp', '.h', '.comp', '.glsl', '.def', '.ts', '.mjs', '.py', '.sh', '.cmake', '.txt', '.md', '.json', '.html', '.css', '.yml', ''}
 CODE = {'.cpp', '.hpp', '.h'}
 SHADERS = {'.comp', '.glsl'}
-MANUAL = re.compile(r'engine/include/fovea/\w+\.h')  # public C headers, whose comments are the reference
+MANUAL = re.compile(r'(engine|lens)/include/fovea/\w+\.h')  # public C headers, whose comments are the reference
 GENERATED = {'package-lock.json'}  # written by a tool, not by hand
 MAX_FILE_LINES = 1000
 MAX_SHADER_LINES = 250
@@ -45,7 +45,7 @@ DIALECT = [
     (r"(?<![\w.'])(0x[\da-fA-F']+|\d[\d']*)U\b", 'suffixes of numbers are small letters (1u)'),
 ]
 # Folders whose folders include each other in one direction only. Includes between them start with the folder's name.
-LAYERED = ('engine', 'apps/visualizer')
+LAYERED = ('engine', 'lens', 'apps/visualizer')
 # A barrier towards the host: no software driver shows what a missing HOST_READ lets a processor's cache keep.
 HOST_STAGE = re.compile(r'\bVK_PIPELINE_STAGE(_2)?_HOST_BIT\b')
 HOST_ACCESS = re.compile(r'\bVK_ACCESS(_2)?_HOST_(READ|WRITE)_BIT\b')
@@ -243,9 +243,9 @@ def self_test():
         'engine/cpu/long_inl.hpp': 'int x;\n' * (MAX_KERNEL_LINES + 1),
         'web/tests/long.mjs': 'f();\n' * (MAX_FILE_LINES + 1),
         'shaders/wide.glsl': '/' * (MAX_COLUMNS + 1) + '\n',
-        'engine/files/function.cpp': 'void f(int a,\n       int b) {\n' + body + '\n}\n',
-        'engine/files/method.cpp': 'class A {\n    void f() {\n' + body.replace('    f', '        f') + '\n    }\n};\n',
-        'engine/files/note.hpp': '// TO' + 'DO later\n',
+        'lens/files/function.cpp': 'void f(int a,\n       int b) {\n' + body + '\n}\n',
+        'lens/files/method.cpp': 'class A {\n    void f() {\n' + body.replace('    f', '        f') + '\n    }\n};\n',
+        'lens/files/note.hpp': '// TO' + 'DO later\n',
         'docs/path.md': 'see /ro' + 'ot/x\n',
         'docs/link.md': '[there](ok.md) [gone](gone.md)\n',
         'docs/heading.md': '# A `b`, c\n[there](#a-b-c) [gone](ok.md#a-b-c)\n',
@@ -281,7 +281,7 @@ def self_test():
         'apps/a/host.cpp': 'b.dstAccessMask = VK_ACCESS_HOST_READ_BIT;\nbarrier(VK_PIPELINE_STAGE_HOST_BIT, b);\n',
         'apps/a/ok.cpp': 'uint32_t a = 0xFFu + 0x1F; float f = 1.0f; long long b = 1LL;\n',
         'engine/top/ok.cpp': '#include "files/ok.hpp"\n#include "lower/low.hpp"\n#include "top/ok.hpp"\n',
-        'engine/files/ok.cpp': 'std::vector<int> v;\n' + 'void f() {\n    g();\n}\n' * 200,
+        'lens/files/ok.cpp': 'std::vector<int> v;\n' + 'void f() {\n    g();\n}\n' * 200,
     }
     with tempfile.TemporaryDirectory() as folder:
         root = pathlib.Path(folder)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes engine/tokenizer/property_tables.cpp: what Unicode says of characters, as the patterns of tokenizers name it.
+"""Writes lens/tokenizer/property_tables.cpp: what Unicode says of characters, as the patterns of tokenizers name it.
 
     python3 scripts/make_property_tables.py FOLDER
 
@@ -11,7 +11,7 @@ import re
 import sys
 from pathlib import Path
 
-OUT = Path(__file__).resolve().parent.parent / "engine" / "tokenizer" / "property_tables.cpp"
+OUT = Path(__file__).resolve().parent.parent / "lens" / "tokenizer" / "property_tables.cpp"
 CATEGORIES = "Cntrl Cf Cn Co Cs Ll Lm Lo Lt Lu Mc Me Mn Digit Nl No Pc Pd Pe Pf Pi Po Ps Sc Sk Sm So Zl Zp Zs".split()
 BINARY = """Alpha Lower Upper Space Emoji Emoji_Component Emoji_Modifier Emoji_Modifier_Base Emoji_Presentation Extended_Pictographic
     Ideographic Unified_Ideograph Hex_Digit Join_Control Dash Quotation_Mark Radical Regional_Indicator Terminal_Punctuation
@@ -67,7 +67,7 @@ def main():
             assert first % 16 == 0 and last % 16 == 15, name
     folds = (source / "unicode_fold_data.c").read_text()
     parts = dict(re.findall(r"OnigUnicodeFolds(\d)\[\] = \{(.*?)\};", folds, re.S))
-    # What follows NORMAL_END, I and U+0130, is in engine/tokenizer/code_set.cpp.
+    # What follows NORMAL_END, I and U+0130, is in lens/tokenizer/code_set.cpp.
     numbers = {}
     for length, body in parts.items():
         plain = re.sub(r"/\*.*?\*/", "", body[:body.index("#define")])

@@ -250,7 +250,7 @@ class Work:
                 (overlay / own).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(source, overlay / own)
             made = self.folder / f'{len(self.compiled)}.o'
-            first = ' '.join(f'-I{folder}' for folder in (overlay / 'engine' / 'include', overlay / 'engine', overlay / 'tests',
+            first = ' '.join(f'-I{folder}' for folder in (overlay / 'engine' / 'include', overlay / 'engine', overlay / 'lens' / 'include', overlay / 'lens', overlay / 'tests',
                                                           overlay))
             command = re.sub(r' -o \S+\.o ', f' -iquote {source.parent} -o {made} ', command)
             command = re.sub(r' -M[TF] \S+| -MD', '', re.sub(r' -c \S+', f' -c {overlay / own}', command))

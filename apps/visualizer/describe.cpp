@@ -1,6 +1,6 @@
 #include "describe.hpp"
 
-#include "model/comparison.hpp"
+#include "document/comparison.hpp"
 #include "panels/panels.hpp"
 #include "panels/story.hpp"
 

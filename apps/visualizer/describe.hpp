@@ -1,7 +1,7 @@
 // What a picture or window shows, in words: for scripts, tests and screen readers.
 #pragma once
 
-#include "model/workbench.hpp"
+#include "document/workbench.hpp"
 
 #include <string>
 

@@ -1,7 +1,7 @@
 // The program's command line.
 #pragma once
 
-#include "model/workbench.hpp"
+#include "document/workbench.hpp"
 
 #include <fovea/fovea.hpp>
 

@@ -1,7 +1,7 @@
 // The whole window as a picture, drawn without one: for headless runs and for exports from the window.
 #pragma once
 
-#include "model/workbench.hpp"
+#include "document/workbench.hpp"
 
 #include <imgui.h>
 #include <fovea/files.hpp>

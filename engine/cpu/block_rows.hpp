@@ -8,7 +8,7 @@
 
 namespace fovea::cpu {
 
-// The layouts of quantised.cpp in engine/files, which says what each block holds.
+// The layouts of quantised.cpp in lens/files, which says what each block holds.
 enum class BlockFormat : uint8_t { f32, f16, bf16, q4_0, q8_0, q4_k, q5_k, q6_k };
 
 // Four blocks of 32 activations x as whole numbers: x / unit = 65536 digits[0] + 256 digits[1] + digits[2],

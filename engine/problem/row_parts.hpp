@@ -1,5 +1,5 @@
 // The parts of a layer beside its products: norms of rows, and what is done to numbers one by one. They are
-// plans like any other, of programs that keep a layer's values on a device (engine/model); no function of the
+// plans like any other, of programs that keep a layer's values on a device (lens/model); no function of the
 // C boundary makes them, as a host that has a layer of its own has such kernels, too.
 //
 // Tensors are float32 and packed. Bindings: X is the input, Y the result, which may be X itself.

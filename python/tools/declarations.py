@@ -2,7 +2,7 @@
 """Makes Python's view of the C headers, so that no number and no field stands in two places.
 
     declarations.py python LEARNED HEADER... > _declarations.py  ctypes structs, constants and function signatures; the tasks' names
-                                                            of the table LEARNED (engine/model/tables/learned.json)
+                                                            of the table LEARNED (lens/model/tables/learned.json)
     declarations.py c HEADER... > sizes.c                   a program that prints what the C compiler says of the same structs:
                                                             `Struct size` and `Struct.field offset` lines
 

@@ -782,9 +782,9 @@ def make_session():
 
 
 def make_learned():
-    """What learned_fuzz.cpp reads: the notes and shapes of the models of engine/model/learned, fewer tokens and sides."""
+    """What learned_fuzz.cpp reads: the notes and shapes of the models of lens/model/learned, fewer tokens and sides."""
     folder = Folder("learned", "")
-    for path in sorted((CORPUS.parent.parent.parent / "engine/model/learned").glob("*.safetensors")):
+    for path in sorted((CORPUS.parent.parent.parent / "lens/model/learned").glob("*.safetensors")):
         data = path.read_bytes()
         header = json.loads(data[8:8 + struct.unpack_from("<Q", data)[0]])
         notes = header.pop("__metadata__")

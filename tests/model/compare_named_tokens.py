@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compares the texts of engine/model/checkpoint/named_tokens.hpp with llama.cpp's own.
+"""Compares the texts of lens/model/checkpoint/named_tokens.hpp with llama.cpp's own.
 
     python3 tests/model/compare_named_tokens.py llama.cpp/src/llama-vocab.cpp
 

@@ -1,7 +1,7 @@
 // What a file's call has beside queries, keys and values bears on the shown weights: mask, added scores,
 // sinks and slopes, in matrices and on maps, against double precision.
 #include "data/exporting.hpp"
-#include "model/imported_file.hpp"
+#include "document/imported_file.hpp"
 #include "panels/keys.hpp"
 #include "panels/panels.hpp"
 #include "visualizer_fixture.hpp"

@@ -3,8 +3,8 @@
 #include "data/exporting.hpp"
 #include "data/session_file.hpp"
 #include "data/text_file.hpp"
+#include "document/imported_file.hpp"
 #include "files/sha256.hpp"
-#include "model/imported_file.hpp"
 #include "panels/panels.hpp"
 #include "visualizer_fixture.hpp"
 

@@ -2,7 +2,7 @@
 // keeps its time and stays away where none is wanted, and what is moved has the weights that it says.
 #include "data/session_file.hpp"
 #include "describe.hpp"
-#include "model/principal_plane.hpp"
+#include "document/principal_plane.hpp"
 #include "panels/keys.hpp"
 #include "visualizer_fixture.hpp"
 

@@ -1,6 +1,6 @@
 // A result kept as A: it stays while the session changes, is undone and redone; its difference to the present
 // one is what the two results' numbers give; what has another shape is refused in words.
-#include "model/comparison.hpp"
+#include "document/comparison.hpp"
 #include "visualizer_fixture.hpp"
 
 #include <algorithm>

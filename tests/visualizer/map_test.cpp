@@ -1,7 +1,7 @@
 // The map of a long head: numbers against double precision, exact tiles against each other, settings
 // followed.
 #include "data/session_file.hpp"
-#include "model/long_map.hpp"
+#include "document/long_map.hpp"
 #include "panels/keys.hpp"
 #include "panels/panels.hpp"
 #include "picture.hpp"

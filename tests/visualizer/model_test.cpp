@@ -3,7 +3,7 @@
 #include "data/exporting.hpp"
 #include "data/session_file.hpp"
 #include "describe.hpp"
-#include "model/opened_model.hpp"
+#include "document/opened_model.hpp"
 #include "options.hpp"
 #include "panels/keys.hpp"
 #include "panels/story.hpp"

@@ -2,9 +2,9 @@
 // that undo takes back, and a picked cell's derivation ends in the number that is drawn.
 #include "data/motion.hpp"
 #include "describe.hpp"
+#include "document/comparison.hpp"
+#include "document/workbench.hpp"
 #include "glfw_keys.hpp"
-#include "model/comparison.hpp"
-#include "model/workbench.hpp"
 #include "panels/keys.hpp"
 #include "panels/panels.hpp"
 #include "visualizer_fixture.hpp"

@@ -4,7 +4,7 @@
 #include "data/session_file.hpp"
 #include "data/text_file.hpp"
 #include "describe.hpp"
-#include "model/opened_model.hpp"
+#include "document/opened_model.hpp"
 #include "options.hpp"
 #include "panels/keys.hpp"
 #include "theme/text_order.hpp"

@@ -1,8 +1,8 @@
 // A session on a device under the validation layer, without a window; any message fails the test.
 #pragma once
 
+#include "document/workbench.hpp"
 #include "headless.hpp"
-#include "model/workbench.hpp"
 
 #include <gtest/gtest.h>
 #include <fovea/files.hpp>

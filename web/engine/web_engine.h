@@ -42,7 +42,7 @@ WEB_API const char* webWriteAddress(const char* address);
  * "notes". */
 WEB_API const char* webSessionStage(const char* session, const char* stage, uint32_t head);
 
-/* The model that sessions of its task show from now on: a file of `fovea train` (engine/model/learned).
+/* The model that sessions of its task show from now on: a file of `fovea train` (lens/model/learned).
  * Borrowed for the call. 0: it is none. */
 WEB_API int32_t webLearned(const void* bytes, uint32_t size_bytes);
 /* Computes the session of an address. JSON: "notes" as above; "tokens"; "rows", "keys", "heads";

@@ -8,7 +8,7 @@ import { after, before, describe, test } from "node:test";
 import { Lab, missing, root, settled, site, withPages } from "./support.mjs";
 
 const axeFile = createRequire(import.meta.url).resolve("axe-core/axe.min.js");
-const stories = JSON.parse(readFileSync(join(root, "engine/model/tables/stories.json"), "utf8"));
+const stories = JSON.parse(readFileSync(join(root, "lens/model/tables/stories.json"), "utf8"));
 
 describe("pages for a class", { skip: missing ?? false }, () => {
     let lab;

@@ -1,5 +1,5 @@
 // The trainer that the page loads learns each task as the others do, without a browser: two seeds of each here,
-// FOVEA_TRAIN_SEEDS=10 tries as many. What counts as learned is in engine/train/task.cpp and said by webTrainOpen.
+// FOVEA_TRAIN_SEEDS=10 tries as many. What counts as learned is in lens/train/task.cpp and said by webTrainOpen.
 import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
 import { test } from "node:test";

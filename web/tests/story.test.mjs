@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { Lab, missing, root, settled, withPages } from "./support.mjs";
 
-const stories = JSON.parse(readFileSync(join(root, "engine/model/tables/stories.json"), "utf8"));
+const stories = JSON.parse(readFileSync(join(root, "lens/model/tables/stories.json"), "utf8"));
 const numbersIn = (text) => text.match(/−?\d+\.\d{3,4}/g) ?? [];
 
 // What the page shows: the numbers of the stage in view and the inspector's, and those of all stages.

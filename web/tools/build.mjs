@@ -97,7 +97,7 @@ const learned = readdirSync(learnedFolder)
     .filter((name) => name.endsWith(".safetensors"))
     .map((name) => ({ task: name.slice(0, -".safetensors".length), path: join(learnedFolder, name) }))
     .filter(({ task }) =>
-        JSON.parse(readFileSync(join(root, "engine/model/tables/learned.json"))).some(
+        JSON.parse(readFileSync(join(root, "lens/model/tables/learned.json"))).some(
             (row) => row.task === task && row.lead,
         ),
     );
@@ -288,8 +288,8 @@ writeFileSync(
     join(web, "src/model/model_abi.ts"),
     declarationsOf(join(web, "engine/model_engine.h"), "ModelModule"),
 );
-writeFileSync(join(web, "src/page/model_tables.ts"), tablesOf(join(root, "engine/model/tables")));
-writeFileSync(join(web, "src/lessons/model_stories.ts"), storiesOf(join(root, "engine/model/tables")));
+writeFileSync(join(web, "src/page/model_tables.ts"), tablesOf(join(root, "lens/model/tables")));
+writeFileSync(join(web, "src/lessons/model_stories.ts"), storiesOf(join(root, "lens/model/tables")));
 const onlyPage = process.argv.includes("--page");
 const builtIn = (folder) =>
     readdirSync(join(out, folder)).map((name) => [name.replace(/-[0-9a-f]{8}$/, ""), join(folder, name)]);

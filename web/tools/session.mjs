@@ -6,7 +6,7 @@ import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { askText, giveLearned, openEngine } from "./engine.mjs";
 
-const learned = join(dirname(fileURLToPath(import.meta.url)), "../../engine/model/learned");
+const learned = join(dirname(fileURLToPath(import.meta.url)), "../../lens/model/learned");
 
 // The task that a session file names, "" where it names none, or is none: the engine says what is wrong with it.
 function taskOf(session) {

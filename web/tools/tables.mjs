@@ -1,4 +1,4 @@
-// Makes web/src/page/model_tables.ts from the tables of engine/model/tables: what a session is, the levels and the stages, for
+// Makes web/src/page/model_tables.ts from the tables of lens/model/tables: what a session is, the levels and the stages, for
 // TypeScript. C++ reads the same files.
 import { readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
@@ -9,7 +9,7 @@ const reader = (folder) => (name) => JSON.parse(readFileSync(join(folder, `${nam
 
 /** web/src/lessons/model_stories.ts, loaded when a reader asks to be walked through a level. */
 export function storiesOf(folder) {
-    return `// Made from engine/model/tables by web/tools/tables.mjs.
+    return `// Made from lens/model/tables by web/tools/tables.mjs.
 import type { State } from "../page/model_tables.ts";
 
 export interface Step {
@@ -47,7 +47,7 @@ export function tablesOf(folder) {
         ({ key, type, about }) => `    /** ${about} */\n    ${key}: ${types[type] ?? "string"};`,
     );
     const shown = (value) => JSON.stringify(value, null, 4);
-    return `// Made from engine/model/tables by web/tools/tables.mjs.
+    return `// Made from lens/model/tables by web/tools/tables.mjs.
 
 /** A session without its tensors. */
 export interface State {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "data/window_settings.hpp"
-#include "model/workbench.hpp"
+#include "document/workbench.hpp"
 
 #include <chrono>
 #include <filesystem>

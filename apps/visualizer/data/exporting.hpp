@@ -1,7 +1,7 @@
 // The shown head's matrix as numbers or a drawing; the same code with a window and without.
 #pragma once
 
-#include "model/workbench.hpp"
+#include "document/workbench.hpp"
 
 #include <string>
 

@@ -1,8 +1,8 @@
 #include "data/session_file.hpp"
 
 #include "data/text_file.hpp"
+#include "document/opened_model.hpp"
 #include "files/sha256.hpp"
-#include "model/opened_model.hpp"
 
 #include <algorithm>
 #include <array>

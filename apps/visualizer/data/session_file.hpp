@@ -1,7 +1,7 @@
 // Sessions as .fovea files: JSON in the format that docs/files.md describes, shared with the page.
 #pragma once
 
-#include "model/workbench.hpp"
+#include "document/workbench.hpp"
 
 #include <filesystem>
 

@@ -2,7 +2,7 @@
 // "name value" that a person can read and mend.
 #pragma once
 
-#include "model/window_state.hpp"
+#include "document/window_state.hpp"
 #include "theme/theme.hpp"
 
 #include <fovea/fovea.hpp>

@@ -1,6 +1,6 @@
 // Two heads beside each other, sharing zoom, place and pick; or as halves of one matrix; or their difference.
 // A is a head of the present result, or of one that was kept.
-#include "model/comparison.hpp"
+#include "document/comparison.hpp"
 #include "panels/canvas.hpp"
 #include "panels/colour_bar.hpp"
 #include "theme/text_order.hpp"

@@ -1,7 +1,7 @@
 // Opening and saving without a toolkit's dialog: folders, files of the known kinds, a name to type.
 #include "data/exporting.hpp"
 #include "data/session_file.hpp"
-#include "model/opened_model.hpp"
+#include "document/opened_model.hpp"
 #include "panels/panels.hpp"
 
 #include <imgui_stdlib.h>

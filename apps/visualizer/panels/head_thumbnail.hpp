@@ -1,7 +1,7 @@
 // A head as a small picture with its figures: what the heads panel and the grid of all layers have in common.
 #pragma once
 
-#include "model/head_order.hpp"
+#include "document/head_order.hpp"
 #include "panels/panels.hpp"
 
 #include <fovea/model/token_scores.hpp>

@@ -1,5 +1,5 @@
 // How a file's tensors become queries, keys and values: the guess, to be corrected.
-#include "model/imported_file.hpp"
+#include "document/imported_file.hpp"
 #include "panels/panels.hpp"
 
 #include <imgui_stdlib.h>

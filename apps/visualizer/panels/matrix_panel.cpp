@@ -1,7 +1,7 @@
 // The shown stage's matrix with everything beside it: controls, marginals, range bar with histogram, minimap.
 #include "panels/canvas.hpp"
 
-#include "model/comparison.hpp"
+#include "document/comparison.hpp"
 #include "panels/colour_bar.hpp"
 
 #include <algorithm>

@@ -2,8 +2,8 @@
 // through its public functions.
 #pragma once
 
+#include "document/workbench.hpp"
 #include "matrix/matrix_renderer.hpp"
-#include "model/workbench.hpp"
 
 namespace fovea::visualizer {
 

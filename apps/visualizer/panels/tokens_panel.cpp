@@ -1,7 +1,7 @@
 // The text, and for the picked query the keys by weight.
 #include "panels/panels.hpp"
 
-#include "model/imported_file.hpp"
+#include "document/imported_file.hpp"
 #include "panels/panel_table.hpp"
 #include "theme/text_order.hpp"
 

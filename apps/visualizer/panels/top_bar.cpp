@@ -1,7 +1,7 @@
 #include "panels/panels.hpp"
 
 #include "data/exporting.hpp"
-#include "model/imported_file.hpp"
+#include "document/imported_file.hpp"
 
 #include <fovea/model/learned.hpp>
 

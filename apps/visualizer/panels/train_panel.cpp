@@ -1,6 +1,6 @@
 // A model that learns: controls, curves, a scrubber over the steps that were taken, and every head's map,
 // which moves while it trains. A click on a map switches its head off.
-#include "model/playground.hpp"
+#include "document/playground.hpp"
 #include "panels/panels.hpp"
 
 #include <algorithm>

@@ -12,7 +12,7 @@ export async function loadEngine(folder: string, threads: number): Promise<Engin
     return create({ pthreadPoolSize: threads - 1 });
 }
 
-// The weights of a task's model, a file of engine/model/learned.
+// The weights of a task's model, a file of lens/model/learned.
 export async function loadLearned(task: string): Promise<Uint8Array> {
     const file = LEARNED_FILES[task];
     if (!file) throw new Error(`there is no model of the task ${task} here`);

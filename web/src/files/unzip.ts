@@ -1,4 +1,4 @@
-// The entries of a zip archive: what an npz is. Inflating is the browser's own work. What engine/files/zip_archive.cpp refuses
+// The entries of a zip archive: what an npz is. Inflating is the browser's own work. What lens/files/zip_archive.cpp refuses
 // is refused here, so that a damaged file is one in every program.
 
 const maxInflatedBytes = 1 << 30;

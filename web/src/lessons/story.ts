@@ -1,5 +1,5 @@
 // The walk through a level: a step says one thing, marks the cells it is about, asks for one thing to be done, and sees
-// whether it was. The steps are data (engine/model/tables/stories.json) that comes when it is first wanted.
+// whether it was. The steps are data (lens/model/tables/stories.json) that comes when it is first wanted.
 import type { App } from "../page/app.ts";
 import { byId, setHtml } from "../page/dom.ts";
 import { formula } from "../page/format.ts";

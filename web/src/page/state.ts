@@ -1,4 +1,4 @@
-// The page's state: a session without its tensors. What a session is stands in engine/model/tables; reading and checking
+// The page's state: a session without its tensors. What a session is stands in lens/model/tables; reading and checking
 // one is the engine's (webReadSession). Here a state becomes an address, as <fovea/model/session.hpp> writes it.
 import { defaults, levels, stageTable, tasks, version, type StageText, type State } from "./model_tables.ts";
 

@@ -1,0 +1,472 @@
+#include "document/attention_result.hpp"
+
+#include "document/imported_file.hpp"
+#include "document/opened_model.hpp"
+
+#include <fovea/runtime.hpp>
+
+#include <algorithm>
+#include <cctype>
+#include <cfloat>
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+
+namespace fovea::visualizer {
+namespace {
+
+// The trace computes further matrices of all heads up to here; they are another copy each.
+constexpr uint64_t kMostTracedCells = 4u << 20;
+constexpr const char* kMeanStage = "mean_weights";
+constexpr double kRowSumAlarm = 1e-3;
+
+struct Summed {  // of one head's values
+    float low = INFINITY, high = -INFINITY;
+    double sum = 0;
+    uint64_t finite = 0, nan = 0, infinite = 0, hidden = 0;
+};
+
+// In lanes, for millions of values stand between two frames.
+Summed summed(std::span<const float> values) {
+    constexpr size_t kLanes = 8;
+    float low[kLanes], high[kLanes];
+    double sum[kLanes] = {};
+    uint32_t finite[kLanes] = {};
+    std::fill_n(low, kLanes, INFINITY);
+    std::fill_n(high, kLanes, -INFINITY);
+    const auto take = [&](float value, size_t lane) {
+        const bool counts = std::abs(value) <= FLT_MAX;
+        const float below = counts ? value : INFINITY, above = counts ? value : -INFINITY;
+        low[lane] = below < low[lane] ? below : low[lane];
+        high[lane] = above > high[lane] ? above : high[lane];
+        sum[lane] += counts ? double(value) : 0;
+        finite[lane] += counts;
+    };
+    const size_t whole = values.size() / kLanes * kLanes;
+    for (size_t i = 0; i < whole; i += kLanes)
+        for (size_t lane = 0; lane < kLanes; ++lane) take(values[i + lane], lane);
+    for (size_t i = whole; i < values.size(); ++i) take(values[i], 0);
+    Summed out;
+    for (size_t lane = 0; lane < kLanes; ++lane) {
+        out.low = std::min(out.low, low[lane]), out.high = std::max(out.high, high[lane]);
+        out.sum += sum[lane];
+        out.finite += finite[lane];
+    }
+    if (out.finite == values.size()) return out;
+    for (const float value : values) {
+        out.nan += value != value;
+        out.hidden += value == -INFINITY;
+        out.infinite += value == INFINITY;
+    }
+    return out;
+}
+
+ColourRange range_of(const Summed& s) {
+    const float ends[] = {s.low, s.high};
+    return fitted_range(std::span(ends, s.finite > 0 ? 2 : 0));
+}
+
+StageStats stats_of(const std::vector<Summed>& heads) {
+    StageStats stats;
+    double sum = 0, low = INFINITY, high = -INFINITY;
+    uint64_t finite = 0;
+    for (const Summed& s : heads) {
+        sum += s.sum, finite += s.finite;
+        stats.nan += s.nan, stats.infinite += s.infinite, stats.hidden += s.hidden;
+        low = std::min(low, double(s.low)), high = std::max(high, double(s.high));
+    }
+    if (finite > 0) stats.low = low, stats.high = high, stats.mean = sum / double(finite);
+    return stats;
+}
+
+void fill(const GpuBuffer& buffer, const std::vector<float>& values) {
+    std::memcpy(buffer.data(), values.data(), values.size() * 4);
+    buffer.flush();
+}
+
+// The window's fonts have no small letters above or below the line.
+std::string in_plain_letters(std::string formula) {
+    const std::pair<const char*, const char*> all[] = {{"\xe1\xb5\x80", " transposed"},  // superscript T
+                                                       {"\xe2\xb1\xbc", ""},             // subscript j
+                                                       {"\xe2\x8a\x99", "\xc3\x97"}};    // circled dot
+    for (const auto& [from, to] : all)
+        for (size_t at = formula.find(from); at != std::string::npos; at = formula.find(from))
+            formula.replace(at, std::char_traits<char>::length(from), to);
+    return formula;
+}
+
+// A stage whose numbers are in host memory, with a buffer of its own to draw from.
+Result<GpuBuffer*> add_host_stage(GpuDevice& device, AttentionResult& result, const HostStage& stage) {
+    const F32Tensor& t = stage.tensor;
+    Result<GpuBuffer> made = GpuBuffer::create(device, t.values.size() * 4);
+    if (!made) return made.error();
+    fill(*made, t.values);
+    result.host_buffers.push_back(std::make_unique<GpuBuffer>(std::move(*made)));
+    GpuBuffer* buffer = result.host_buffers.back().get();
+    Stage row{stage.name, in_plain_letters(stage.formula)};
+    row.heads = t.rank() == 3 ? t.shape[0] : 1;
+    row.columns = t.columns();
+    row.rows = t.rows() / row.heads;
+    row.buffer = buffer;
+    row.values = {reinterpret_cast<const float*>(buffer->data()), t.values.size()};
+    row.row_tokens = stage.name.substr(0, 2) != "w_";
+    result.stages.push_back(row);
+    return buffer;
+}
+
+// Where the call writes a stage of the model; none: the trace computes it.
+std::optional<FoveaBinding> written_by_call(const AttentionResult& result, const std::string& id) {
+    const AttentionRules& rules = result.call.rules;
+    const bool after = rules.route == MaskRoute::after && hides(rules), drops = rules.dropout_p > 0;
+    if (id == "scaled") return FOVEA_BIND_SCORES;
+    if (id == "scores" && score_scale(rules, result.run->desc().dim_qk).value == 1.0)
+        return FOVEA_BIND_SCORES;
+    if (id == "masked") return FOVEA_BIND_MASKED;
+    if (id == "lse") return FOVEA_BIND_LSE;
+    if (id == "context" && result.run->desc().heads_q == 1 && !after) return FOVEA_BIND_O;
+    // The route that hides after the softmax has a call without masks.
+    if (after) return id == "weights_all" && !drops ? std::optional(FOVEA_BIND_WEIGHTS) : std::nullopt;
+    if (id == (drops ? "dropped" : "weights")) return FOVEA_BIND_WEIGHTS;
+    return {};
+}
+
+// Behind the weights of several heads: their mean. Both buffers are filled once the call has ended.
+Result<void> add_mean_stage(GpuDevice& device, AttentionResult& result) {
+    const Stage weights = result.stages.back();
+    Stage mean{kMeanStage, "mean of the heads' weights"};
+    mean.rows = weights.rows, mean.columns = weights.columns;
+    mean.over_keys = mean.is_sum = mean.row_tokens = mean.of_heads = true;
+    for (const bool hiding : {false, true}) {
+        Result<GpuBuffer> room = GpuBuffer::create(device, mean.rows * mean.columns * 4);
+        if (!room) return room.error();
+        result.host_buffers.push_back(std::make_unique<GpuBuffer>(std::move(*room)));
+        GpuBuffer* const buffer = result.host_buffers.back().get();
+        const std::span values(reinterpret_cast<const float*>(buffer->data()), mean.rows * mean.columns);
+        if (hiding)
+            mean.hiding = buffer, mean.hiding_values = values;
+        else
+            mean.buffer = mean.traced = buffer, mean.values = values;
+    }
+    result.stages.push_back(mean);
+    return {};
+}
+
+// A key that no head sees is hidden.
+void fill_mean(const Stage& weights, Stage& mean) {
+    const size_t cells = mean.rows * mean.columns;
+    std::vector<float> sums(cells, 0.0f), hides(cells, 0.0f);
+    for (size_t cell = 0; cell < cells; ++cell) {
+        bool seen = false;
+        for (uint32_t head = 0; head < weights.heads; ++head) {
+            sums[cell] += weights.head_values(head)[cell];
+            seen = seen || !weights.hidden(head, cell / mean.columns, cell % mean.columns);
+        }
+        sums[cell] /= float(weights.heads);
+        if (!seen) hides[cell] = -INFINITY;
+    }
+    fill(*mean.traced, sums);
+    fill(*mean.hiding, hides);
+}
+
+// The model's stages from the scores on.
+Result<void> add_call_stages(GpuDevice& device, AttentionResult& result) {
+    bool begun = false;
+    const uint64_t cells = result.projected.q.shape[2] * result.projected.k.shape[2];
+    for (const TraceStage& made : result.call.stages) {
+        const StageText* text = find_stage_text(made.id);
+        begun = begun || made.id == "scores";
+        if (!begun) continue;
+        const std::optional<FoveaBinding> binding = written_by_call(result, made.id);
+        // Beside the call's own matrices, others of a cell for each weight are shown while they are small.
+        if (!binding && text->pairs && cells * made.heads > kMostTracedCells) continue;
+        Stage stage{made.id, in_plain_letters(made.formula)};
+        stage.heads = made.heads, stage.rows = made.rows, stage.columns = made.columns;
+        stage.over_keys = text->pairs;
+        stage.is_sum = text->sums && made.id != "masked_weights" && made.id != "dropped";
+        stage.row_tokens = made.id != "w_output";
+        if (binding) {
+            stage.buffer = &result.run->buffer(*binding);
+            stage.values = result.run->values(*binding);
+        } else {
+            Result<GpuBuffer> room = GpuBuffer::create(device, made.heads * made.rows * made.columns * 4);
+            if (!room) return room.error();
+            result.host_buffers.push_back(std::make_unique<GpuBuffer>(std::move(*room)));
+            stage.traced = result.host_buffers.back().get();
+            stage.buffer = stage.traced;
+            stage.values = {reinterpret_cast<const float*>(stage.buffer->data()),
+                            made.heads * made.rows * made.columns};
+        }
+        if (text->sums && text->pairs) {  // probabilities of the next token sum up, too, and hide none
+            stage.hiding = &result.run->buffer(FOVEA_BIND_MASKED);
+            stage.hiding_values = result.run->values(FOVEA_BIND_MASKED);
+        }
+        if (made.id == "weights" && !result.projected.extras.sinks.empty())
+            stage.formula += ", a sink in each row";
+        if (made.id == "context" && result.run->products_info())
+            stage.formula += std::string(", products of float16 factors by ") +
+                             kernel_name(result.run->products_info()->kernel);
+        result.stages.push_back(stage);
+        if (made.id == "weights" && made.heads > 1 && cells * made.heads <= kMostTracedCells)
+            if (Result<void> r = add_mean_stage(device, result); !r) return r;
+    }
+    const Stage* const keep = result.find_stage("keep");
+    for (Stage& stage : result.stages)
+        if (keep && stage.name == "dropped" && keep->heads == stage.heads)
+            stage.dropping = keep->buffer, stage.dropping_values = keep->values;
+    return {};
+}
+
+// The call's [heads, rows, width] as the model has contexts: [rows, heads * width].
+F32Tensor side_by_side(const AttentionRun& run) {
+    const FoveaAttentionDesc& d = run.desc();
+    const std::span<const float> o = run.values(FOVEA_BIND_O);
+    F32Tensor joined({d.len_q, uint64_t(d.heads_q) * d.dim_v});
+    for (uint64_t head = 0; head < d.heads_q; ++head)
+        for (uint64_t row = 0; row < d.len_q; ++row)
+            std::memcpy(&joined.values[(row * d.heads_q + head) * d.dim_v],
+                        &o[(head * d.len_q + row) * d.dim_v], d.dim_v * 4);
+    return joined;
+}
+
+// The contexts of patched heads are those of another sentence.
+void put_patches(const std::vector<HeadPatch>& patches, F32Tensor& context) {
+    for (const HeadPatch& patch : patches)
+        for (uint64_t row = 0; row < context.rows(); ++row) {
+            const auto from = patch.context.row(row);
+            std::copy(from.begin(), from.end(), context.row(row).begin() + int64_t(patch.head * from.size()));
+        }
+}
+
+}  // namespace
+
+std::string mask_text(const Settings& s, const CallExtras& extras) {
+    std::string text;
+    if (s.softcap > 0)
+        text += format_number(s.softcap, 3) + " tanh(scores / " + format_number(s.softcap, 3) + ")";
+    if (s.alibi) text += std::string(text.empty() ? "" : ", ") + "+ slope (j - i)";
+    if (s.causal) text += std::string(text.empty() ? "" : ", ") + "key \xe2\x89\xa4 query";
+    if (s.windowed)
+        text += std::string(text.empty() ? "" : ", ") + "window " + std::to_string(s.window_left) + ", " +
+                std::to_string(s.window_right);
+    if (s.pattern != MaskPattern::none)
+        text += std::string(text.empty() ? "" : ", ") + std::string(mask_pattern_name(s.pattern)) + " mask";
+    if (!s.hidden_keys.empty())
+        text += std::string(text.empty() ? "" : ", ") + std::to_string(s.hidden_keys.size()) + " hidden";
+    const auto of_file = [&](bool has, const char* what) {
+        if (has) text += std::string(text.empty() ? "" : ", ") + what;
+    };
+    of_file(!extras.bias.empty(), "+ the file's scores");
+    of_file(!extras.mask.empty() && s.pattern == MaskPattern::none, "the file's mask");
+    of_file(!extras.sinks.empty(), "a sink in each row");
+    return text.empty() ? "nothing is masked" : text;
+}
+
+bool Stage::hidden(uint32_t head, uint64_t row, uint64_t column) const {
+    const size_t index = (head * rows + row) * columns + column;
+    const std::span<const float> from = hiding ? hiding_values : values;
+    return index < from.size() && std::isinf(from[index]) && from[index] < 0;
+}
+
+bool Stage::dropped(uint32_t head, uint64_t row, uint64_t column) const {
+    const size_t index = (head * rows + row) * columns + column;
+    return index < dropping_values.size() && dropping_values[index] == 0 && !hidden(head, row, column);
+}
+
+const Stage* AttentionResult::find_stage(std::string_view name) const {
+    for (const Stage& stage : stages)
+        if (stage.name == name) return &stage;
+    return nullptr;
+}
+
+LayerNumbers AttentionResult::numbers() const {
+    LayerNumbers of;
+    if (projected.source) of.model = projected.source->model.get(), of.block = &projected.block();
+    of.tokens = tokens();
+    for (const HeadPatch& patch : projected.patches) of.changed_heads.push_back(patch.head);
+    of.stage = [this](std::string_view id, uint32_t head) -> StageNumbers {
+        const Stage* const stage = find_stage(id);
+        if (!stage || head >= stage->heads) return {};
+        return {stage->head_values(head), stage->heads, stage->rows, stage->columns};
+    };
+    if (settings.model && shows_model(settings))
+        of.origin = [this](std::string_view part, uint64_t output) {
+            return settings.model->weights.origin(settings.mapping.layer, part, output);
+        };
+    return of;
+}
+
+size_t AttentionResult::stage_index(const std::string& name) const {
+    const auto at = [&](std::string_view id) {
+        return size_t(
+            std::find_if(stages.begin(), stages.end(), [&](const Stage& s) { return s.name == id; }) -
+            stages.begin());
+    };
+    const StageText* text = find_stage_text(name);
+    size_t found = at(name);
+    for (size_t i = 0; text && found == stages.size() && i < text->nearest.size(); ++i)
+        found = at(text->nearest[i]);
+    return found;
+}
+
+std::string AttentionResult::title() const {
+    const std::string from =
+        settings.file ? std::filesystem::path(settings.file->path).filename().string() : settings.text;
+    return subject_name(settings) + ", \xe2\x80\x9c" + from + "\xe2\x80\x9d, " +
+           std::string(precision_name(settings.precision)) + " on the " +
+           (run->on_cpu() ? "processor" : "device");
+}
+
+uint64_t AttentionResult::size_bytes() const {
+    uint64_t sum = run->input_bytes() + run->output_bytes() + run->workspace_bytes();
+    for (const std::unique_ptr<GpuBuffer>& buffer : host_buffers) sum += buffer->size_bytes();
+    return sum;
+}
+
+Result<std::shared_ptr<AttentionResult>> make_result(GpuDevice& device, Projected projected,
+                                                     const Settings& settings, ComputeOn place,
+                                                     const std::function<void()>& wake) {
+    if (!fits_matrices(projected))
+        return Error{FOVEA_UNSUPPORTED, "length",
+                     std::to_string(projected.q.shape[1]) + " heads of " +
+                         format_count(projected.q.shape[2]) + " x " + format_count(projected.k.shape[2]) +
+                         " weights are too many to be kept as matrices"};
+    Result<CallTrace> call = trace_of(projected, settings);
+    if (!call) return call.error();
+    const Result<PreparedAttention> prepared = call->trace->prepare(projected.layer);
+    if (!prepared) return prepared.error();
+    Precision precision = settings.precision;
+    if (place == ComputeOn::processor && precision == Precision::f16_products) {
+        precision = Precision::f16;
+        call->warnings.push_back(
+            "products of float16 factors are what cooperative matrices of a GPU do: on the processor factors "
+            "are float16 and products float32");
+    }
+    Result<std::unique_ptr<AttentionRun>> run =
+        AttentionRun::create(device, *prepared, precision, place, wake);
+    if (!run) return run.error();
+    auto result = std::make_shared<AttentionResult>();
+    result->settings = settings;
+    result->projected = std::move(projected);
+    result->call = std::move(*call);
+    result->run = std::move(*run);
+    for (const HostStage& stage : result->projected.stages) {
+        HostStage shown = stage;
+        // As they are stored.
+        if (settings.precision != Precision::f32 &&
+            (stage.name == "queries" || stage.name == "keys" || stage.name == "values"))
+            if (Result<F32Tensor> rounded =
+                    result->call.trace->whole_stage(stage.name, result->projected.layer))
+                shown.tensor = std::move(*rounded);
+        if (Result<GpuBuffer*> r = add_host_stage(device, *result, shown); !r) return r.error();
+    }
+    if (Result<void> r = add_call_stages(device, *result); !r) return r.error();
+    if (settings.file)
+        for (const HostStage& table : import_tables(settings))
+            if (Result<GpuBuffer*> r = add_host_stage(device, *result, table); !r) return r.error();
+    return result;
+}
+
+Result<void> fill_traced_stages(AttentionResult& result) {
+    Trace& trace = *result.call.trace;
+    const uint32_t layer = result.projected.layer;
+    AttentionRun& run = *result.run;
+    const FoveaAttentionDesc& d = run.desc();
+    const bool small = d.heads_q * d.len_q * d.len_kv <= kMostTracedCells;
+    const bool by_trace = run.on_cpu() && !run.stands_in() && small;
+    const bool after = !result.stages.empty() && result.find_stage("weights_all");
+    // What follows the contexts is computed from those that the call wrote.
+    const std::vector<HeadPatch>& patches = result.projected.patches;
+    const bool supplied = (!by_trace && !after) || !patches.empty();
+    F32Tensor context;
+    if (supplied) {
+        Result<F32Tensor> made =
+            by_trace || after ? trace.whole_stage("context", layer) : Result<F32Tensor>(side_by_side(run));
+        if (!made) return made.error();
+        context = std::move(*made);
+        put_patches(patches, context);
+    }
+    if (supplied && result.find_stage("output"))
+        if (Result<void> r = trace.supply_context(layer, context); !r) return r;
+    for (Stage& stage : result.stages) {
+        if (stage.of_heads) continue;
+        const StageText* text = find_stage_text(stage.name);
+        const std::optional<FoveaBinding> binding =
+            text ? written_by_call(result, stage.name) : std::optional<FoveaBinding>();
+        const bool patched = !patches.empty() && stage.name == "context";
+        if (!stage.traced && !(by_trace && binding) && !patched) continue;
+        const Result<F32Tensor> values = supplied && stage.name == "context"
+                                             ? Result<F32Tensor>(context)
+                                             : trace.whole_stage(stage.name, layer);
+        if (!values) return values.error();
+        if (stage.traced)
+            fill(*stage.traced, values->values);
+        else
+            run.replace(*binding, values->values);
+    }
+    for (Stage& stage : result.stages)
+        if (stage.of_heads) fill_mean(*result.find_stage("weights"), stage);
+    return {};
+}
+
+// The range of weights without rows that see one key: their weight is 1 whatever the scores are, and would
+// make all others one colour. Logarithms begin at the smallest weight that is shown.
+static void fit_weights(ColourRange& range, const Stage& stage, uint32_t head) {
+    const std::span<const float> values = stage.head_values(head);
+    double high = 0, least = 0;
+    for (uint64_t row = 0; row < stage.rows; ++row) {
+        const std::span<const float> weights = values.subspan(row * stage.columns, stage.columns);
+        const bool alone = std::count_if(weights.begin(), weights.end(), [](float w) { return w != 0; }) < 2;
+        for (const float weight : weights) {
+            if (!(weight > 0) || !std::isfinite(weight)) continue;
+            if (!alone) high = std::max(high, double(weight));
+            least = least == 0 ? double(weight) : std::min(least, double(weight));
+        }
+    }
+    if (high > 0) range.high = high;
+    range.least = least;
+}
+
+void measure_stages(AttentionResult& result) {
+    for (Stage& stage : result.stages) {
+        std::vector<Summed> heads;
+        const StageText* const text = find_stage_text(stage.name);
+        for (uint32_t head = 0; head < stage.heads; ++head) {
+            heads.push_back(summed(stage.head_values(head)));
+            stage.ranges.push_back(range_of(heads.back()));
+            if (stage.is_sum) fit_weights(stage.ranges.back(), stage, head);
+            // Numbers of either sign have one map of colours, whichever signs a head's have.
+            if (text && text->is_signed) stage.ranges.back().scale = ColourScale::symmetric;
+        }
+        stage.stats = stats_of(heads);
+    }
+}
+
+CellSum mean_sum(const AttentionResult& result, uint64_t row, uint64_t column) {
+    const Stage& weights = *result.find_stage("weights");
+    CellSum sum;
+    sum.how = "weight of each head";
+    sum.a = "weight";
+    for (uint32_t head = 0; head < weights.heads; ++head) {
+        const float weight = weights.head_values(head)[row * weights.columns + column];
+        sum.terms.push_back({"head " + std::to_string(head), weight, 0, weight});
+        sum.sum += weight;
+    }
+    sum.ending = "divided by the " + std::to_string(weights.heads) + " heads";
+    sum.result = sum.sum / float(weights.heads);
+    return sum;
+}
+
+std::string odd_row_of_weights(const AttentionResult& result) {
+    const Stage& stage = *result.find_stage("weights");
+    if (!stage.is_sum || !result.projected.extras.sinks.empty()) return "";
+    for (uint64_t row = 0; row < stage.heads * stage.rows; ++row) {
+        double sum = 0;
+        for (const float w : stage.values.subspan(row * stage.columns, stage.columns)) sum += double(w);
+        if (sum == 0 || std::abs(sum - 1) <= kRowSumAlarm) continue;
+        return "row " + std::to_string(row % stage.rows) + " of head " +
+               std::to_string(row / stage.rows + 1) + " sums to " + format_number(sum, 7);
+    }
+    return "";
+}
+
+}  // namespace fovea::visualizer

@@ -1,0 +1,114 @@
+// What one description gave: its tokens and its stages with their numbers. The selection, A of the comparison
+// and locked tabs share results, so that keeping one copies nothing.
+#pragma once
+
+#include "document/attention_run.hpp"
+#include "document/projected.hpp"
+#include "gpu/gpu_device.hpp"
+#include "matrix/colouring.hpp"
+
+#include "inspect/cell_sum.hpp"
+
+#include <fovea/inspect.hpp>
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace fovea::visualizer {
+
+struct StageStats {
+    double low = 0, mean = 0, high = 0;          // of the finite values
+    uint64_t nan = 0, infinite = 0, hidden = 0;  // hidden: -inf, a masked score
+};
+
+// A row of the pipeline rail, and a matrix to look at.
+struct Stage {
+    std::string name, formula;
+    uint64_t heads = 1, rows = 0, columns = 0;
+    const GpuBuffer* buffer = nullptr;  // [heads, rows, columns]
+    std::span<const float> values;      // the same numbers, for digits
+    bool over_keys = false;             // columns are keys and rows queries: a cell has a derivation
+    bool row_tokens = false;            // rows are tokens
+    bool is_sum = false;                // a row of it adds up to 1
+    GpuBuffer* traced = nullptr;        // the same buffer where the trace fills it, not the call
+    std::optional<StageStats> stats;    // once complete
+    std::vector<ColourRange> ranges;    // once complete, of each head
+    // Weights: cells whose masked score is -inf are hatched, so the masked scores; else null.
+    const GpuBuffer* hiding = nullptr;
+    std::span<const float> hiding_values;
+    // Weights after dropout: cells that the keep mask has 0 for are hatched the other way; else null.
+    const GpuBuffer* dropping = nullptr;
+    std::span<const float> dropping_values;
+    bool of_heads = false;  // a mean over the heads: a cell has no derivation of its own
+
+    std::span<const float> head_values(uint32_t head) const {
+        return values.subspan(head * rows * columns, rows * columns);
+    }
+    bool hidden(uint32_t head, uint64_t row, uint64_t column) const;
+    bool dropped(uint32_t head, uint64_t row, uint64_t column) const;
+};
+
+struct AttentionResult {
+    Settings settings;      // what was asked for
+    Settings projected_by;  // the same without a file that only a map shows
+    Projected projected;
+    CallTrace call;
+    std::unique_ptr<AttentionRun> run;
+    std::vector<std::unique_ptr<GpuBuffer>> host_buffers;
+    std::vector<Stage> stages;
+
+    const std::vector<std::string>& tokens() const { return projected.tokens; }
+    const Stage* find_stage(std::string_view name) const;
+    // What the sums of its cells are made of; borrows the result.
+    LayerNumbers numbers() const;
+    // The index of the stage, or of the nearest that there is.
+    size_t stage_index(const std::string& name) const;
+    // "level 3, 'Your journey ...', float32 on the device"
+    std::string title() const;
+    uint64_t size_bytes() const;
+};
+
+// A of the comparison.
+struct KeptResult {
+    std::shared_ptr<const AttentionResult> result;
+    uint32_t head = 0;
+};
+
+// A matrix that stays in a tab of its own, with the result that it is of.
+struct LockedMatrix {
+    std::string name;  // "L3H5", "level 3 H1 scores"
+    std::shared_ptr<const AttentionResult> result;
+    size_t stage = 0;
+    uint32_t head = 0;
+};
+
+// What the settings hide, in words.
+std::string mask_text(const Settings& settings, const CallExtras& extras = {});
+
+// Uploads the projected tensors and makes ready to compute. `wake` as AttentionRun::create has it.
+Result<std::shared_ptr<AttentionResult>> make_result(GpuDevice& device, Projected projected,
+                                                     const Settings& settings, ComputeOn place,
+                                                     const std::function<void()>& wake);
+// The stages that the call did not write, once it has ended: the model's trace computes them from what it
+// wrote. On the processor all numbers are the trace's, the same in every program.
+Result<void> fill_traced_stages(AttentionResult& result);
+// Statistics and colour ranges of every stage, once its numbers are there.
+void measure_stages(AttentionResult& result);
+// A cell of the mean over heads, term by term.
+CellSum mean_sum(const AttentionResult& result, uint64_t row, uint64_t column);
+// The first row of weights whose sum is not 1, in words; empty: there is none, or none is meant to be.
+std::string odd_row_of_weights(const AttentionResult& result);
+
+// What stands beside the matrix of a head.
+struct HeadSummary {
+    std::vector<float> row_sums, row_entropies, column_sums;  // hidden and non-finite cells left out
+    std::vector<uint32_t> histogram;                          // of finite values over the shown range
+    bool has_hidden = false, has_dropped = false;
+    Clamped clamped;
+};
+
+}  // namespace fovea::visualizer

@@ -1,0 +1,340 @@
+#include "document/computation.hpp"
+
+#include "document/document.hpp"
+
+#include <algorithm>
+#include <thread>
+#include <tuple>
+#include <utility>
+
+namespace fovea::visualizer {
+namespace {
+
+// From here on turning a file's tensors into heads takes longer than a frame.
+constexpr uint64_t kLargeFileBytes = 16u << 20;
+// From here on a GPT block's projections do: three of 768 x 768 for each token.
+constexpr size_t kManyTokens = 32;
+constexpr size_t kMostRunTimes = 120;
+// Statistics of heads are taken on this thread, between two frames.
+constexpr size_t kMostStatsValues = 16u << 20;
+
+bool same_projection(const Settings& a, const Settings& b) {
+    const auto key = [](const Settings& s) {
+        return std::tie(s.file, s.text, s.tokenizer, s.level, s.length, s.init, s.seed, s.heads, s.kv_heads,
+                        s.rope, s.edits);
+    };
+    if (key(a) != key(b)) return false;
+    // In a model the rules count in every layer, those before the shown one, too.
+    const auto of_model = [](const Settings& s) { return std::tie(s.task, s.heads_off, s.mapping.layer); };
+    const auto rules = [](const Settings& s) -> const AttentionRules& { return s; };
+    if (shows_model(a) || shows_model(b))
+        return of_model(a) == of_model(b) && rules(a) == rules(b) && a.model == b.model &&
+               a.changed == b.changed && a.learned == b.learned;
+    return !a.file || a.mapping == b.mapping;
+}
+
+uint64_t size_of(const ImportedFile& file) {
+    uint64_t sum = 0;
+    for (const Tensor& t : file.set.tensors) sum += t.bytes.size();
+    return sum;
+}
+
+}  // namespace
+
+Computation::Computation(GpuDevice& device, bool on_cpu, int frames_in_flight, const Background& background,
+                         Problems& problems, std::vector<VkBuffer>& released)
+    : device_(device),
+      on_cpu_(on_cpu || !device.has_vulkan()),
+      frames_in_flight_(frames_in_flight),
+      background_(background),
+      problems_(problems),
+      released_(released) {}
+
+void Computation::compute_on_cpu(bool on_cpu) {
+    if (on_cpu == on_cpu_ || !device_.has_vulkan()) return;
+    on_cpu_ = on_cpu;
+    wants_begin_ = true;
+}
+
+void Computation::measure_wanted_roof() {
+    if (!std::exchange(wants_roof_, false)) return;
+    const Result<Roof> measured = measure_roof(device_);
+    run_seconds_.clear();  // the device is warm from here on
+    if (measured)
+        roof = *measured;
+    else
+        problems_.report("roof", measured.error().text, false);
+}
+
+std::string Computation::preparing() const {
+    if (waits_for_)
+        return "running the model, layer " + std::to_string(grid_ ? grid_->finished_layers() : 0) + " of " +
+               std::to_string(grid_ ? grid_->layer_count() : 0);
+    if (!projecting_) return "";
+    const Settings& s = projecting_->settings;
+    return s.file ? "reading " + file_name(s.file->path) : "projecting the tokens";
+}
+
+std::optional<Result<Projected>> Computation::projection(const Settings& by) {
+    waits_for_.reset();
+    if (result_ && same_projection(result_->projected_by, by)) return Result<Projected>(result_->projected);
+    if (by.model && shows_model(by)) return layer_projection(by);
+    if (projection_has_come()) {
+        Projecting ended = std::move(*projecting_);
+        projecting_.reset();
+        Result<Projected> projected = ended.future.get();
+        if (same_projection(ended.settings, by)) return projected;
+    }
+    // Weights of the result before are drawn already; it stays while a thread reads it.
+    const auto project_all = [before = result_](const Settings& s) {
+        return s.file ? project_import(s) : project(s, before ? &before->projected : nullptr);
+    };
+    const bool heavy = by.file ? size_of(*by.file) >= kLargeFileBytes
+                               : by.level == 7 && !shows_model(by) && text_tokens(by).size() >= kManyTokens;
+    if (!background_.has_frames() || !heavy) return project_all(by);
+    if (projecting_) return {};  // another's, not ended yet
+    projecting_ =
+        Projecting{by, std::async(std::launch::async, [by, project_all, done = background_.end_of_step()] {
+                       Result<Projected> projected = project_all(by);
+                       done();
+                       return projected;
+                   })};
+    return {};
+}
+
+// In a window nobody waits for the driver's compiler; a picture without one is of the place that was asked
+// for.
+ComputeOn Computation::place() const {
+    return on_cpu_                     ? ComputeOn::processor
+           : !background_.has_frames() ? ComputeOn::device
+                                       : ComputeOn::first_processor;
+}
+
+Result<void> Computation::begin(Projected projected, const Settings& settings, const Settings& by) {
+    Result<std::shared_ptr<AttentionResult>> made =
+        make_result(device_, std::move(projected), settings, place(), background_.wake());
+    if (!made) return made.error();
+    (*made)->projected_by = by;
+    if (result_) release(*result_);
+    result_ = std::move(*made);
+    // What is said of a text holds until the next one; what is said of a file stays.
+    const bool of_text = result_->projected.source != nullptr;
+    problems_.replace("text", of_text ? result_->projected.warnings : std::vector<std::string>());
+    for (const std::string& warning : result_->projected.warnings)
+        if (!of_text) problems_.report("file", warning, false);
+    for (const std::string& warning : result_->call.warnings) problems_.report("precision", warning, false);
+    updates_since_end_ = 0;
+    measured_ = false;
+    head_stats_.clear();
+    derived_cell_.reset();
+    derivation_.reset();
+    return {};
+}
+
+Result<void> Computation::compute_at_once(double flops) {
+    updates_since_end_ = 0;
+    if (frames_in_flight_ == 0 || run().total_flops() > flops) return {};
+    while (!run().finished()) {
+        Result<bool> advanced = false;
+        if (Result<void> r =
+                device_.run_once([&](VkCommandBuffer cmd) { advanced = result_->run->advance(cmd, flops); });
+            !r)
+            return r;
+        if (!advanced) return advanced.error();
+    }
+    derived_cell_.reset();
+    updates_since_end_ = frames_in_flight_;
+    return {};
+}
+
+Result<bool> Computation::advance(VkCommandBuffer cmd, double flops) {
+    if (run().finished()) {
+        // Counted first: what is drawn as complete has its ranges.
+        if (updates_since_end_ < frames_in_flight_) ++updates_since_end_;
+        if (complete()) measure();
+        return !measured();
+    }
+    const Result<bool> advanced = result_->run->advance(cmd, flops);
+    if (!advanced) return advanced.error();
+    derived_cell_.reset();
+    updates_since_end_ = 0;
+    return true;
+}
+
+// Statistics, and alarms for numbers that cannot be right.
+void Computation::measure() {
+    if (measured_) return;
+    measured_ = true;
+    if (Result<void> r = fill_traced_stages(*result_); !r)
+        problems_.report(r.error().field, r.error().text, true);
+    if (const double busy = run().times().busy_s; busy > 0 && !run().stands_in()) {
+        if (run_seconds_.size() == kMostRunTimes) run_seconds_.erase(run_seconds_.begin());
+        run_seconds_.push_back(busy);
+    }
+    measure_stages(*result_);
+    for (const Stage& stage : result_->stages) {
+        if (stage.stats->nan > 0)
+            problems_.report(stage.name, format_count(stage.stats->nan) + " values are not numbers", true);
+        if (stage.stats->infinite > 0)
+            problems_.report(stage.name, format_count(stage.stats->infinite) + " values are infinite", true);
+    }
+    if (const std::string odd = odd_row_of_weights(*result_); !odd.empty())
+        problems_.report("weights", odd, true);
+}
+
+const std::vector<HeadStats>& Computation::head_stats() {
+    const Stage* weights = complete() ? find_stage("weights") : nullptr;
+    if (weights && head_stats_.empty() && weights->values.size() <= kMostStatsValues)
+        for (uint32_t head = 0; head < weights->heads; ++head)
+            head_stats_.push_back(fovea::head_stats(weights->head_values(head), weights->columns));
+    return head_stats_;
+}
+
+const std::optional<Derivation>& Computation::derivation(const AttentionRun& of, const Stage& stage,
+                                                         const Cell& cell) {
+    const bool same = derived_cell_ && derived_from_ == &of && derived_cell_->head == cell.head &&
+                      derived_cell_->query == cell.query && derived_cell_->key == cell.key;
+    if (!stage.over_keys || stage.of_heads || !complete()) {
+        derivation_.reset();
+        derived_cell_.reset();
+    } else if (!same) {
+        derived_cell_ = cell;
+        derived_from_ = &of;
+        Result<Derivation> derived = derive_cell(of.desc(), of.host_bindings().data(), cell);
+        if (derived)
+            derivation_ = std::move(*derived);
+        else
+            derivation_.reset();
+    }
+    return derivation_;
+}
+
+void Computation::keep(uint32_t head) {
+    drop_kept();
+    kept_ = KeptResult{result_, head};
+}
+
+void Computation::drop_kept() {
+    if (!kept_) return;
+    retire(std::move(kept_->result));
+    kept_.reset();
+}
+
+void Computation::lock(std::string name, size_t stage, uint32_t head) {
+    locked_.push_back({std::move(name), result_, stage, head});
+}
+
+void Computation::unlock(size_t tab) {
+    if (tab >= locked_.size()) return;
+    retire(std::move(locked_[tab].result));
+    locked_.erase(locked_.begin() + ptrdiff_t(tab));
+}
+
+void Computation::begin_grid(const Settings& settings) {
+    if (grid_ && grid_->serves(settings)) return;
+    std::unique_ptr<HeadGrid> next =
+        std::make_unique<HeadGrid>(settings, background_.wake(), grid_ ? grid_.get() : nullptr);
+    if (grid_) drop_grid();
+    grid_ = std::move(next);
+    // The new grid may lie where one before it lay: its table is another one all the same.
+    next_of_ = next_wanted_ = {};
+}
+
+bool Computation::layer_has_come(uint32_t layer) const {
+    return grid_ && ((grid_->entering(layer) && grid_->knows_patches()) || grid_->ended());
+}
+
+// The thread that fills the grid of heads comes to the layer; the last result stays until then.
+std::optional<Result<Projected>> Computation::layer_projection(const Settings& by) {
+    begin_grid(by);
+    while (!background_.has_frames() && !layer_has_come(by.mapping.layer)) std::this_thread::yield();
+    const std::shared_ptr<const F32Tensor> x = grid_->entering(by.mapping.layer);
+    if (x && grid_->knows_patches())
+        return project_layer(by, {x, grid_->ids(), grid_->patches(by.mapping.layer)});
+    if (grid_->ended()) {
+        const std::string why = grid_->problem();
+        return Result<Projected>(
+            Error{FOVEA_INVALID_ARGUMENT, "model", why.empty() ? "it was not run" : why});
+    }
+    waits_for_ = by.mapping.layer;
+    return {};
+}
+
+const HeadGrid* Computation::head_grid(const Settings& settings) {
+    const bool serves = grid_ && grid_->serves(settings);
+    // Beside a refused change the last result stays, and its heads with it.
+    if (!serves && grid_ && !problem_.empty()) return grid_.get();
+    if (!serves && (!problem_.empty() || shown_layers(settings).size() < (shows_model(settings) ? 1u : 2u))) {
+        if (grid_) drop_grid();
+        return nullptr;
+    }
+    begin_grid(settings);
+    if (Result<void> r = grid_->take(device_); !r) problems_.report("layers", r.error().text, true);
+    return grid_.get();
+}
+
+Result<void> Computation::finish_wanted_grid() {
+    if (grid_) return grid_->finish(device_);
+    return {};
+}
+
+const NextTable* Computation::next_table(const Settings& settings, uint64_t row) {
+    const HeadGrid* const grid = head_grid(settings);
+    if (!grid || !complete()) return nullptr;
+    Stream stream;
+    for (size_t n = 0; n <= grid->layer_count(); ++n)
+        if (std::shared_ptr<const F32Tensor> x = grid->entering(n)) stream.push_back(std::move(x));
+    if (stream.size() <= grid->layer_count()) return nullptr;
+    const auto text_of = [](Settings s) { return std::tuple(s.model, s.learned, s.task, s.text); };
+    if (!changes_model(settings)) unchanged_settings_ = settings, unchanged_ = stream;
+    const bool knows = text_of(unchanged_settings_) == text_of(settings) && changes_model(settings);
+    if (has_come(coming_next_)) {
+        Result<NextTable> made = coming_next_.get();
+        next_of_ = next_wanted_;
+        next_.reset();
+        next_problem_ = made ? "" : made.error().text;
+        if (made) next_ = std::move(*made);
+    }
+    const NextWanted wanted{grid, row};
+    if (next_of_ == wanted || coming_next_.valid()) return next_ ? &*next_ : nullptr;
+    next_wanted_ = wanted;
+    coming_next_ = std::async(
+        background_.has_frames() ? std::launch::async : std::launch::deferred,
+        [settings, stream, unchanged = knows ? unchanged_ : Stream(), row, done = background_.end_of_step()] {
+            Result<NextTable> made = visualizer::next_table(settings, stream, unchanged, row);
+            done();
+            return made;
+        });
+    if (background_.has_frames()) return next_ ? &*next_ : nullptr;
+    coming_next_.wait();
+    Result<NextTable> made = coming_next_.get();
+    next_of_ = wanted;
+    next_problem_ = made ? "" : made.error().text;
+    next_.reset();
+    if (made) next_ = std::move(*made);
+    return next_ ? &*next_ : nullptr;
+}
+
+void Computation::drop_grid() {
+    for (const GridLayer& layer : grid_->layers())
+        if (layer.pixels.handle()) released_.push_back(layer.pixels.handle());
+    grid_->cancel();
+    retired_grids_.push_back(std::move(grid_));
+}
+
+void Computation::release(const AttentionResult& result) {
+    for (const Stage& stage : result.stages) released_.push_back(stage.buffer->handle());
+}
+
+void Computation::retire(std::shared_ptr<const AttentionResult> result) {
+    release(*result);
+    retired_.push_back(std::move(result));
+}
+
+void Computation::free_retired() {
+    retired_.clear();
+    // One whose thread is still in a layer of a large model goes later.
+    std::erase_if(retired_grids_, [](const std::unique_ptr<HeadGrid>& grid) { return grid->ended(); });
+}
+
+}  // namespace fovea::visualizer

@@ -1,0 +1,172 @@
+// What computes: the present result and how far it is, the results that stay beside it, all heads of all
+// layers, and what the device was measured to do. One owner, one thread; other threads work behind it.
+#pragma once
+
+#include "document/attention_result.hpp"
+#include "document/background.hpp"
+#include "document/head_grid.hpp"
+#include "document/next_table.hpp"
+#include "document/problems.hpp"
+#include "gpu/roof.hpp"
+
+#include <algorithm>
+#include <future>
+
+namespace fovea::visualizer {
+
+class Computation {
+  public:
+    // `frames_in_flight`: submissions after which the caller of advance() has waited for a recorded one; 0
+    // where each call is waited for. Buffers that drawing has to forget before they go are put into
+    // `released`.
+    Computation(GpuDevice& device, bool on_cpu, int frames_in_flight, const Background& background,
+                Problems& problems, std::vector<VkBuffer>& released);
+
+    // ---- the present result ----
+    bool ready() const { return result_ != nullptr; }
+    // The numbers of all stages are there to be read.
+    bool complete() const { return result_ && run().finished() && updates_since_end_ >= frames_in_flight_; }
+    // Complete, with its statistics.
+    bool measured() const { return complete() && measured_; }
+    const std::shared_ptr<AttentionResult>& result() const { return result_; }
+    const std::vector<std::string>& tokens() const { return result_->tokens(); }
+    const std::vector<Stage>& stages() const { return result_->stages; }
+    const Stage* find_stage(std::string_view name) const { return result_->find_stage(name); }
+    const AttentionRun& run() const { return *result_->run; }
+    // Statistics of each head's weights; empty until complete.
+    const std::vector<HeadStats>& head_stats();
+    // The derivation of a cell of a result, recomputed from q, k, v; none where the stage is not over keys.
+    const std::optional<Derivation>& derivation(const AttentionRun& of, const Stage& stage, const Cell& cell);
+    // Device time of the last results, the newest last.
+    const std::vector<double>& run_seconds() const { return run_seconds_; }
+
+    // Queries, keys and values by these settings; nothing while a thread works on them.
+    std::optional<Result<Projected>> projection(const Settings& by);
+    // Begins the result of these settings, projected `by` these; the one before stays where this is refused.
+    // The device must be idle.
+    Result<void> begin(Projected projected, const Settings& settings, const Settings& by);
+    // What fits one frame is there in the frame of the change: numbers do not blink while a slider is
+    // dragged.
+    Result<void> compute_at_once(double flops);
+    // Records work of `flops` for this frame. True if there is more to do.
+    Result<bool> advance(VkCommandBuffer cmd, double flops);
+    // What a thread prepares for the next result: "projecting the tokens"; empty: nothing.
+    std::string preparing() const;
+    bool projecting() const { return projecting_.has_value() || waits_for_.has_value(); }
+    bool projection_has_come() const {
+        return (projecting_ && has_come(projecting_->future)) || (waits_for_ && layer_has_come(*waits_for_));
+    }
+    // For a published model: the layers that are to come are not run. The next change of the text runs it
+    // anew.
+    void cancel_run() {
+        if (grid_) grid_->cancel();
+    }
+    bool next_has_come() const { return has_come(coming_next_); }
+    bool runs_model() const { return waits_for_.has_value(); }
+    // The processor stood in for the device, and need no longer.
+    bool moves_on() const { return result_ && run().moves_on(); }
+
+    // Why the last change was refused; empty: it was not.
+    const std::string& problem() const { return problem_; }
+    void refuse(std::string problem) { problem_ = std::move(problem); }
+
+    // ---- where ----
+    GpuDevice& device() const { return device_; }
+    const std::string& device_name() const { return device_.name(); }
+    bool on_cpu() const { return on_cpu_; }
+    // The same on the processor or the device, from the next frame on.
+    void compute_on_cpu(bool on_cpu);
+    // Measures what the device can do at most, with the next frame.
+    void want_roof() { wants_roof_ = wants_begin_ = true; }
+    void measure_wanted_roof();
+    std::optional<Roof> roof;  // once measured
+    // Something other than the settings asks for the result to be begun anew.
+    bool wants_begin() const { return wants_begin_ || moves_on() || projection_has_come(); }
+    void begun() { wants_begin_ = false; }
+
+    // ---- results that stay ----
+    static constexpr size_t kMostLocked = 6;
+    const KeptResult* kept() const { return kept_ ? &*kept_ : nullptr; }
+    const std::vector<LockedMatrix>& locked() const { return locked_; }
+    // The present result becomes A.
+    void keep(uint32_t head);
+    void drop_kept();
+    void show_kept_head(uint32_t head) {
+        if (kept_) kept_->head = head;
+    }
+    void lock(std::string name, size_t stage, uint32_t head);
+    void unlock(size_t tab);
+
+    // ---- all heads of all layers ----
+    // Null where the file has one layer or none. Begun by the first call for these settings, and finished
+    // some frames later.
+    const HeadGrid* head_grid(const Settings& settings);
+    // What a model says next behind a token; null while a thread computes it, and where next_problem() says
+    // why.
+    const NextTable* next_table(const Settings& settings, uint64_t row);
+    const std::string& next_problem() const { return next_problem_; }
+    uint64_t grid_bytes() const { return grid_ ? grid_->size_bytes() : 0; }
+    uint64_t finished_layers() const { return grid_ ? grid_->finished_layers() : 0; }
+    // Waits for it, if it was begun.
+    Result<void> finish_wanted_grid();
+
+    // What was let go is freed at the next frame's begin, when nothing is in flight.
+    bool has_retired() const {
+        return !retired_.empty() || std::any_of(retired_grids_.begin(), retired_grids_.end(),
+                                                [](const auto& grid) { return grid->ended(); });
+    }
+    void free_retired();
+
+  private:
+    struct Projecting {
+        Settings settings;
+        std::future<Result<Projected>> future;
+    };
+    std::optional<Result<Projected>> layer_projection(const Settings& by);
+    void begin_grid(const Settings& settings);
+    bool layer_has_come(uint32_t layer) const;
+    ComputeOn place() const;
+    void measure();
+    void release(const AttentionResult& result);
+    void retire(std::shared_ptr<const AttentionResult> result);
+    void drop_grid();
+
+    GpuDevice& device_;
+    bool on_cpu_;
+    const int frames_in_flight_;
+    const Background& background_;
+    Problems& problems_;
+    std::vector<VkBuffer>& released_;
+
+    std::shared_ptr<AttentionResult> result_;
+    int updates_since_end_ = 0;
+    bool measured_ = false, wants_roof_ = false, wants_begin_ = false;
+    std::string problem_;
+    std::optional<Projecting> projecting_;
+    std::optional<uint32_t> waits_for_;  // the layer of a published model that a thread comes to
+    std::vector<HeadStats> head_stats_;
+    std::optional<Derivation> derivation_;
+    std::optional<Cell> derived_cell_;
+    const AttentionRun* derived_from_ = nullptr;
+    std::vector<double> run_seconds_;
+
+    std::optional<KeptResult> kept_;
+    std::vector<LockedMatrix> locked_;
+    std::unique_ptr<HeadGrid> grid_;
+    struct NextWanted {
+        const HeadGrid* of = nullptr;
+        uint64_t row = 0;
+        friend bool operator==(const NextWanted&, const NextWanted&) = default;
+    };
+    std::future<Result<NextTable>> coming_next_;
+    NextWanted next_wanted_, next_of_;
+    std::optional<NextTable> next_;
+    std::string next_problem_;
+    // The model as it is, on the text that was shown last.
+    Settings unchanged_settings_;
+    Stream unchanged_;
+    std::vector<std::shared_ptr<const AttentionResult>> retired_;
+    std::vector<std::unique_ptr<HeadGrid>> retired_grids_;
+};
+
+}  // namespace fovea::visualizer

@@ -1,0 +1,327 @@
+#include "document/long_map.hpp"
+
+#include "document/host_call.hpp"
+#include "document/projected.hpp"
+
+#include <fovea/inspect.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <numeric>
+
+namespace fovea::visualizer {
+namespace {
+
+// A mask of a cell for each weight is kept up to here.
+constexpr uint64_t kMostMaskCells = 64u << 20;
+
+// Mask, scale, softcap and dropout of the settings on a call; the cells of a mask are another matter.
+FoveaAttentionDesc settled(const LongHead& head, const Settings& s) {
+    FoveaAttentionDesc call = head.call;
+    if (call.align == FOVEA_ALIGN_DEFAULT) call.align = FOVEA_ALIGN_TOP_LEFT;
+    call.flags &= ~uint32_t(FOVEA_FLAG_CAUSAL | FOVEA_FLAG_WINDOW | FOVEA_FLAG_ALIBI | FOVEA_FLAG_SINKS);
+    if (s.alibi) call.flags |= FOVEA_FLAG_ALIBI;
+    if (head.has_sink) call.flags |= FOVEA_FLAG_SINKS;
+    if (s.causal || head.always_causal) call.flags |= FOVEA_FLAG_CAUSAL;
+    if (s.windowed) {
+        call.flags |= FOVEA_FLAG_WINDOW;
+        call.window_left = s.window_left, call.window_right = s.window_right;
+    }
+    AttentionRules rules = s;
+    if (head.divisor > 0 && s.scale == "auto") rules.scale = format_number(double(head.divisor), 9);
+    call.scale = score_scale(rules, call.dim_qk).factor();
+    call.softcap = float(s.softcap);
+    call.dropout_p = float(s.dropout_p);
+    call.dropout_seed = s.dropout_p > 0 ? s.dropout_seed : 0;
+    return call;
+}
+
+bool same_mask(const Settings& a, const Settings& b) {
+    return a.pattern == b.pattern && a.hidden_keys == b.hidden_keys && a.precision == b.precision &&
+           (a.pattern != MaskPattern::painted || a.painted == b.painted);
+}
+
+uint64_t padded_row(uint64_t keys, uint64_t alignment) {
+    return (keys + alignment - 1) / alignment * alignment;
+}
+
+// Padding and hidden keys are the same for every query; other patterns need a cell for each weight.
+void mask_head(LongHead& head, const Settings& s) {
+    const uint64_t rows = head.call.len_q, keys = head.call.len_kv;
+    head.call.mask = {};
+    head.mask.clear();
+    head.left_out.clear();
+    const auto leave_out = [&](const std::string& what) {
+        head.left_out += (head.left_out.empty() ? "left out here: " : ", ") + what;
+    };
+    if (s.precision != Precision::f32) leave_out("float16, a map is float32");
+    if (s.route == MaskRoute::after) leave_out("the route after the softmax, whose numbers are the same");
+    if (s.dropout_p > 0 && s.dropout_random != DropoutRandom::counter)
+        leave_out("PyTorch's order of dropout, a map drops by counters");
+    if (!head.lost_bias.empty()) leave_out(head.lost_bias);
+    if (!head.lost_mask.empty() && s.pattern == MaskPattern::none) leave_out(head.lost_mask);
+    bool each_row = s.pattern != MaskPattern::none && s.pattern != MaskPattern::padding;
+    if (each_row && rows * keys > kMostMaskCells) {
+        leave_out("the " + std::string(mask_pattern_name(s.pattern)) +
+                  " mask (a cell for each of more than " + format_count(kMostMaskCells) + " weights)");
+        each_row = false;
+    }
+    const bool patterned = each_row;
+    // A pattern chosen stands in the place of the file's mask.
+    const std::vector<uint8_t>* of_file = s.pattern == MaskPattern::none ? head.file_mask.get() : nullptr;
+    const bool file_rows = of_file && of_file->size() > keys;
+    each_row = each_row || file_rows;
+    const bool hides =
+        std::any_of(s.hidden_keys.begin(), s.hidden_keys.end(), [&](uint32_t key) { return key < keys; });
+    const bool padded = s.pattern == MaskPattern::padding;
+    if (!each_row && !of_file && !hides && !padded) return;
+    const uint64_t height = each_row ? rows : 1, stride = padded_row(keys, LongHead::kMaskRowBytes);
+    head.mask.assign(height * stride, 1);
+    FoveaMatrixDesc& mask = head.call.mask;
+    mask.present = 1;
+    mask.type = FOVEA_U8;
+    mask.rows = height, mask.keys = keys;
+    mask.strides = {int64_t(height * stride), int64_t(height * stride), int64_t(stride)};
+    for (uint64_t i = 0; i < height && (each_row || of_file || padded); ++i)
+        for (uint64_t j = 0; j < keys; ++j) {
+            const bool chosen = (!patterned && !padded) || pattern_shows(s, i, j, rows, keys);
+            head.mask[i * stride + j] = chosen && (!of_file || (*of_file)[(file_rows ? i * keys : 0) + j]);
+        }
+    for (const uint32_t key : s.hidden_keys)
+        for (uint64_t i = 0; i < height && key < keys; ++i) head.mask[i * stride + key] = 0;
+}
+
+// Inputs are not written to.
+FoveaHostBuffer host(const std::vector<float>& values) {
+    return {const_cast<float*>(values.data()), values.size() * 4};
+}
+
+void add_bias(LongHead& out, const CallExtras& extras) {
+    const uint64_t keys = out.call.len_kv, height = extras.bias_rows,
+                   stride = padded_row(keys, LongHead::kMaskRowBytes / 4);
+    const float* from = &extras.bias[(extras.bias_heads > 1 ? out.head : 0) * height * keys];
+    out.bias.assign(height * stride, 0);
+    for (uint64_t row = 0; row < height; ++row) std::copy_n(from + row * keys, keys, &out.bias[row * stride]);
+    FoveaMatrixDesc& bias = out.call.bias;
+    bias.present = 1;
+    bias.type = FOVEA_F32;
+    bias.rows = height, bias.keys = keys;
+    bias.strides = {int64_t(height * stride), int64_t(height * stride), int64_t(stride)};
+}
+
+// The head's mask and scores of a file, as far as there is room for them.
+void add_file_cells(LongHead& out, const CallExtras& extras) {
+    const uint64_t keys = out.call.len_kv;
+    const std::string too_many =
+        " (a cell for each of more than " + format_count(kMostMaskCells) + " weights)";
+    if (!extras.bias.empty()) {
+        if (extras.bias_rows * keys > kMostMaskCells)
+            out.lost_bias = "the scores that the file adds" + too_many;
+        else
+            add_bias(out, extras);
+    }
+    if (extras.mask.empty()) return;
+    const uint64_t cells = extras.mask_rows * keys;
+    if (cells > kMostMaskCells) {
+        out.lost_mask = "the file's mask" + too_many;
+        return;
+    }
+    const auto from = extras.mask.begin() + ptrdiff_t((extras.mask_heads > 1 ? out.head : 0) * cells);
+    out.file_mask = std::make_shared<const std::vector<uint8_t>>(from, from + ptrdiff_t(cells));
+}
+
+}  // namespace
+
+Result<LongHead> long_preset(std::string_view name) {
+    Result<LongContext> made = long_context(name);
+    if (!made) return made.error();
+    LongHead head{std::string(name), made->call, std::move(made->q), std::move(made->k), true};
+    head.slope = alibi_slope(0, 1);
+    return head;
+}
+
+LongHead long_head(const Projected& p, uint32_t head, float divisor) {
+    LongHead out;
+    const uint64_t rows = p.q.shape[2], keys = p.k.shape[2], dim = p.q.shape[3];
+    Attention call;
+    call.batch(1).heads(1).lengths(rows, keys).dims(uint32_t(dim)).outputs(FOVEA_OUTPUT_LSE);
+    out.call = call.desc;
+    const uint64_t kv = head / (p.q.shape[1] / p.k.shape[1]);
+    out.q.assign(p.q.values.begin() + ptrdiff_t(head * rows * dim),
+                 p.q.values.begin() + ptrdiff_t((head + 1) * rows * dim));
+    out.k.assign(p.k.values.begin() + ptrdiff_t(kv * keys * dim),
+                 p.k.values.begin() + ptrdiff_t((kv + 1) * keys * dim));
+    out.head = head, out.heads = uint32_t(p.q.shape[1]);
+    out.divisor = divisor;
+    out.slope = slope_of(p.extras, head, out.heads);
+    out.has_sink = head < p.extras.sinks.size();
+    if (out.has_sink) out.sink = p.extras.sinks[head];
+    add_file_cells(out, p.extras);
+    return out;
+}
+
+LongMap::LongMap(LongHead head, const Settings& settings, GpuDevice* device, std::function<void()> wake)
+    : head_(std::move(head)),
+      tiles_({head_.call.len_q, head_.call.len_kv}),
+      device_(device),
+      wake_(std::move(wake)) {
+    head_.call = settled(head_, settings);
+    mask_head(head_, settings);
+    masked_by_ = settings;
+    make_maker();
+}
+
+LongMap::~LongMap() = default;
+
+void LongMap::make_maker() {
+    maker_.reset();
+    problem_.clear();
+    if (device_) {
+        Result<std::unique_ptr<TileMaker>> made = make_device_tiles(*device_, head_, wake_);
+        if (made) {
+            maker_ = std::move(*made);
+            return;
+        }
+        refusal_ = made.error().text;
+        device_ = nullptr;
+    }
+    maker_ = make_processor_tiles(head_, wake_);
+}
+
+bool LongMap::follow(const Settings& settings, GpuDevice* device) {
+    const FoveaAttentionDesc next = settled(head_, settings);
+    const bool same_call = std::memcmp(&next, &head_.call, sizeof next) == 0;
+    const bool same_cells = same_mask(settings, masked_by_);
+    if (same_call && same_cells && device == wanted_device_) return false;
+    maker_.reset();
+    head_.call = next;
+    if (!same_cells) mask_head(head_, settings);
+    masked_by_ = settings;
+    device_ = wanted_device_ = device;
+    refusal_.clear();
+    // Tiles of the other place are as good, but one picture is of one place.
+    tiles_.clear();
+    fresh_.clear();
+    make_maker();
+    return true;
+}
+
+bool LongMap::hand_out() {
+    while (std::optional<TileDone> done = maker_->take()) {
+        if (done->whole) {
+            tiles_.store(done->id, std::move(done->pixels));
+            if (done->mass.handle())
+                fresh_.push_back({done->id, std::move(done->mass), std::move(done->max)});
+        } else {
+            tiles_.give_back(done->id);
+        }
+        if (!done->problem.empty()) problem_ = done->problem;
+    }
+    maker_->cancel([&](const MapTileId& id) { return tiles_.wanted(id); });
+    while (problem_.empty() && maker_->has_room()) {
+        const std::optional<MapTileId> id = tiles_.next();
+        if (!id) break;
+        maker_->start({*id, tiles_.description(*id)});
+    }
+    return maker_->busy();
+}
+
+Result<bool> LongMap::advance(VkCommandBuffer cmd, int frames_in_flight) {
+    const bool busy = hand_out();
+    if (Result<void> r = maker_->record(cmd, frames_in_flight); !r) return r.error();
+    return busy && device_ != nullptr && !maker_->waits();
+}
+
+Result<void> LongMap::finish(bool exact) {
+    while (hand_out() && (exact || tiles_.progress().quality == MapQuality::empty))
+        if (Result<void> r = maker_->wait(); !r) return r;
+    return {};
+}
+
+Result<Derivation> LongMap::derive(uint64_t row, uint64_t key) const {
+    FoveaHostBuffer bindings[FOVEA_BIND_COUNT] = {};
+    bindings[FOVEA_BIND_Q] = host(head_.q);
+    // Values are no part of a weight; the map's inspector shows none.
+    bindings[FOVEA_BIND_K] = bindings[FOVEA_BIND_V] = host(head_.k);
+    head_.bind_beside(bindings);
+    Result<Derivation> derived = derive_cell(head_.call, bindings, Cell{0, 0, row, key});
+    if (derived) derived->values.clear();
+    return derived;
+}
+
+Result<std::vector<float>> LongMap::row_weights(uint64_t row) const {
+    FoveaAttentionDesc call = head_.rows_call(row, 1);
+    call.outputs = FOVEA_OUTPUT_WEIGHTS;
+    const Result<FoveaDeviceFacts> facts = cpu_facts(1);
+    if (!facts) return facts.error();
+    const Result<Plan> plan = plan_attention(*facts, call);
+    if (!plan) return plan.error();
+    std::vector<float> weights(call.len_kv);
+    const uint64_t skip = row * call.dim_qk;
+    FoveaHostBuffer bindings[FOVEA_BIND_COUNT] = {};
+    bindings[FOVEA_BIND_Q] = {const_cast<float*>(head_.q.data()) + skip, (head_.q.size() - skip) * 4};
+    bindings[FOVEA_BIND_K] = bindings[FOVEA_BIND_V] = host(head_.k);
+    head_.bind_beside(bindings, row);
+    bindings[FOVEA_BIND_WEIGHTS] = {weights.data(), weights.size() * 4};
+    if (Result<void> r = run_on_host(*plan, bindings); !r) return r.error();
+    return weights;
+}
+
+MapPick LongMap::pick(uint64_t row, uint64_t key, const MapPick* before) const {
+    constexpr size_t kMostLargest = 48;
+    MapPick out{row, key, {}, {}, 0};
+    if (Result<Derivation> derived = derive(row, key)) out.derivation = std::move(*derived);
+    if (before && before->row == row && !before->largest.empty()) {
+        out.largest = before->largest;
+        out.share = before->share;
+        return out;
+    }
+    const Result<std::vector<float>> weights = row_weights(row);
+    if (!weights) return out;
+    const std::vector<float>& w = *weights;
+    std::vector<uint64_t> order(w.size());
+    std::iota(order.begin(), order.end(), 0);
+    const auto shown = ptrdiff_t(std::min(order.size(), kMostLargest));
+    std::partial_sort(order.begin(), order.begin() + shown, order.end(),
+                      [&](uint64_t a, uint64_t b) { return w[a] != w[b] ? w[a] > w[b] : a < b; });
+    for (auto at = order.begin(); at != order.begin() + shown; ++at) {
+        out.largest.emplace_back(*at, w[*at]);
+        out.share += double(w[*at]);
+    }
+    return out;
+}
+
+Result<std::pair<uint64_t, uint64_t>> LongMap::largest_of(const MapBlock& block) const {
+    const Result<FoveaDeviceFacts> facts = cpu_facts(1);
+    if (!facts) return facts.error();
+    const FoveaAttentionDesc call = head_.rows_call(block.first_row, block.rows);
+    const Result<Plan> sums = plan_attention(*facts, call);
+    if (!sums) return sums.error();
+    std::vector<float> lse(rows());
+    const uint64_t skip = block.first_row * call.dim_qk;
+    FoveaHostBuffer bindings[FOVEA_BIND_COUNT] = {};
+    bindings[FOVEA_BIND_K] = bindings[FOVEA_BIND_V] = host(head_.k);
+    bindings[FOVEA_BIND_Q] = {const_cast<float*>(head_.q.data()) + skip, (head_.q.size() - skip) * 4};
+    head_.bind_beside(bindings, block.first_row);
+    bindings[FOVEA_BIND_LSE] = {&lse[block.first_row], block.rows * 4};
+    if (Result<void> r = run_on_host(*sums, bindings); !r) return r.error();
+    FoveaMapTileDesc tile{};
+    tile.struct_size = sizeof tile;
+    tile.head_count = 1;
+    tile.first_row = block.first_row, tile.row_count = block.rows;
+    tile.first_key = block.first_key, tile.key_count = block.keys;
+    tile.outputs = FOVEA_TILE_MAX;
+    const Result<Plan> plan = plan_map_tile(*facts, head_.call, tile);
+    if (!plan) return plan.error();
+    std::vector<float> cells(block.rows * block.keys);
+    bindings[FOVEA_BIND_Q] = host(head_.q);
+    head_.bind_beside(bindings);
+    bindings[FOVEA_BIND_LSE] = host(lse);
+    bindings[FOVEA_BIND_TILE_MAX] = host(cells);
+    if (Result<void> r = run_on_host(*plan, bindings); !r) return r.error();
+    const auto at = uint64_t(std::max_element(cells.begin(), cells.end()) - cells.begin());
+    return std::pair{block.first_row + at / block.keys, block.first_key + at % block.keys};
+}
+
+}  // namespace fovea::visualizer

@@ -1,0 +1,76 @@
+// Queries, keys and values: the session's model on its text, or a file's tensors. And what is done with them,
+// as a trace of one call.
+#pragma once
+
+#include "document/settings.hpp"
+
+#include <fovea/model/checkpoint_model.hpp>
+#include <fovea/model/trace.hpp>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace fovea::visualizer {
+
+// Numbers in host memory that stand before the call.
+struct HostStage {
+    std::string name, formula;
+    F32Tensor tensor;  // [rows, columns], or [heads, rows, columns]
+};
+
+struct Projected {
+    std::shared_ptr<const SessionModel> source;  // null: a file's tensors
+    std::vector<std::string> tokens;
+    std::vector<HostStage> stages;        // inputs, weights and what they gave
+    F32Tensor q{Shape{0}}, k = q, v = q;  // [1, heads, tokens, width]; k and v may have fewer heads
+    CallExtras extras;
+    std::vector<std::string> warnings;
+    // For a model: all of it under the settings' rules, and the layer whose call this is. Null: trace_of()
+    // makes the call's own.
+    std::shared_ptr<Trace> trace;
+    uint32_t layer = 0;
+
+    // Contexts that stand in the place of heads' own, behind the call.
+    std::vector<HeadPatch> patches;
+
+    // The layer's block; there is one where there is a source.
+    const Block& block() const { return source->model->blocks[layer]; }
+};
+
+// The session's model on its text; weights that `previous` has are used again.
+Result<Projected> project(const Settings& settings, const Projected* previous = nullptr);
+// A published model on a text: what enters a layer, which is all that the layers before have to say.
+struct EnteredLayer {
+    std::shared_ptr<const F32Tensor> x;  // [tokens, width]
+    std::vector<uint32_t> ids;
+    std::vector<HeadPatch> patches;  // of this layer
+};
+// The layer of settings with a model. What the reader sets beside the model's own rules counts in this layer;
+// hidden keys count in all of them.
+Result<Projected> project_layer(const Settings& settings, const EnteredLayer& entered);
+// What a layer of a trace hands on to the next.
+Result<F32Tensor> what_leaves(Trace& trace, uint32_t layer);
+// The texts of the session's tokens.
+std::vector<std::string> text_tokens(const Settings& settings);
+
+// The call on these tensors by these rules, and what there is to see of it: the model's stages for a text,
+// the call's own for a file.
+struct CallTrace {
+    std::shared_ptr<Trace> trace;
+    std::vector<TraceStage> stages;
+    std::vector<std::string> warnings;
+    AttentionRules rules;  // of the call
+};
+Result<CallTrace> trace_of(const Projected& projected, const Settings& settings);
+
+// The call alone, on the projected tensors by these rules.
+Result<Trace> trace_of_call(const Projected& projected, const AttentionRules& rules,
+                            const TraceOptions& options = {});
+
+// Whether the weights of all heads are few enough to be kept as matrices.
+bool fits_matrices(const Projected& projected);
+// The slope of ALiBi: the file's, or by the rule of its paper.
+float slope_of(const CallExtras& extras, uint32_t head, uint64_t heads);
+
+}  // namespace fovea::visualizer

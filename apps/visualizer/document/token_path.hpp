@@ -1,0 +1,33 @@
+// The way of a picked token through a layer, from its vector to what leaves: which matrices stand beside each
+// other, which cells of each belong to the token, and what each matrix is computed from.
+#pragma once
+
+#include "document/attention_result.hpp"
+#include "document/view_state.hpp"
+
+#include <string>
+#include <vector>
+
+namespace fovea::visualizer {
+
+// A matrix of the way.
+struct PathMatrix {
+    const Stage* stage = nullptr;
+    uint32_t head = 0;            // of the stage
+    size_t column = 0;            // from left to right; those of one column stand below each other
+    std::vector<CellRect> cells;  // that belong to the picked token; empty: none does
+    std::vector<size_t> from;     // the matrices that it is computed from, by their place in the list
+};
+
+inline constexpr size_t kMostPathColumns = 8;
+
+// In the order of the computation. A cell of queries and keys is about two tokens: the one that asks and the
+// one that answers; a row of keys or values is about what answers, any other row of a token about what asks.
+// A cell of no token, as of a layer's weights, lights nothing.
+std::vector<PathMatrix> token_path(const AttentionResult& of, const Stage& picked, uint32_t head,
+                                   uint64_t row, uint64_t column);
+
+// "row 1 and 2 of inputs; row 1 of queries; ..."
+std::string path_text(const std::vector<PathMatrix>& path);
+
+}  // namespace fovea::visualizer

@@ -1,0 +1,139 @@
+#include "document/vector_plot.hpp"
+
+#include "document/cell_inputs.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+namespace fovea::visualizer {
+namespace {
+
+// [1, heads, tokens, width]: one head of it.
+F32Tensor head_of(const F32Tensor& all, uint64_t head) {
+    const uint64_t size = all.shape[2] * all.shape[3];
+    const auto from = all.values.begin() + ptrdiff_t(head * size);
+    return {Shape{all.shape[2], all.shape[3]}, {from, from + ptrdiff_t(size)}};
+}
+
+double reach_of(const PrincipalPlane& plane, const F32Tensor& rows, double reach = 1e-6) {
+    for (uint64_t n = 0; n < rows.rows(); ++n)
+        for (const double at : plane.place(rows.row(n))) reach = std::max(reach, std::abs(at));
+    return reach;
+}
+
+Settings without_edits(Settings s) {
+    s.edits.clear();
+    return s;
+}
+
+}  // namespace
+
+void VectorPlot::follow(const AttentionResult& result, uint32_t head) {
+    if (begun_ && of_ == result.settings && head_ == head) return;
+    const bool same_words = begun_ && laid_for_ == without_edits(result.settings) && head_ == head;
+    begun_ = true, tried_ = false, stale_ = true;
+    of_ = result.settings, laid_for_ = without_edits(result.settings), head_ = head;
+    const Projected& p = result.projected;
+    const uint64_t queries = p.q.shape[2], keys = p.k.shape[2];
+    why_not_ = std::max(queries, keys) > kMostTokens
+                   ? "Up to " + std::to_string(kMostTokens) + " tokens are drawn as points; here are " +
+                         std::to_string(std::max(queries, keys)) + "."
+                   : "";
+    words_ = F32Tensor{Shape{0}};
+    if (!why_not_.empty()) return;
+    if (const Stage* inputs = result.find_stage("inputs"))
+        words_ = {Shape{inputs->rows, inputs->columns}, {inputs->values.begin(), inputs->values.end()}};
+    const uint64_t heads = p.q.shape[1];
+    head_ = head;
+    key_head_ = uint32_t(std::min<uint64_t>(head, heads - 1) / (heads / p.k.shape[1]));
+    own_queries_ = queries_ = head_of(p.q, std::min<uint64_t>(head, heads - 1));
+    own_keys_ = keys_ = head_of(p.k, key_head_);
+    call_ = Projected{};
+    call_.tokens = p.tokens, call_.q = p.q, call_.k = p.k, call_.v = p.v, call_.extras = p.extras;
+    rules_ = result.call.rules;
+    if (!same_words) {
+        held = {VectorKind::query, 0};
+        std::vector<float> both = queries_.values;
+        both.insert(both.end(), keys_.values.begin(), keys_.values.end());
+        pair_plane_ = principal_plane(both, queries_.columns(), false);
+        pair_reach_ = reach_of(pair_plane_, keys_, reach_of(pair_plane_, queries_));
+        if (has_words()) {
+            word_plane_ = principal_plane(words_.values, words_.columns(), true);
+            word_reach_ = reach_of(word_plane_, words_);
+        }
+    }
+    of_words = of_words && has_words();
+}
+
+std::string VectorPlot::why_words_stay() const {
+    if (reads_tensors(of_)) return "tensors of one's own stay as they are";
+    if (shows_model(of_)) return "what a model has learned stays as it is";
+    return "";
+}
+
+std::vector<VectorPoint> VectorPlot::points() const {
+    std::vector<VectorPoint> all;
+    const auto add = [&](VectorKind kind, const F32Tensor& rows, const F32Tensor& own) {
+        for (uint64_t n = 0; n < rows.rows(); ++n) {
+            const bool tried = !std::equal(rows.row(n).begin(), rows.row(n).end(), own.row(n).begin());
+            all.push_back({kind, uint32_t(n), plane().place(rows.row(n)), tried});
+        }
+    };
+    if (of_words) {
+        add(VectorKind::word, words_, words_);
+    } else {
+        add(VectorKind::key, keys_, own_keys_);
+        add(VectorKind::query, queries_, own_queries_);
+    }
+    return all;
+}
+
+void VectorPlot::try_out(VectorKind kind, uint32_t token, std::array<double, 2> to) {
+    const bool key = kind == VectorKind::key;
+    F32Tensor &rows = key ? keys_ : queries_, &own = key ? own_keys_ : own_queries_;
+    const std::vector<float> moved = pair_plane_.moved(rows.row(token), to);
+    const auto same = [&](uint64_t n) { return std::ranges::equal(own.row(n), own.row(token)); };
+    for (uint64_t n = 0; n < rows.rows(); ++n)
+        if (n == token || (key && same(n))) std::ranges::copy(moved, rows.row(n).begin());
+    tried_ = stale_ = true;
+}
+
+void VectorPlot::take_back() {
+    queries_ = own_queries_, keys_ = own_keys_;
+    tried_ = false, stale_ = true;
+}
+
+const Result<F32Tensor>& VectorPlot::tried_weights() {
+    if (!std::exchange(stale_, false)) return weights_;
+    const auto put = [](F32Tensor& all, uint64_t head, const F32Tensor& rows) {
+        std::ranges::copy(rows.values, all.values.begin() + ptrdiff_t(head * rows.values.size()));
+    };
+    put(call_.q, std::min<uint64_t>(head_, call_.q.shape[1] - 1), queries_);
+    put(call_.k, key_head_, keys_);
+    Result<Trace> trace = trace_of_call(call_, rules_);
+    weights_ = !trace ? Result<F32Tensor>(trace.error())
+                      : trace->stage(rules_.dropout_p > 0 ? "dropped" : "weights",
+                                     std::min<uint32_t>(head_, trace->heads() - 1));
+    return weights_;
+}
+
+std::string VectorPlot::edits_with(const Settings& settings, uint32_t token,
+                                   std::optional<std::array<double, 2>> to) const {
+    std::string text;
+    const auto add = [&](EditedMatrix matrix, uint64_t row, uint64_t column, double value) {
+        text += (text.empty() ? "" : ",") + std::string(stage_of(matrix)) + " " + std::to_string(row) + " " +
+                std::to_string(column) + " " + format_number(value, 9);
+    };
+    for (const CellEdit& edit : settings.edits)
+        if (edit.matrix != EditedMatrix::inputs || (to && edit.row != token))
+            add(edit.matrix, edit.row, edit.column, edit.value);
+    if (!to) return text;
+    // Three digits behind the point: what is read on the screen is then the number itself.
+    const std::vector<float> row = word_plane_.moved(words_.row(token), *to);
+    for (size_t c = 0; c < row.size(); ++c)
+        add(EditedMatrix::inputs, token, c, std::round(double(row[c]) * 1000) / 1000);
+    return text;
+}
+
+}  // namespace fovea::visualizer

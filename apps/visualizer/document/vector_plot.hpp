@@ -1,0 +1,72 @@
+// Words, queries and keys as points of a plane. A query or a key can be moved there: that is tried out beside
+// the shown result, by the same rules. A word that is moved is a change of the settings, its cells of
+// `edits`.
+#pragma once
+
+#include "document/attention_result.hpp"
+#include "document/principal_plane.hpp"
+
+#include <optional>
+
+namespace fovea::visualizer {
+
+enum class VectorKind { word, query, key };
+struct VectorPoint {
+    VectorKind kind = VectorKind::query;
+    uint32_t token = 0;
+    std::array<double, 2> at{};
+    bool tried = false;  // it was moved
+};
+
+class VectorPlot {
+  public:
+    static constexpr uint64_t kMostTokens = 64;
+
+    // Of this head of this result from now on. What was tried out with another one is let go; a plane stays
+    // while only words are moved, so that it does not turn under the mouse.
+    void follow(const AttentionResult& result, uint32_t head);
+    // Why there is nothing to draw; empty: there is.
+    const std::string& why_not() const { return why_not_; }
+    bool has_words() const { return !words_.values.empty(); }
+    // Why words stay where they are; empty: they can be moved.
+    std::string why_words_stay() const;
+
+    const PrincipalPlane& plane() const { return of_words ? word_plane_ : pair_plane_; }
+    uint64_t width() const { return of_words ? words_.columns() : queries_.columns(); }
+    // Words, or keys and queries.
+    std::vector<VectorPoint> points() const;
+    // The largest coordinate of a point as the plane was laid: the picture ends a little beyond it.
+    double reach() const { return of_words ? word_reach_ : pair_reach_; }
+
+    // Keys that are the same numbers move as one.
+    void try_out(VectorKind kind, uint32_t token, std::array<double, 2> to);
+    void take_back();
+    bool tries() const { return tried_; }
+    // A row of weights as they would be.
+    const Result<F32Tensor>& tried_weights();
+    // The value of the session's key `edits` with the word at that place; with `to` empty without any moved
+    // word.
+    std::string edits_with(const Settings& settings, uint32_t token,
+                           std::optional<std::array<double, 2>> to) const;
+
+    VectorPoint held;       // by the mouse, or the last one that was
+    bool of_words = false;  // what is drawn; else queries and keys
+
+  private:
+    Settings of_;  // whose result this is
+    uint32_t head_ = 0;
+    bool begun_ = false, tried_ = false;
+    std::string why_not_;
+    Settings laid_for_;                                             // of the planes, without edits
+    F32Tensor words_{Shape{0}}, queries_ = words_, keys_ = words_;  // [tokens, width], of the head; as tried
+    F32Tensor own_queries_ = words_, own_keys_ = words_;            // as they are
+    uint32_t key_head_ = 0;
+    PrincipalPlane word_plane_, pair_plane_;
+    double word_reach_ = 1, pair_reach_ = 1;
+    Projected call_;  // what a trial is computed from
+    AttentionRules rules_;
+    Result<F32Tensor> weights_ = F32Tensor{Shape{0}};
+    bool stale_ = true;  // weights_
+};
+
+}  // namespace fovea::visualizer

@@ -1,0 +1,568 @@
+#include "document/workbench.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+namespace fovea::visualizer {
+namespace {
+
+constexpr std::chrono::duration<float> kFadeTime = std::chrono::milliseconds(200);
+constexpr std::chrono::milliseconds kPathStep(200);
+constexpr size_t kHistogramBins = 64;
+
+HeadSummary summary_of(const Stage& stage, uint32_t head, const Colouring& colouring) {
+    HeadSummary summary{std::vector<float>(stage.rows), std::vector<float>(stage.rows),
+                        std::vector<float>(stage.columns), std::vector<uint32_t>(kHistogramBins)};
+    const std::span<const float> values = stage.head_values(head);
+    for (uint64_t row = 0; row < stage.rows; ++row) {
+        double sum = 0, entropy = 0;
+        for (uint64_t column = 0; column < stage.columns; ++column) {
+            const float value = values[row * stage.columns + column];
+            summary.has_hidden = summary.has_hidden || stage.hidden(head, row, column);
+            summary.has_dropped = summary.has_dropped || stage.dropped(head, row, column);
+            if (!std::isfinite(value)) continue;
+            summary.clamped.add(colouring, value);
+            sum += double(value);
+            if (value > 0) entropy -= double(value) * std::log(double(value));
+            summary.column_sums[column] += value;
+            ++summary.histogram[size_t(colouring.place(double(value)) * (kHistogramBins - 1) + 0.5)];
+        }
+        summary.row_sums[row] = float(sum);
+        summary.row_entropies[row] = float(entropy);
+    }
+    return summary;
+}
+
+}  // namespace
+
+// ---- a frame ----
+
+Result<bool> Workbench::update(VkCommandBuffer cmd, double flops) {
+    computation.free_retired();
+    if (document.file_has_come()) file_was_read(document.take_read_file(), true);
+    if (is_behind()) {
+        anew_ = false;
+        seen_revision_ = document.revision();
+        computation.begun();
+        computation.refuse("");
+        computation.measure_wanted_roof();
+        if (map.update(document.settings(), computation.on_cpu())) window.centre = CentreTab::map;
+        // A refused change keeps the last result on the screen, with the reason beside it.
+        if (Result<void> r = begin(); !r) {
+            computation.refuse(r.error().field + ": " + r.error().text);
+            if (r.error().code == FOVEA_OUT_OF_DEVICE_MEMORY)
+                window.tell("Out of device memory. " + computation.problem(), false, true);
+            problems.report(r.error().field, r.error().text, true);
+        }
+        if (computation.ready())
+            if (Result<void> r = computation.compute_at_once(flops); !r) return r.error();
+    }
+    if (map.take_coming(document.settings(), computation.on_cpu())) window.centre = CentreTab::map;
+    const Result<bool> map_moves = map.advance(cmd, frames_in_flight_);
+    if (!map_moves) return map_moves.error();
+    if (!computation.ready()) {
+        if (computation.projecting()) return *map_moves;
+        if (go_on_restoring()) return true;
+        return Error{FOVEA_INVALID_ARGUMENT, "settings", computation.problem()};
+    }
+    const Result<bool> more = computation.advance(cmd, flops);
+    if (!more) return more.error();
+    if (computation.run().finished() && go_on_restoring()) return true;
+    grant_wish();
+    return *map_moves || *more || is_behind();
+}
+
+Result<void> Workbench::begin() {
+    const Settings wanted = wanted_settings();
+    Settings by = wanted;
+    if (!reads_tensors(by) || map.shows_file_of(by)) by.file.reset();
+    std::optional<Result<Projected>> made = computation.projection(by);
+    if (made && *made && by.file && !fits_matrices(**made)) {
+        map.open_file_head(**made, wanted, view.head, computation.on_cpu());
+        window.centre = CentreTab::map;
+        by.file.reset();
+        made = computation.projection(by);
+    }
+    if (!made) return {};
+    if (!*made) return made->error();
+    // Cells were selected in another matrix.
+    if (computation.ready() && !restoring_ && !same_subject(computation.result()->settings, wanted))
+        view.selection.reset();
+    std::string shown = "weights";
+    if (computation.ready() && view.stage < computation.stages().size()) shown = stage().name;
+    if (Result<void> r = computation.begin(std::move(**made), wanted, by); !r) return r;
+    if (!view.wanted_stage.empty()) shown = std::exchange(view.wanted_stage, "");
+    fade_begin_.reset();
+    summary_of_.clear();
+    view.stage = computation.result()->stage_index(shown);
+    if (view.stage == computation.stages().size()) view.stage = computation.result()->stage_index("weights");
+    // A stage that this result has not, such as what dropout leaves without dropout, is shown with the next
+    // that has it.
+    if (stage().name != shown && find_stage_text(shown)) view.wanted_stage = shown;
+    keep_pick_in_range();
+    return {};
+}
+
+void Workbench::keep_pick_in_range() {
+    view.head = std::min<uint32_t>(view.head, uint32_t(stage().heads - 1));
+    view.picked_row = std::clamp(view.picked_row, 0, int(stage().rows) - 1);
+    view.picked_column = std::clamp(view.picked_column, 0, int(stage().columns) - 1);
+    if (view.compared_head >= int(stage().heads)) view.compared_head = -1;
+    for (std::optional<CellRect>* cells : {&view.selection, &view.marked})
+        if (*cells && !(*cells)->within(stage().rows, stage().columns)) cells->reset();
+}
+
+// ---- what is shown ----
+
+Shown Workbench::shown() const {
+    const int tab = window.locked_tab;
+    if (window.centre == CentreTab::matrix && tab >= 0 && size_t(tab) < computation.locked().size()) {
+        const LockedMatrix& one = computation.locked()[size_t(tab)];
+        return {&one.result->stages[one.stage], one.head, one.result->run.get(), &one.result->tokens()};
+    }
+    // A mask is drawn over the weights, whichever stage is chosen.
+    if (window.centre == CentreTab::mask)
+        if (const Stage* weights = computation.find_stage("weights"))
+            return {weights, std::min(view.head, uint32_t(weights->heads - 1)), &computation.run(),
+                    &computation.tokens()};
+    return {&stage(), view.head, &computation.run(), &computation.tokens()};
+}
+
+float Workbench::fade() const {
+    if (!fade_begin_ || !window.motion || window.locked_tab >= 0 || fade_from_ >= computation.stages().size())
+        return 1;
+    const std::chrono::duration<float> since = clock() - *fade_begin_;
+    return std::min(since / kFadeTime, 1.0f);
+}
+
+size_t Workbench::path_columns_come() const {
+    if (!path_begin_ || !window.motion) return kMostPathColumns;
+    return std::min(size_t((clock() - *path_begin_) / kPathStep) + 1, kMostPathColumns);
+}
+
+void Workbench::show_stage(size_t index) {
+    fade_from_ = view.stage;
+    fade_begin_ = clock();
+    view.wanted_stage.clear();
+    view.stage = std::min(index, computation.stages().size() - 1);
+    if (view.stage != fade_from_) view.selection.reset(), view.marked.reset();
+    if (view.stage == fade_from_ || !computation.complete()) fade_begin_.reset();
+    view.zoom = view.pan_x = view.pan_y = 0;
+    view.colours.range_low = view.colours.range_high = NAN;
+    keep_pick_in_range();
+}
+
+const std::optional<Derivation>& Workbench::derivation() {
+    const Shown now = shown();
+    return computation.derivation(*now.run, *now.stage,
+                                  {0, now.head, uint64_t(view.picked_row), uint64_t(view.picked_column)});
+}
+
+const AttentionResult& Workbench::shown_result() const {
+    const bool locked = window.centre == CentreTab::matrix && window.locked_tab >= 0 &&
+                        size_t(window.locked_tab) < computation.locked().size();
+    return locked ? *computation.locked()[size_t(window.locked_tab)].result : *computation.result();
+}
+
+std::optional<CellSum> Workbench::picked_sum() const {
+    const Shown now = shown();
+    if (view.picked_row < 0 || view.picked_column < 0) return {};
+    if (now.stage->of_heads)
+        return mean_sum(shown_result(), uint64_t(view.picked_row), uint64_t(view.picked_column));
+    if (now.stage->over_keys) return {};
+    return cell_sum(shown_result().numbers(), now.stage->name, now.head, uint64_t(view.picked_row),
+                    uint64_t(view.picked_column));
+}
+
+std::vector<CellInput> Workbench::picked_inputs() const {
+    const Shown now = shown();
+    if (view.picked_row < 0 || view.picked_column < 0) return {};
+    return cell_inputs(shown_result(), *now.stage, now.head, uint64_t(view.picked_row),
+                       uint64_t(view.picked_column));
+}
+
+void Workbench::show_input(const CellInput& input) {
+    if (&shown_result() != computation.result().get()) return;
+    const CellInput to = input;  // the stages stay where they are, the pick does not
+    constexpr size_t kMostPlaces = 64;
+    if (view.came_from.size() == kMostPlaces) view.came_from.erase(view.came_from.begin());
+    view.came_from.push_back({stage().name, view.head, view.picked_row, view.picked_column, view.pinned});
+    show_stage(size_t(to.stage - computation.stages().data()));
+    if (to.stage->heads > 1) view.head = to.head;
+    view.picked_row = std::clamp(view.came_from.back().row, to.cells.row_begin, to.cells.row_last);
+    view.picked_column =
+        std::clamp(view.came_from.back().column, to.cells.column_begin, to.cells.column_last);
+    view.pinned = true;
+    view.marked = to.cells;
+    window.centre = CentreTab::matrix;
+}
+
+void Workbench::go_back() {
+    if (view.came_from.empty()) return;
+    const ViewState::Place place = std::move(view.came_from.back());
+    view.came_from.pop_back();
+    window.locked_tab = -1;
+    show_stage(computation.result()->stage_index(place.stage));
+    view.head = place.head;
+    view.picked_row = place.row, view.picked_column = place.column, view.pinned = place.pinned;
+    view.marked.reset();
+    keep_pick_in_range();
+}
+
+std::span<const float> Workbench::Weights::row(uint64_t query) const {
+    return stage->head_values(head).subspan(std::min(query, stage->rows - 1) * stage->columns,
+                                            stage->columns);
+}
+
+Workbench::Weights Workbench::shown_weights() const {
+    const Shown now = shown();
+    const StageText* const text = find_stage_text(now.stage->name);
+    const bool weights = now.stage->of_heads || (text && text->pairs && text->sums);
+    const Stage* const stage = weights ? now.stage : shown_result().find_stage("weights");
+    return {stage, std::min(now.head, uint32_t(stage->heads - 1))};
+}
+
+void Workbench::show_level(int level) {
+    document.change(level_settings(level, document.settings()));
+    if (const Session own = level_session(level); own.stage != "weights") view.wanted_stage = own.stage;
+}
+
+void Workbench::pick_end_of_text() {
+    when_settled("", [this] {
+        const Weights weights = shown_weights();
+        if (!stage().over_keys || stage().rows != weights.stage->rows) return;
+        view.picked_row = int(weights.stage->rows) - 1;
+        const std::span<const float> row = weights.row(uint64_t(view.picked_row));
+        view.picked_column = int(std::max_element(row.begin(), row.end()) - row.begin());
+    });
+}
+
+const HeadSummary& Workbench::head_summary() {
+    const Shown now = shown();
+    const Stage& s = *now.stage;
+    const Colouring colouring = colouring_of(view.colours, s.ranges.at(now.head));
+    const std::string key = std::to_string(reinterpret_cast<uintptr_t>(s.buffer)) + s.name + "/" +
+                            std::to_string(now.head) + "/" + format_number(colouring.low, 9) + "/" +
+                            format_number(colouring.high, 9) + "/" + spread_name(colouring.spread);
+    if (key != summary_of_) summary_ = summary_of(s, now.head, colouring);
+    summary_of_ = key;
+    return summary_;
+}
+
+void Workbench::show_task(const std::string& task) {
+    document.change(task_settings(task, document.settings()));
+    view.compared_head = -1;
+    view.zoom = 0;
+    show_first_sight(level_session(document.settings().level, task));
+    const size_t weights = computation.ready() ? computation.result()->stage_index("weights") : 0;
+    if (computation.ready()) view.stage = weights;
+    if (window.centre == CentreTab::map) window.centre = CentreTab::matrix;
+}
+
+void Workbench::show_first_sight(const Session& session) {
+    view.picked_row = int(session.row), view.picked_column = int(session.column);
+    show_head_number(session.head);
+}
+
+void Workbench::show_head_number(uint32_t number) {
+    Settings next = document.settings();
+    view.head = number;
+    if (!shows_model(next)) return;
+    const uint32_t heads = heads_of_layer(next);
+    if (number / heads >= shown_layers(next).size()) return;
+    next.mapping.layer = number / heads;
+    view.head = number % heads;
+    document.change(next);
+}
+
+void Workbench::show_head(uint32_t layer, uint32_t head) {
+    computation.drop_kept();
+    view.compared_head = -1;
+    view.head = head;
+    Settings next = document.settings();
+    next.mapping.layer = layer;
+    document.change(next);
+}
+
+void Workbench::compare_with_head(uint32_t layer, uint32_t head) {
+    if (!computation.kept() && layer == document.settings().mapping.layer) {
+        view.compared_head = int(head);
+        return;
+    }
+    // Another layer's head is another result: A is kept, and the other layer becomes the present one.
+    const auto show_other = [this, layer, head] {
+        view.head = head;
+        Settings next = document.settings();
+        next.mapping.layer = layer;
+        document.change(next);
+    };
+    if (computation.kept()) return show_other();
+    when_settled("comparing", [this, show_other] {
+        computation.keep(view.head);
+        show_other();
+    });
+}
+
+std::string token_label(const Workbench& bench, uint64_t index) {
+    const std::vector<std::string>& tokens = *bench.shown().tokens;
+    return index < tokens.size() ? tokens[index] : std::to_string(index);
+}
+
+std::string file_title(const Workbench& bench) {
+    if (const std::shared_ptr<const OpenedModel>& model = bench.document.settings().model)
+        return model->name +
+               (bench.computation.problem().empty() ? "" : " (refused: the numbers are of before)");
+    const std::shared_ptr<const ImportedFile>& file = bench.document.settings().file;
+    if (!file) return "";
+    const std::string name =
+        file->path.empty() ? "tensors of the session" : printable_name(file_name(file->path), 40);
+    const Computation& computation = bench.computation;
+    if (!computation.problem().empty()) return name + " (refused: the numbers are of before)";
+    const bool shown = computation.ready() && computation.result()->settings.file == file;
+    return shown ? name : name + " (being read)";
+}
+
+std::string token_name(const Workbench& bench, uint64_t index) {
+    const std::vector<std::string>& tokens = *bench.shown().tokens;
+    const bool again = index < tokens.size() && std::count(tokens.begin(), tokens.end(), tokens[index]) > 1;
+    return token_label(bench, index) + (again ? " (" + std::to_string(index) + ")" : "");
+}
+
+std::string picked_row_name(const Workbench& bench) {
+    const auto row = uint64_t(std::max(bench.view.picked_row, 0));
+    return bench.shown().stage->row_tokens ? token_name(bench, row) : std::to_string(row);
+}
+
+std::string picked_column_name(const Workbench& bench) {
+    const auto column = uint64_t(std::max(bench.view.picked_column, 0));
+    return bench.shown().stage->over_keys ? token_name(bench, column) : std::to_string(column);
+}
+
+std::string row_label(const Workbench& bench, uint64_t row) {
+    return bench.shown().stage->row_tokens ? token_label(bench, row) : std::to_string(row);
+}
+
+std::string column_label(const Workbench& bench, uint64_t column) {
+    return bench.shown().stage->over_keys ? token_label(bench, column) : std::to_string(column);
+}
+
+// ---- training ----
+
+Playground& Workbench::playground() {
+    if (playground_) return *playground_;
+    playground_ = std::make_unique<Playground>(background_.end_of_step());
+    // The shown task first, where it can be trained here: that of the text takes hours and a text.
+    const Result<TaskKind> shown = task_from_name(document.settings().task);
+    if (shown && *shown != TaskKind::text) playground_->choose(*shown);
+    return *playground_;
+}
+
+const TrainingView& Workbench::training() {
+    const uint64_t now = playground().changes() + 1;
+    if (std::exchange(seen_training_, now) != now) training_ = playground_->view();
+    training_.running = playground_->runs();
+    return training_;
+}
+
+void Workbench::show_trained() {
+    Result<LearnedModel> model = playground().model();
+    if (!model) return problems.report(model.error().field, model.error().text, true);
+    Settings next = task_settings(model->task, document.settings());
+    next.learned = std::make_shared<const LearnedModel>(std::move(*model));
+    document.change(next);
+    show_first_sight(level_session(next.level, next.task));
+    window.centre = CentreTab::matrix;
+}
+
+// ---- files ----
+
+void Workbench::file_was_read(Document::Opened opened, bool with_sheet) {
+    if (opened == Document::Opened::no) window.show(BottomTab::problems);
+    if (opened != Document::Opened::yes) return;
+    if (document.settings().model) {
+        // All of its heads first.
+        window.centre = CentreTab::layers;
+        view.head = 0;
+        return;
+    }
+    window.centre = CentreTab::matrix;
+    if (with_sheet) window.open_dialog(Dialog::import_sheet);
+}
+
+bool Workbench::open_file(const std::string& path) {
+    const Document::Opened opened =
+        is_model_path(path) ? document.open_model(path) : document.open_file(path);
+    file_was_read(opened, false);
+    return opened == Document::Opened::yes;
+}
+
+void Workbench::show_refused_as_map() {
+    const Settings& s = document.settings();
+    const Result<Projected> projected = reads_tensors(s) ? project_import(s) : project(s);
+    if (!projected) return problems.report("map", projected.error().text, true);
+    LongHead head = long_head(*projected, std::min(view.head, uint32_t(projected->q.shape[1] - 1)),
+                              reads_tensors(s) ? s.mapping.divisor : 0);
+    head.name = "head " + std::to_string(view.head);
+    map.want(std::move(head));
+    document.undo();
+}
+
+std::string Workbench::preparing() const {
+    return document.reads_file() ? "reading " + document.coming_file() : computation.preparing();
+}
+
+// ---- results that stay ----
+
+void Workbench::when_settled(std::string what, std::function<void()> act) {
+    if (is_settled()) return act();
+    wish_ = Wish{std::move(what), document.revision(), std::move(act)};
+}
+
+void Workbench::grant_wish() {
+    if (!wish_) return;
+    const bool void_now = wish_->revision != document.revision();
+    if (!void_now && !is_settled()) return;
+    const Wish wish = std::move(*wish_);
+    wish_.reset();
+    if (void_now && wish.what.empty()) return;
+    if (void_now)
+        problems.report(wish.what, "the result was not there yet when its settings were changed", false);
+    else
+        wish.act();
+}
+
+void Workbench::keep_result() {
+    when_settled("keeping as A", [this] { computation.keep(view.head); });
+}
+
+void Workbench::swap_kept() {
+    if (!computation.kept()) return;
+    when_settled("swapping A and B", [this] {
+        if (!computation.kept()) return;
+        const Settings kept = computation.kept()->result->settings;
+        const uint32_t head = computation.kept()->head;
+        computation.keep(view.head);
+        view.head = head;
+        document.change(kept);
+    });
+}
+
+void Workbench::lock_matrix() {
+    when_settled("locking", [this] {
+        if (computation.locked().size() == Computation::kMostLocked)
+            return problems.report("tabs", "six matrices are locked: unlock one first", false);
+        lock_present(view.stage, view.head);
+        window.locked_tab = int(computation.locked().size()) - 1;
+        window.centre = CentreTab::matrix;
+    });
+}
+
+void Workbench::lock_present(size_t stage, uint32_t head) {
+    const AttentionResult& result = *computation.result();
+    const Settings& s = result.settings;
+    std::string name = reads_tensors(s) || shows_model(s) ? head_name(s.mapping.layer, head)
+                                                          : subject_name(s) + " H" + std::to_string(head);
+    if (result.stages[stage].name != "weights") name += " " + result.stages[stage].name;
+    computation.lock(std::move(name), stage, head);
+}
+
+void Workbench::unlock_matrix(size_t tab) {
+    if (tab >= computation.locked().size()) return;
+    computation.unlock(tab);
+    if (window.locked_tab >= int(tab)) --window.locked_tab;
+}
+
+std::string Workbench::own_stage() const {
+    const ViewState& own = own_view();
+    const bool shows = !restoring_ && computation.ready() && own.stage < computation.stages().size();
+    return shows ? computation.stages()[own.stage].name : own.wanted_stage;
+}
+
+std::vector<PastResult> Workbench::past() const {
+    std::vector<PastResult> all;
+    if (const KeptResult* kept = computation.kept())
+        all.push_back({kept->result->settings, kept->head, false, {}});
+    for (const LockedMatrix& one : computation.locked())
+        all.push_back({one.result->settings, one.head, true, one.result->stages[one.stage].name});
+    if (restoring_) all.insert(all.end(), restoring_->past.begin(), restoring_->past.end());
+    return all;
+}
+
+void Workbench::restore(std::vector<PastResult> past) {
+    end_restoring();
+    if (past.empty()) return;
+    const auto locks = [](const PastResult& one) { return one.locked; };
+    if (std::any_of(past.begin(), past.end(), locks))
+        while (!computation.locked().empty()) unlock_matrix(computation.locked().size() - 1);
+    restoring_ = Restoring{std::move(past), view, std::exchange(window.locked_tab, -1)};
+    anew_ = true;
+}
+
+void Workbench::end_restoring() {
+    if (!restoring_) return;
+    view = restoring_->view;
+    window.locked_tab = std::min(restoring_->locked_tab, int(computation.locked().size()) - 1);
+    restoring_.reset();
+    anew_ = true;
+}
+
+// What has been computed again is kept or locked, and the next comes; at last the document's own. One that
+// was refused has left its reason among the problems.
+bool Workbench::go_on_restoring() {
+    if (!restoring_ || anew_ || computation.projecting()) return false;
+    const bool refused = !computation.problem().empty();
+    if (!refused && !computation.measured()) return false;
+    std::vector<PastResult>& past = restoring_->past;
+    const Settings done = past.front().settings;
+    do {
+        const PastResult one = past.front();
+        past.erase(past.begin());
+        if (refused) continue;
+        const AttentionResult& result = *computation.result();
+        const size_t stage = result.stage_index(one.locked ? one.stage : "weights");
+        if (stage == result.stages.size() ||
+            (one.locked && computation.locked().size() == Computation::kMostLocked)) {
+            problems.report(
+                "tabs",
+                "a locked matrix is gone: its result has no stage \xe2\x80\x9c" + one.stage + "\xe2\x80\x9d",
+                false);
+            continue;
+        }
+        const uint32_t head = std::min(one.head, uint32_t(result.stages[stage].heads) - 1);
+        if (one.locked)
+            lock_present(stage, head);
+        else
+            computation.keep(head);
+    } while (!past.empty() && past.front().settings == done);
+    if (past.empty()) end_restoring();
+    anew_ = true;
+    return true;
+}
+
+WorkbenchCarry Workbench::carry() {
+    WorkbenchCarry c;
+    c.past = past();
+    const std::string stage = own_stage();
+    const int tab = restoring_ ? restoring_->locked_tab : window.locked_tab;
+    end_restoring();
+    c.history = document.history();
+    c.view = view, c.window = window;
+    c.view.wanted_stage = stage;
+    c.window.locked_tab = tab;
+    c.window.notice.reset();
+    c.problems = problems;
+    c.map = map.carry();
+    return c;
+}
+
+void Workbench::take(WorkbenchCarry carried) {
+    document.go_on_from(std::move(carried.history));
+    problems = std::move(carried.problems);
+    map.take(std::move(carried.map), document.settings(), computation.on_cpu());
+    view = std::move(carried.view);
+    window = std::move(carried.window);
+    restore(std::move(carried.past));
+}
+
+}  // namespace fovea::visualizer

@@ -1,0 +1,267 @@
+// The program between files and panels: one document, what is computed of it, the map beside it, and how both
+// are looked at. Each owner keeps its own state; here stands what concerns several of them, in the order of a
+// frame.
+#pragma once
+
+#include "document/cell_inputs.hpp"
+#include "document/computation.hpp"
+#include "document/document.hpp"
+#include "document/playground.hpp"
+#include "document/problems.hpp"
+#include "document/shown_map.hpp"
+#include "document/token_path.hpp"
+#include "document/vector_plot.hpp"
+#include "document/view_state.hpp"
+#include "document/window_state.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <functional>
+
+namespace fovea::visualizer {
+
+// What the matrix view shows: the selection, or a locked tab.
+struct Shown {
+    const Stage* stage;
+    uint32_t head;
+    const AttentionRun* run;
+    const std::vector<std::string>* tokens;
+};
+
+// A result beside the present one, by what it takes to compute it again: A of the comparison, or a locked
+// tab's.
+struct PastResult {
+    Settings settings;
+    uint32_t head = 0;
+    bool locked = false;
+    std::string stage;  // of a locked tab
+};
+
+// All of a workbench that is not on its device: another one goes on from it.
+struct WorkbenchCarry {
+    Document::History history;
+    ViewState view;
+    WindowState window;
+    Problems problems;
+    std::vector<PastResult> past;
+    ShownMap::Carry map;
+};
+
+class Workbench {
+  public:
+    // `frames_in_flight`: submissions after which update()'s caller has waited for a recorded one; 0 where
+    // each call is waited for, and nothing is left to threads. `wake` is called from other threads when there
+    // is something new to draw.
+    Workbench(GpuDevice& device, bool on_cpu, int frames_in_flight = 0, std::function<void()> wake = {})
+        : background_(frames_in_flight > 0, std::move(wake)),
+          document(background_, problems),
+          computation(device, on_cpu, frames_in_flight, background_, problems, released),
+          map(device, background_, problems, released),
+          frames_in_flight_(frames_in_flight) {}
+
+  private:
+    const Background background_;
+
+  public:
+    Problems problems;
+    // Buffers that the matrix renderer has to forget before they go.
+    std::vector<VkBuffer> released;
+    Document document;
+    Computation computation;
+    ShownMap map;
+    VectorPlot vectors;
+    ViewState view;
+    WindowState window;
+
+    // Computes what the settings ask for, within `flops` of device work for this frame; outside a render
+    // pass. True if there is more to do. While needs_idle(), no frame may be in flight: buffers are replaced.
+    Result<bool> update(VkCommandBuffer cmd, double flops);
+    bool needs_idle() const {
+        return is_behind() || computation.has_retired() || map.needs_idle() || document.file_has_come();
+    }
+
+    // The shown result is that of the settings, with its statistics.
+    bool is_settled() const {
+        return computation.measured() && !is_behind() && !computation.projecting() && !restoring_;
+    }
+
+    // ---- what is shown ----
+    const Stage& stage() const { return computation.stages()[view.stage]; }
+    Shown shown() const;
+    // Shows a stage: its pick and head within range, the view fitted. With motion the one before fades into
+    // it.
+    void show_stage(size_t index);
+    // How far: from 0, the stage before, to 1.
+    float fade() const;
+    const Stage& faded_stage() const { return computation.stages()[fade_from_]; }
+    // The picked token's way through the layer is played from its vector on, a column of matrices every 200
+    // ms.
+    void play_path() { path_begin_ = clock(); }
+    // How many columns of it the token has come to: without motion all of them.
+    size_t path_columns_come() const;
+    bool animating() const { return fade() < 1 || path_columns_come() < kMostPathColumns; }
+    // The time that motion goes by.
+    std::function<std::chrono::steady_clock::time_point()> clock = std::chrono::steady_clock::now;
+    // The derivation of the picked cell, recomputed from q, k, v; none where the stage is not over keys.
+    const std::optional<Derivation>& derivation();
+    // The picked cell of any other stage as a sum.
+    std::optional<CellSum> picked_sum() const;
+    // What the picked cell is computed from; of the result that is shown.
+    std::vector<CellInput> picked_inputs() const;
+    // Goes to the matrix of an input, where its cells are framed and the picked query and key stay as far as
+    // they are among them; not from a locked tab. And back to the cell before.
+    void show_input(const CellInput& input);
+    void go_back();
+    // The weights that lists and lines beside the matrix are of: the shown stage where that has weights, with
+    // its head; else the weights.
+    struct Weights {
+        const Stage* stage;
+        uint32_t head;
+        std::span<const float> row(uint64_t query) const;  // of at most the last one
+    };
+    Weights shown_weights() const;
+    // A level, with the stage that it is about.
+    void show_level(int level);
+    // The last query's largest weight is picked, once there is a result.
+    void pick_end_of_text();
+    const HeadSummary& head_summary();
+    const HeadGrid* head_grid() { return computation.head_grid(document.settings()); }
+    // A model that learned a task, with the head and the cell that it is about.
+    void show_task(const std::string& task);
+    // The head and the cell that a session is about; of a model with several layers its heads are counted
+    // layer by layer.
+    void show_first_sight(const Session& session);
+    void show_head_number(uint32_t number);
+    // What the model says next behind the picked query.
+    const NextTable* next_table() {
+        return computation.next_table(document.settings(), uint64_t(std::max(view.picked_row, 0)));
+    }
+    const std::string& next_problem() const { return computation.next_problem(); }
+    // Shows a head of a layer, as A; or compares the shown or kept A with it, as B.
+    void show_head(uint32_t layer, uint32_t head);
+    void compare_with_head(uint32_t layer, uint32_t head);
+
+    // ---- training ----
+    // Begun with the first call.
+    Playground& playground();
+    // As of the last change.
+    const TrainingView& training();
+    // Where the reader stands in it; none where nothing was begun.
+    std::optional<TrainingPlace> training_place() const {
+        return playground_ ? std::optional(playground_->place()) : std::nullopt;
+    }
+    // It is at work on what it was asked for; a run that goes on by itself is not waited for.
+    bool training_is_behind() const { return playground_ && !playground_->runs() && !playground_->idle(); }
+    // The trained state in every panel: a step of undo.
+    void show_trained();
+
+    // ---- files ----
+    // Opens a file of tensors; a refusal becomes a line of the Problems panel. In a window a large file is
+    // read by a thread: then this is false without a problem, and the file opens some frames later, with the
+    // sheet that says how it is read.
+    bool open_file(const std::string& path);
+    // Shows the shown head of the refused settings as a map, which keeps no matrices.
+    void show_refused_as_map();
+
+    // ---- results that stay: no part of what undo takes back ----
+    // What is asked of a result that is still being computed is done once it is there; the Problems panel
+    // says so where the settings have changed before. The last wish counts.
+    // Acts on the settings' result: now, or at the end of the update with which it is complete. Without a
+    // name a wish that came to nothing is not reported.
+    void when_settled(std::string what, std::function<void()> act);
+    // Keeps the present result as A of the comparison, while undo, redo and changes go on.
+    void keep_result();
+    // The kept settings become the present ones, a step of undo, and the present result the kept one.
+    void swap_kept();
+    // Keeps the shown matrix in a tab of its own, which becomes the shown one.
+    void lock_matrix();
+    void unlock_matrix(size_t tab);
+    // A and the locked tabs, in their order, also those that are still to be computed again.
+    std::vector<PastResult> past() const;
+    // Computes these again, one behind the other, keeps and locks them, and then what the settings ask for.
+    void restore(std::vector<PastResult> past);
+    // Until then view and stage are of no result that the reader chose; these are.
+    bool restoring() const { return restoring_.has_value(); }
+    const ViewState& own_view() const { return restoring_ ? restoring_->view : view; }
+    std::string own_stage() const;
+
+    WorkbenchCarry carry();
+    void take(WorkbenchCarry carried);
+
+    // ---- threads ----
+    // What a thread prepares for the next result: "reading model.safetensors". Empty: nothing; until then the
+    // last result stays.
+    std::string preparing() const;
+    // Threads work, or have ended and wait for the next frame.
+    bool threads_work() const {
+        return document.reads_file() || computation.projecting() || map.threads_work();
+    }
+    bool threads_ended() const {
+        return document.file_has_come() || computation.projection_has_come() || computation.next_has_come() ||
+               map.threads_ended();
+    }
+    // Steps that threads behind the window have finished: another number is a reason to draw.
+    uint64_t background_steps() const {
+        return (map ? map.head()->finished_tiles() : 0) + computation.finished_layers() +
+               background_.steps() + (playground_ ? playground_->changes() : 0);
+    }
+
+  private:
+    struct Restoring {
+        std::vector<PastResult> past;  // the first is being computed
+        ViewState view;                // what comes after them
+        int locked_tab = -1;
+    };
+    // What is to be computed now: the document's settings, but for results that are computed again.
+    const Settings& wanted_settings() const {
+        return restoring_ ? restoring_->past.front().settings : document.settings();
+    }
+    // The computation or the map has to begin anew.
+    bool is_behind() const {
+        return anew_ || (!restoring_ && seen_revision_ != document.revision()) || computation.wants_begin() ||
+               map.wants_update();
+    }
+    Result<void> begin();
+    const AttentionResult& shown_result() const;
+    void grant_wish();
+    void keep_pick_in_range();
+    void file_was_read(Document::Opened opened, bool with_sheet);
+    void lock_present(size_t stage, uint32_t head);
+    void end_restoring();
+    bool go_on_restoring();
+
+    const int frames_in_flight_;
+    std::unique_ptr<Playground> playground_;
+    uint64_t seen_training_ = 0;
+    TrainingView training_;
+    bool anew_ = true;
+    uint64_t seen_revision_ = 0;
+    std::optional<Restoring> restoring_;
+    struct Wish {
+        std::string what;       // "keeping as A"
+        uint64_t revision = 0;  // of the document whose result is meant
+        std::function<void()> act;
+    };
+    std::optional<Wish> wish_;
+    size_t fade_from_ = 0;
+    std::optional<std::chrono::steady_clock::time_point> fade_begin_, path_begin_;
+    HeadSummary summary_;
+    std::string summary_of_;  // what summary_ was made of
+};
+
+// The open file's name, and whether the shown numbers are not yet or will not be its own; empty: no file is
+// open.
+std::string file_title(const Workbench& bench);
+// Characters of the text and the tokens that are beyond Latin, Greek and mathematics.
+std::string rare_text(const Workbench& bench);
+// "journey", or the index where there is no token; of the shown matrix.
+std::string token_label(const Workbench& bench, uint64_t index);
+// The same with its index where the shown matrix has the token more than once: "f (10)".
+std::string token_name(const Workbench& bench, uint64_t index);
+// Names of the picked row and column: token_name() where they are tokens, else their numbers.
+std::string picked_row_name(const Workbench& bench);
+std::string picked_column_name(const Workbench& bench);
+std::string row_label(const Workbench& bench, uint64_t row);
+std::string column_label(const Workbench& bench, uint64_t column);
+
+}  // namespace fovea::visualizer

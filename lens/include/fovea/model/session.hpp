@@ -1,0 +1,189 @@
+// Everything that a reader can set, as one value: what is computed (sentence, level, weights, masks, ...) and
+// how it is looked at. A session is a .fovea file, the part of an address behind '#', or made here; it is
+// read, written and checked in this one place, for every program. docs/files.md has the format;
+// lens/model/tables/session.json is its table of keys: type, limits, defaults and meaning of each.
+//
+// Reading ignores nothing in silence: what could not be taken as it stands is told by a note in words. A key
+// that the table does not have is such a note and is not written again. Nothing here keeps state; all
+// functions are safe from any thread.
+#pragma once
+
+#include <fovea/model/f32_tensor.hpp>
+#include <fovea/model/rules.hpp>
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace fovea {
+
+// Levels are numbered from 1.
+inline constexpr int kLevelCount = 7;
+
+// In the order of the choices in the table of keys.
+enum class WeightInit { none, rand, linear };
+enum class Tokenizer { words, characters, bytes };
+// A tensor of the reader's own: [heads, tokens, width] within the session, or where it lies.
+struct SessionTensor {
+    Shape shape;                // of `values`
+    std::vector<float> values;  // empty: in a file
+    std::string path, name,
+        sha256;  // relative to the session file; the tensor's name there; of the whole file, or empty
+    friend bool operator==(const SessionTensor&, const SessionTensor&) = default;
+};
+struct SessionTensors {
+    SessionTensor q, k, v;  // v may be missing: neither values nor path
+    // What queries and keys stand for, as many as there are of each; empty: they have numbers.
+    std::vector<std::string> tokens;
+    friend bool operator==(const SessionTensors&, const SessionTensors&) = default;
+};
+
+// A matrix whose cells a reader can set, by its stage's name.
+enum class EditedMatrix { inputs, w_query, w_key, w_value, w_output };
+std::string_view stage_of(EditedMatrix matrix);
+// A cell that holds the reader's own number, in place of a word's or of a weight's.
+struct CellEdit {
+    EditedMatrix matrix = EditedMatrix::inputs;
+    uint32_t row = 0, column = 0;  // of the stage as it is shown
+    double value = 0;
+    friend bool operator==(const CellEdit&, const CellEdit&) = default;
+};
+
+// Everything that a reader can set.
+struct Session : AttentionRules {
+    // What is computed, beside the rules.
+    int level = 2;
+    std::string text = "Your journey starts with one step";
+    Tokenizer tokenizer = Tokenizer::words;
+    uint32_t length = 0;  // level 7: the tokens repeated to so many; 0: as typed
+    WeightInit init = WeightInit::rand;
+    uint64_t seed = 123;
+    uint32_t heads = 1, kv_heads = 1;
+    bool rope = false;
+    std::vector<CellEdit> edits;                    // by matrix, row and column; one for a cell
+    std::shared_ptr<const SessionTensors> tensors;  // shown in place of the text; null: none
+    // A model that learned a task stands in for the level's layer: of what follows from a level only the
+    // rules count. Empty: none.
+    std::string task;
+    uint32_t heads_off = 0;  // its heads that give nothing, a bit each, layer by layer
+    // A published model that the desktop program shows in place of the level's layer: its folder or file,
+    // relative to the session file, and its fingerprint; a line "LAYER HEAD SCALE" or "LAYER HEAD from TEXT"
+    // for each head that is not as the model has it. session_model() refuses such a session. Empty: none.
+    std::string published, published_sha256, changed_heads;
+
+    // How it is looked at. None of it changes a number.
+    std::string stage = "weights";  // an id of stage_table()
+    uint32_t head = 0;              // of a model with several layers counted layer by layer
+    uint32_t row = 1, column = 2;   // the picked cell
+    std::string map = "auto";
+    bool logarithmic = false;
+    std::string low, high;  // numbers; empty: those of the values
+    bool table = false;
+    int32_t compared_head = -1;
+    std::string compare_how = "side";
+    std::string view, zoom;
+    uint32_t step = 0;     // of the level's story(), from 1; 0: none
+    std::string training;  // the run in view: task, seed, step, heads that are off, sequence; empty: none
+    // The desktop program's own.
+    int32_t spread = 0;
+    bool pinned = false;
+    double dropout_rate = 0.5;  // to which its switch returns
+    std::string import_kind, import_fused, import_order = "qkv";
+    bool import_tokens_first = false, import_rotates = false;
+    uint32_t import_heads = 1, import_layer = 0;
+    double import_divisor = 0;
+
+    std::vector<Session> kept;    // A of a comparison: none or one
+    std::vector<Session> locked;  // the matrices of tabs
+
+    friend bool operator==(const Session&, const Session&) = default;
+};
+
+// A level's own session. `level` is 1 to kLevelCount. With a task, the task's own session: apart from `level`
+// it does not depend on the level. A task that the table does not have changes nothing.
+Session level_session(int level, std::string_view task = {});
+
+// What a key's value could not be taken for, or who does not show it. `text` is a whole sentence for a
+// person.
+struct SessionNote {
+    std::string key, text;
+    friend bool operator==(const SessionNote&, const SessionNote&) = default;
+};
+struct ReadSession {
+    Session session;
+    std::vector<SessionNote> notes;
+};
+// The program that reads. It cannot show `unseen` keys: each that is given and is not the level's own value
+// is noted.
+struct SessionReader {
+    std::string_view program;  // "this page", "the window"
+    std::span<const std::string_view> unseen;
+};
+
+// A .fovea file's text. Refused: what is no JSON or no session, another version, tensors whose data do not
+// fit their shapes. Everything else gives a session.
+Result<ReadSession> read_session(std::string_view json, const SessionReader& reader = {});
+// The part of an address behind '#', or "": "v=1&level=3&text=The+cat+sat". Refused: another version.
+Result<ReadSession> read_address(std::string_view fragment, const SessionReader& reader = {});
+
+// A file's text, ending in a line feed. Every key of the table is written; of tensors those that are embedded
+// or lie in a file.
+std::string write_session(const Session& session);
+// "v=1&level=3&...": what differs from the level's own values, without tensors, `kept` and `locked`.
+std::string write_address(const Session& session);
+
+// ---- the tables that programs share ----
+
+// What programs say of a stage.
+struct StageText {
+    std::string id, label, formula, transposed,
+        about;               // `transposed`: the formula where weights are [out, in]
+    bool is_signed = false;  // values on both sides of 0
+    bool pairs = false;      // rows are queries, columns keys
+    bool sums = false;       // sums of rows mean something
+    std::vector<std::string>
+        nearest;  // what is shown where the model has no such stage, the first that it has
+};
+// In the order of the computation.
+std::span<const StageText> stage_table();
+const StageText* find_stage_text(std::string_view id);  // null: no such stage
+
+// What programs say of a level.
+struct LevelText {
+    std::string name, term, title, lead;  // `lead` is HTML; `term` as a phrase: "trainable weights"
+    std::vector<std::string> lessons;     // worked examples with these numbers
+};
+const LevelText& level_text(int level);
+
+// What must hold of a session's key.
+struct StoryCheck {
+    enum class Kind { is, is_not, least, most } kind = Kind::is;
+    std::string key, value;
+};
+// A step of the walk through a level: what to read, the cells it is about, one thing to do, and what is seen
+// then.
+struct StoryStep {
+    std::string title, text, instruction, sight;
+    Session shown;                            // the level's own with the keys of the step
+    std::array<uint32_t, 4> mark = {};        // first row, first column, last row, last column
+    std::vector<StoryCheck> checks;           // all of them: it was done
+    bool done(const Session& session) const;  // whatever else the reader has changed
+};
+// In their order: the walk through a level, or through a task, for which the level is where one comes back
+// to. Empty where there is none, and where the library holds no stories: in the page's engine.
+std::vector<StoryStep> story(int level, std::string_view task = {});
+
+// A row of the table of keys.
+struct SessionKey {
+    std::string key, type, group, about;  // as docs/files.md has them
+    double low = 0, high = 0;             // of integers and numbers
+    std::vector<std::string> choices;     // of choices
+};
+// In the order in which they are written.
+std::span<const SessionKey> session_keys();
+
+}  // namespace fovea

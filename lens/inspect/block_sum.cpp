@@ -1,0 +1,186 @@
+// Sums of the cells that are not attention's own: norms, residual sums, the feed-forward part, and what the
+// model says at its end. The order of the parts is that of finish_block() in lens/model/block_run.cpp.
+#include "inspect/cell_sum_parts.hpp"
+#include "model/transformer_parts.hpp"
+
+#include <fovea/inspect/format.hpp>
+
+#include <algorithm>
+#include <cmath>
+
+namespace fovea {
+namespace {
+
+// A row of a stage, with the name that the sums call it by.
+struct NamedRow {
+    std::string name;
+    std::vector<float> values;  // empty: there is no such stage
+};
+
+NamedRow row_of(const LayerNumbers& of, std::string name, uint64_t row) {
+    NamedRow found;
+    if (const StageNumbers stage = of.stage(name, 0); row < stage.rows) {
+        const std::span<const float> values = stage.values.subspan(row * stage.columns, stage.columns);
+        found.values.assign(values.begin(), values.end());
+    }
+    found.name = std::move(name);
+    return found;
+}
+
+// The first of these stages that the layer has.
+NamedRow first_row_of(const LayerNumbers& of, std::initializer_list<const char*> names, uint64_t row) {
+    NamedRow found;
+    for (const char* name : names)
+        if (found = row_of(of, name, row); !found.values.empty()) break;
+    return found;
+}
+
+NamedRow through(const Norm& norm, NamedRow x) {
+    if (norm.kind == NormKind::none || x.values.empty()) return x;
+    const uint64_t width = x.values.size();
+    x.values = normalised(norm, F32Tensor({1, width}, std::move(x.values))).values;
+    x.name = std::string(norm_name(norm.kind)) + "(" + x.name + ")";
+    return x;
+}
+
+// A norm's cell is made from the sum of its row's squares, for LayerNorm of the distances from the mean.
+// `part` is what the files call the norm; empty: not to be told.
+std::optional<CellSum> norm_sum(const LayerNumbers& of, std::string_view part, const Norm& norm,
+                                const NamedRow& x, uint64_t row, uint64_t column) {
+    const uint64_t width = x.values.size();
+    if (column >= width) return {};
+    double mean = 0;
+    if (norm.kind == NormKind::layer)
+        for (const float value : x.values) mean += double(value) / double(width);
+    CellSum sum;
+    sum.a = sum.b = norm.kind == NormKind::layer ? "x \xe2\x88\x92 mean" : "x";
+    sum.how = std::string(norm_name(norm.kind)) + " of " + place_text("row", row, x.name);
+    if (norm.kind == NormKind::layer) sum.how += ", whose mean is " + format_value(float(mean));
+    for (uint64_t c = 0; c < width; ++c) {
+        const auto distance = float(double(x.values[c]) - mean);
+        sum.terms.push_back({std::to_string(c), distance, distance});
+    }
+    add_up(sum);
+    sum.ending = format_value(float(double(x.values[column]) - mean)) + " / " +
+                 format_value(float(std::sqrt(double(sum.sum) / double(width) + norm.epsilon))) +
+                 ", which is \xe2\x88\x9a(sum / " + std::to_string(width) + " + " +
+                 format_number(norm.epsilon, 3) + ")";
+    if (column < norm.weight.values.size()) {
+        sum.ending += ", \xc3\x97 weight " + format_value(norm.weight.values[column]);
+        if (!part.empty()) tell_origin(of, part, column, sum);
+    }
+    if (column < norm.bias.values.size()) sum.ending += " + bias " + format_value(norm.bias.values[column]);
+    sum.result = normalised(norm, F32Tensor({1, width}, x.values)).values[column];
+    return sum;
+}
+
+// x + part, each with the norms that the block's order has for it.
+std::optional<CellSum> residual(const LayerNumbers& of, const NamedRow& x, NamedRow part, bool attention,
+                                uint64_t row, uint64_t column) {
+    const Block& block = *of.block;
+    const Norm& behind = attention ? block.attention_output_norm : block.feed_forward_output_norm;
+    const Norm& of_sum = attention ? block.attention_norm : block.feed_forward_norm;
+    const NamedRow bare = part;
+    part = through(behind, std::move(part));
+    if (column >= part.values.size() || part.values.size() != x.values.size()) return {};
+    if (block.order == BlockOrder::post && of_sum.kind != NormKind::none) {
+        NamedRow both{x.name + " + " + part.name, x.values};
+        for (size_t c = 0; c < both.values.size(); ++c) both.values[c] += part.values[c];
+        return norm_sum(of, attention ? "attention_norm" : "feed_forward_norm", of_sum, both, row, column);
+    }
+    CellSum sum;
+    sum.a = "value";
+    sum.how = place_text("row", row, x.name) + " and of " + part.name + ", number by number";
+    for (const NamedRow* one : {&x, static_cast<const NamedRow*>(&part)})
+        sum.terms.push_back({one->name, one->values[column], 1});
+    add_up(sum);
+    if (behind.kind != NormKind::none)
+        if (std::optional<CellSum> norm =
+                norm_sum(of, attention ? "attention_output_norm" : "feed_forward_output_norm", behind, bare,
+                         row, column))
+            sum.factors.push_back(std::move(*norm));
+    return sum;
+}
+
+std::optional<CellSum> hidden(const LayerNumbers& of, const FeedForward& f, const NamedRow& x, uint64_t row,
+                              uint64_t column) {
+    std::optional<CellSum> sum = linear_sum(x.values, x.name, row, f.up, "W_up", column);
+    if (!sum) return {};
+    tell_origin(of, "up", column, *sum);
+    const std::string act = activation_name(f.activation);
+    if (!is_present(f.gate)) {
+        activate(f.activation, std::span(&sum->result, 1));
+        sum->ending = act + "(sum)";
+        return sum;
+    }
+    std::optional<CellSum> gate = linear_sum(x.values, x.name, row, f.gate, "W_gate", column);
+    if (!gate) return {};
+    tell_origin(of, "gate", column, *gate);
+    activate(f.activation, std::span(&gate->result, 1));
+    gate->ending = act + "(sum), the gate";
+    sum->result *= gate->result;
+    sum->ending = "sum \xc3\x97 the gate " + format_value(gate->result);
+    sum->factors.push_back(std::move(*gate));
+    return sum;
+}
+
+// A row's softmax over the vocabulary.
+std::optional<CellSum> probability(const Model& model, const NamedRow& logits, uint64_t row,
+                                   uint64_t column) {
+    if (column >= logits.values.size()) return {};
+    const float largest = *std::max_element(logits.values.begin(), logits.values.end());
+    CellSum sum;
+    sum.a = "exp(logit \xe2\x88\x92 max)";
+    sum.how = "the sum of " + place_text("row", row, sum.a) + ", max " + format_value(largest);
+    for (size_t i = 0; i < logits.values.size(); ++i)
+        sum.terms.push_back({i < model.vocabulary.size() ? model.vocabulary[i] : std::to_string(i),
+                             float(std::exp(double(logits.values[i]) - double(largest))), 1});
+    add_up(sum);
+    sum.ending = format_value(sum.terms[column].a) + " / sum";
+    sum.result = float(double(sum.terms[column].a) / double(sum.sum));
+    return sum;
+}
+
+}  // namespace
+
+std::optional<CellSum> block_sum(const LayerNumbers& of, std::string_view id, uint64_t row, uint64_t column) {
+    const Model& model = *of.model;
+    const Block& b = *of.block;
+    const FeedForward& f = b.feed_forward;
+    const NamedRow x = row_of(of, "inputs", row);
+    if (id == "normed") return norm_sum(of, "attention_norm", b.attention_norm, x, row, column);
+    if (id == "attended") return residual(of, x, row_of(of, "output", row), true, row, column);
+    const NamedRow sum = b.residual ? row_of(of, "attended", row)
+                                    : through(b.attention_output_norm, row_of(of, "output", row));
+    const NamedRow& read = b.order == BlockOrder::parallel ? x : sum;
+    if (id == "ff_normed") return norm_sum(of, "feed_forward_norm", b.feed_forward_norm, read, row, column);
+    if (id == "ff_hidden") {
+        const NamedRow normed = row_of(of, "ff_normed", row);
+        return hidden(of, f, normed.values.empty() ? read : normed, row, column);
+    }
+    if (id == "ff_output") {
+        const NamedRow middle = row_of(of, "ff_hidden", row);
+        std::optional<CellSum> made = linear_sum(middle.values, middle.name, row, f.down, "W_down", column);
+        if (made) tell_origin(of, "down", column, *made);
+        return made;
+    }
+    if (id == "block") return residual(of, sum, row_of(of, "ff_output", row), false, row, column);
+    const NamedRow last = first_row_of(of, {"block", "ff_output", "attended", "output"}, row);
+    if (id == "final") return norm_sum(of, {}, model.final_norm, last, row, column);
+    if (id == "logits" && !is_present(model.prediction.dense)) {
+        const NamedRow final = row_of(of, "final", row);
+        const NamedRow& from = final.values.empty() ? last : final;
+        std::optional<CellSum> made =
+            linear_sum(from.values, from.name, row, model.unembedding, "W_u", column);
+        if (made && model.logit_softcap != 0) {
+            cap_logits(model.logit_softcap, std::span(&made->result, 1));
+            const std::string c = format_number(model.logit_softcap, 3);
+            made->ending = c + " tanh(sum / " + c + ")";
+        }
+        return made;
+    }
+    if (id == "probabilities") return probability(model, row_of(of, "logits", row), row, column);
+    return {};
+}
+
+}  // namespace fovea
