@@ -2,7 +2,7 @@
 """`mpirun -n N fovea attend IN --out OUT --shards` writes the same bytes for N of 1 to 4, and the numbers of one process;
 so do `fovea gradients` and `fovea map`.
 
-    attend_shards.py MPIEXEC NUMPROC_FLAG FOVEA TEST_PROGRAM
+    attend_shards.py MPIEXEC NUMPROC_FLAG FOVEA TEST_PROGRAM [RANKS ...]     on other numbers of ranks than those
 """
 import json
 import math
@@ -16,6 +16,7 @@ import tempfile
 import time
 
 MPIEXEC, FLAG, FOVEA, PROGRAM = sys.argv[1:5]
+RANKS = [int(word) for word in sys.argv[5:]] or [1, 2, 3, 4]
 GRADIENTS = [
     ('q,k,v,do', ['--causal', 'bottom-right']),
     ('q,k,v,do,dlse,sinks,alibi,mask', ['--q-offset', '8', '--dropout', '0.25', '--seed', '9', '--softcap', '5']),
@@ -203,13 +204,13 @@ with tempfile.TemporaryDirectory() as folder:
         check(f'{options}: {alone.stderr}', alone.returncode == 0)
         expected = read(out)
         first = None
-        for ranks in (1, 2, 3, 4):
+        for ranks in RANKS:
             out.unlink()
             done = run(ranks, [source, '--out', out, '--backend', 'cpu', '--shards', '--chunk', '8', *options], name)
             check(f'{options} on {ranks} ranks: {done.stderr}', done.returncode == 0)
             check(f'{ranks} ranks say what ran once', done.stdout.count('wrote: ') == 1)
             first = first or out.read_bytes()
-            check(f'{options}: {ranks} ranks give other bytes than one', out.read_bytes() == first)
+            check(f'{options}: {ranks} ranks give other bytes than {RANKS[0]}', out.read_bytes() == first)
         got = read(out)
         check(f'{options}: other tensors', got.keys() == expected.keys())
         for tensor_name, values in expected.items():
@@ -222,13 +223,13 @@ with tempfile.TemporaryDirectory() as folder:
         check(f'{options}: {alone.stderr}', alone.returncode == 0)
         expected = [[float(x) for x in line.split(',')] for line in csv.read_text().split()]
         first = None
-        for ranks in (1, 2, 3, 4):
+        for ranks in RANKS:
             csv.unlink()
             done = run(ranks, [source, '--csv', csv, '--backend', 'cpu', '--shards', '--chunk', '8', *options], 'map')
             check(f'map {options} on {ranks} ranks: {done.stderr}', done.returncode == 0)
             check(f'{ranks} ranks say what ran once', done.stdout.count('wrote: ') == 1)
             first = first or csv.read_bytes()
-            check(f'map {options}: {ranks} ranks give other bytes than one', csv.read_bytes() == first)
+            check(f'map {options}: {ranks} ranks give other bytes than {RANKS[0]}', csv.read_bytes() == first)
         got = [[float(x) for x in line.split(',')] for line in csv.read_text().split()]
         check(f'map {options}: other pixels', [len(row) for row in got] == [len(row) for row in expected] and
               all(abs(a - b) <= 1e-5 * (1 + abs(a)) for x, y in zip(expected, got) for a, b in zip(x, y)))
@@ -247,4 +248,4 @@ with tempfile.TemporaryDirectory() as folder:
     a_rank_holds_its_part(folder)
     a_killed_rank_ends_all(folder)
     a_rank_killed_in_gradients_ends_all()
-print('the same bytes on 1 to 4 ranks')
+print(f'the same bytes on {RANKS} ranks')

@@ -2,7 +2,7 @@
 // one call over all keys gives within the rule for partial sums. Run by mpirun with 4 processes: each count
 // is a communicator of the first ranks.
 //
-//   mpirun -n 4 fovea_test_mpi [SEED]
+//   mpirun -n 4 fovea_test_mpi [SEED | --seeds COUNT]     COUNT: 80
 //   mpirun -n 3 build/default/drivers/lavapipe26 fovea_test_mpi --mixed [SEED]
 //
 // --mixed: every second rank computes on a Vulkan device. --killed: the last rank kills itself, see
@@ -970,16 +970,14 @@ int main(int argc, char** argv) {
                 const uint64_t first = argc > 2 ? strtoull(argv[2], nullptr, 0) : 0;
                 for (uint64_t seed = first; seed < (argc > 2 ? first + 1 : 24); ++seed)
                     near_on_ranks_of_different_devices(*engine, seed);
-            } else if (argc > 1) {
-                same_bits_on_every_number_of_ranks(*engine, strtoull(argv[1], nullptr, 0));
-                same_gradients_on_every_number_of_ranks(*engine, strtoull(argv[1], nullptr, 0));
-                the_tile_of_one_device_on_every_number_of_ranks(*engine, strtoull(argv[1], nullptr, 0));
             } else {
-                for (uint64_t seed = 0; seed < 80; ++seed) same_bits_on_every_number_of_ranks(*engine, seed);
-                for (uint64_t seed = 0; seed < 60; ++seed)
+                const uint64_t first = argc == 2 ? strtoull(argv[1], nullptr, 0) : 0;
+                const uint64_t count = argc == 2 ? 1 : argc > 2 ? strtoull(argv[2], nullptr, 0) : 80;
+                for (uint64_t seed = first; seed < first + count; ++seed) {
+                    same_bits_on_every_number_of_ranks(*engine, seed);
                     same_gradients_on_every_number_of_ranks(*engine, seed);
-                for (uint64_t seed = 0; seed < 80; ++seed)
                     the_tile_of_one_device_on_every_number_of_ranks(*engine, seed);
+                }
                 every_rank_holds_a_like_share();
                 parts_in_any_order_are_one_merge();
                 trouble_of_one_rank_is_told_to_all(*engine);

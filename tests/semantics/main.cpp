@@ -1,6 +1,6 @@
 // Runs the tests, or with --case or --sweep a part of the space by hand:
 //
-//   fovea_test_semantics [--on EXECUTOR] [--gtest_...]
+//   fovea_test_semantics [--on EXECUTOR] [--whole] [--gtest_...]
 //   fovea_test_semantics --case SEED --on EXECUTOR [--flops LIMIT] [--precision P-products]
 //   fovea_test_semantics --sweep SEED --on EXECUTOR [--count N] [--seconds S] [--first N] [--flops LIMIT]
 //                        [--precision P-products]    P: f16 or bf16
@@ -8,9 +8,11 @@
 #include "semantics/under_test.hpp"
 #include "support/by_hand.hpp"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <string_view>
 
 namespace fovea::test {
 namespace {
@@ -73,6 +75,7 @@ int main(int argc, char** argv) {
     if (const char* seed = option(argc, argv, "--sweep")) return run_by_hand(argc, argv, seed, true);
     const char* name = option(argc, argv, "--on");
     names_under_test() = name ? std::vector<std::string>{name} : cpu_names();
+    draws_whole_sweeps() = std::find(argv, argv + argc, std::string_view("--whole")) != argv + argc;
     testing::InitGoogleTest(&argc, argv);
     const int result = RUN_ALL_TESTS();
     close_executors();

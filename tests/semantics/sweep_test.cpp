@@ -16,10 +16,7 @@ TEST(Sweep, every_feature_against_the_reference) {
     on_each_executor([](Executor& executor) {
         SweepOptions options;
         options.limits.compressed = reads_compressed(executor.name());
-        if (executor.name() == "reference")
-            options.count = 500;  // against itself: poison, slices and workers only
-        else if (cpu_names().back() != executor.name())
-            options.count = 1200;  // the widest instruction set meets every pair of features
+        options.count = share_of_draws(executor, options.count);  // the widest meets every pair of features
         const SweepResult result = sweep(executor, options);
         print_summary(executor, result);
         EXPECT_TRUE(result.failures.empty());

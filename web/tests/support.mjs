@@ -18,6 +18,9 @@ const candidates = [
 ];
 export const executablePath = candidates.find((path) => path && existsSync(path));
 
+// Whether the long sweeps run too: `./dev test nightly`.
+export const isNightly = process.env.FOVEA_NIGHTLY === "1";
+
 // Why the browser tests cannot run here; null when they can.
 export const missing = !executablePath
     ? "no Chromium found (set FOVEA_CHROMIUM)"
