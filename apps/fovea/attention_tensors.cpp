@@ -1,7 +1,8 @@
 #include "attention_tensors.hpp"
 
 #include "attention_options.hpp"
-#include "files/attention_notes.hpp"
+
+#include <fovea/files/attention_notes.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -15,16 +16,10 @@ Error bad(const std::string& tensor, std::string text) {
     return Error{FOVEA_INVALID_ARGUMENT, "tensor '" + tensor + "'", std::move(text)};
 }
 
-std::string shape_text(const Tensor& t) {
-    std::string text = "[";
-    for (size_t i = 0; i < t.shape.size(); ++i) text += (i ? ", " : "") + std::to_string(t.shape[i]);
-    return text + "]";
-}
-
 // A shape of rank 2, 3 or 4 with ones in front, so that it has 4 axes.
 Result<std::vector<uint64_t>> four_axes(const Tensor& t) {
     if (t.shape.size() < 2 || t.shape.size() > 4)
-        return bad(t.name, "shape " + shape_text(t) + " has " + std::to_string(t.shape.size()) +
+        return bad(t.name, "shape " + format_shape(t.shape) + " has " + std::to_string(t.shape.size()) +
                                " axes; 2, 3 or 4 are needed");
     std::vector<uint64_t> shape(4 - t.shape.size(), 1);
     shape.insert(shape.end(), t.shape.begin(), t.shape.end());
@@ -156,13 +151,14 @@ Result<void> read_qkv(const TensorSet& file, bool rows_first, AttentionCall& cal
     }
     const Tensor &q = *file.find("q"), &k = *file.find("k"), &v = *file.find("v");
     if (k.shape.size() != q.shape.size() || v.shape.size() != q.shape.size())
-        return bad("k", "q is " + shape_text(q) + ", k " + shape_text(k) + ", v " + shape_text(v) +
-                            ": not of one rank");
+        return bad("k", "q is " + format_shape(q.shape) + ", k " + format_shape(k.shape) + ", v " +
+                            format_shape(v.shape) + ": not of one rank");
     if (axes[1].batch != axes[0].batch || axes[2].batch != axes[0].batch)
-        return bad("k", "the batch of k " + shape_text(k) + " and v " + shape_text(v) + " is not that of q " +
-                            shape_text(q));
+        return bad("k", "the batch of k " + format_shape(k.shape) + " and v " + format_shape(v.shape) +
+                            " is not that of q " + format_shape(q.shape));
     if (axes[2].heads != axes[1].heads || axes[2].rows != axes[1].rows)
-        return bad("v", "shape " + shape_text(v) + " has not the heads and rows of k " + shape_text(k));
+        return bad("v", "shape " + format_shape(v.shape) + " has not the heads and rows of k " +
+                            format_shape(k.shape));
     if (axes[1].columns != axes[0].columns)
         return bad("k", "rows of " + std::to_string(axes[1].columns) + " numbers; q has rows of " +
                             std::to_string(axes[0].columns));
@@ -192,14 +188,15 @@ Result<void> describe_matrix(const FoveaAttentionDesc& call, const Tensor& t, Fo
     if (!shape) return shape.error();
     const std::vector<uint64_t>& s = *shape;
     for (int axis = 0; axis < 2; ++axis)
-        if (s[size_t(axis)] > UINT32_MAX) return bad(t.name, "shape " + shape_text(t) + " is too large");
+        if (s[size_t(axis)] > UINT32_MAX)
+            return bad(t.name, "shape " + format_shape(t.shape) + " is too large");
     // The library takes 0 for "all of them", and hides what lies past a single column, which others
     // broadcast.
     if (s[0] == 0 || s[1] == 0 || (s[2] == 0 && call.len_q > 0) || (s[3] == 0 && call.len_kv > 0))
-        return bad(t.name, "shape " + shape_text(t) + " has an axis of 0");
+        return bad(t.name, "shape " + format_shape(t.shape) + " has an axis of 0");
     if (s[3] == 1 && call.len_kv > 1)
-        return bad(t.name, "shape " + shape_text(t) + " has one column for " + std::to_string(call.len_kv) +
-                               " keys; the last axis is not broadcast");
+        return bad(t.name, "shape " + format_shape(t.shape) + " has one column for " +
+                               std::to_string(call.len_kv) + " keys; the last axis is not broadcast");
     m.present = 1;
     m.batch = uint32_t(s[0]), m.heads = uint32_t(s[1]), m.rows = s[2], m.keys = s[3];
     m.strides = {int64_t(s[1] * s[2] * s[3]), int64_t(s[2] * s[3]), int64_t(s[3])};
@@ -247,15 +244,15 @@ Result<void> read_matrices(const TensorSet& file, AttentionCall& call) {
 
 Result<void> read_vector(AttentionCall& call, const Tensor& t, uint32_t flag, FoveaBinding binding) {
     if (t.shape.size() != 1 || t.shape[0] != call.desc.heads_q)
-        return bad(t.name, "shape " + shape_text(t) + " is not [" + std::to_string(call.desc.heads_q) +
-                               "], one for each query head");
+        return bad(t.name, "shape " + format_shape(t.shape) + " is not [" +
+                               std::to_string(call.desc.heads_q) + "], one for each query head");
     call.desc.flags |= flag;
     return keep_as_f32(call, binding, t);
 }
 
 Result<std::vector<int32_t>> read_lengths(const Tensor& t, uint32_t batch, uint64_t limit) {
     if (t.shape.size() != 1 || t.shape[0] != batch)
-        return bad(t.name, "shape " + shape_text(t) + " is not [" + std::to_string(batch) +
+        return bad(t.name, "shape " + format_shape(t.shape) + " is not [" + std::to_string(batch) +
                                "], one for each batch entry");
     std::vector<int32_t> lengths(batch);
     for (uint32_t b = 0; b < batch; ++b) {

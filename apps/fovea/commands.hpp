@@ -14,5 +14,10 @@ int attend_command(Words words);
 int gradients_command(Words words);
 int train_command(Words words);
 int explain_command(Words words);
+int generate_command(Words words);
+int lesson_command(Words words);
+int map_command(Words words);
+int model_command(Words words);
+int session_command(Words words);
 
 }  // namespace fovea::app

@@ -1,5 +1,5 @@
 // fovea generate: the tokens that a model goes on with, greedy or drawn.
-#include "generate_command.hpp"
+#include "commands.hpp"
 
 #include "arguments.hpp"
 #include "model_report.hpp"

@@ -49,12 +49,6 @@ Error bad(std::string_view field, std::string text) {
     return Error{FOVEA_INVALID_ARGUMENT, std::string(field), std::move(text)};
 }
 
-std::string shape_text(const std::vector<uint64_t>& shape) {
-    std::string text = "[";
-    for (size_t i = 0; i < shape.size(); ++i) text += (i ? ", " : "") + std::to_string(shape[i]);
-    return text + "]";
-}
-
 // The shape of o in the file's own rank and layout, and without its last axis that of lse.
 std::vector<uint64_t> row_shape(const AttentionCall& call, bool of_lse) {
     const FoveaAttentionDesc& d = call.desc;
@@ -74,7 +68,7 @@ Result<void> read_upstream(const TensorSet& file, AttentionCall& call, FoveaAtte
     const std::vector<uint64_t> shape = row_shape(call, false);
     if (d_o->shape != shape)
         return bad("tensor 'do'",
-                   "shape " + shape_text(d_o->shape) + " is not that of o, " + shape_text(shape));
+                   "shape " + format_shape(d_o->shape) + " is not that of o, " + format_shape(shape));
     const Result<FoveaDtype> type = keep_float(call, FOVEA_BIND_DO, *d_o);
     if (!type) return type.error();
     backward.do_type = *type;
@@ -84,7 +78,7 @@ Result<void> read_upstream(const TensorSet& file, AttentionCall& call, FoveaAtte
     const std::vector<uint64_t> rows = row_shape(call, true);
     if (d_lse->shape != rows)
         return bad("tensor 'dlse'",
-                   "shape " + shape_text(d_lse->shape) + " is not that of lse, " + shape_text(rows));
+                   "shape " + format_shape(d_lse->shape) + " is not that of lse, " + format_shape(rows));
     backward.has_lse_gradient = 1;
     return keep_as_f32(call, FOVEA_BIND_DLSE, *d_lse);
 }

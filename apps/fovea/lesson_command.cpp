@@ -1,4 +1,4 @@
-#include "lesson_command.hpp"
+#include "commands.hpp"
 
 #include "arguments.hpp"
 #include "attention_options.hpp"

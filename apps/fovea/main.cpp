@@ -4,11 +4,6 @@
 #include "arguments.hpp"
 #include "bench/command.hpp"
 #include "conformance_command.hpp"
-#include "generate_command.hpp"
-#include "lesson_command.hpp"
-#include "map_command.hpp"
-#include "model_command.hpp"
-#include "session_command.hpp"
 #include "standard_streams.hpp"
 
 #include <fovea/fovea.h>

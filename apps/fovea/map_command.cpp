@@ -1,14 +1,14 @@
-#include "map_command.hpp"
+#include "commands.hpp"
 
 #include "attention_options.hpp"
 #include "attention_tensors.hpp"
-#include "files/attention_notes.hpp"
 #include "output_file.hpp"
 #include "progress.hpp"
 #include "ranks.hpp"
 #include "standard_streams.hpp"
 
 #include <fovea/files.hpp>
+#include <fovea/files/attention_notes.hpp>
 #include <fovea/inspect.hpp>
 
 #include <algorithm>

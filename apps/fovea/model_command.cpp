@@ -1,14 +1,14 @@
 // fovea model: a checkpoint's family and sizes; with tokens its logits, hidden states and weights.
-#include "model_command.hpp"
+#include "commands.hpp"
 
 #include "arguments.hpp"
 #include "model_changes.hpp"
 #include "model_report.hpp"
 #include "output_file.hpp"
 #include "progress.hpp"
-#include "tokenizer/text_model.hpp"
 
 #include <fovea/model/checkpoint_model.hpp>
+#include <fovea/tokenizer.hpp>
 
 #include <algorithm>
 #include <cstdio>

@@ -3,13 +3,12 @@
 
 #include "arguments.hpp"
 
-#include "tokenizer/tokenizer.hpp"
-
 #include <fovea/model/checkpoint_model.hpp>
 #include <fovea/model/device_runner.hpp>
 #include <fovea/model/next_tokens.hpp>
 #include <fovea/model/token_scores.hpp>
 #include <fovea/thread_pool.hpp>
+#include <fovea/tokenizer.hpp>
 
 #include <filesystem>
 #include <memory>

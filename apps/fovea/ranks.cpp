@@ -4,7 +4,6 @@
 #include "run_report.hpp"
 
 #ifdef FOVEA_HAS_MPI
-#include "mpi/agreement.hpp"
 
 #include <fovea/mpi.hpp>
 

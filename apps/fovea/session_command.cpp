@@ -1,5 +1,5 @@
 // fovea session: what a session file shows, as numbers.
-#include "session_command.hpp"
+#include "commands.hpp"
 
 #include "arguments.hpp"
 

@@ -1,8 +1,8 @@
 #include "problem/abi_struct.hpp"
-#include "problem/half.hpp"
 #include "problem/philox.hpp"
 
 #include <fovea/fovea.h>
+#include <fovea/half.hpp>
 
 using namespace fovea;
 

@@ -1,9 +1,8 @@
 // The numbers of a tensor as types: code that is written once for elements T serves every type of storage.
 #pragma once
 
-#include "problem/half.hpp"
-
 #include <fovea/fovea.h>
+#include <fovea/half.hpp>
 
 #include <cstdint>
 #include <type_traits>

@@ -8,7 +8,7 @@
 //               each, a scale of 8 bits for each group, a float16 scale of those.
 #pragma once
 
-#include "problem/half.hpp"
+#include <fovea/half.hpp>
 
 #include <bit>
 #include <cstdint>

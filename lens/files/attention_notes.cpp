@@ -1,10 +1,11 @@
-#include "files/attention_notes.hpp"
 
 #include <charconv>
 #include <cmath>
 
 #include "files/number_text.hpp"
 #include "files/refusal.hpp"
+
+#include <fovea/files/attention_notes.hpp>
 
 namespace fovea {
 namespace {

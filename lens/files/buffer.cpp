@@ -18,7 +18,7 @@ Result<uint64_t> checked_size_bytes(ElementType type, std::span<const uint64_t> 
     for (const uint64_t dim : shape) {
         const auto product = checked_product(size_bytes, dim);
         if (!product)
-            return malformed("shape", cat("shape ", shape_text(shape), " of ", element_type_name(type),
+            return malformed("shape", cat("shape ", format_shape(shape), " of ", element_type_name(type),
                                           " needs more than 2^64 - 1 bytes"));
         size_bytes = *product;
     }
@@ -34,9 +34,9 @@ std::optional<Error> check_size(std::string_view name, ElementType type, std::sp
         return error;
     }
     if (expected.value() == size_bytes) return std::nullopt;
-    return bad_argument("bytes",
-                        cat("tensor '", printable_name(name), "': ", size_bytes, " bytes given, shape ",
-                            shape_text(shape), " of ", element_type_name(type), " needs ", expected.value()));
+    return bad_argument(
+        "bytes", cat("tensor '", printable_name(name), "': ", size_bytes, " bytes given, shape ",
+                     format_shape(shape), " of ", element_type_name(type), " needs ", expected.value()));
 }
 
 }  // namespace fovea::files

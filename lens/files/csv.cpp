@@ -238,13 +238,13 @@ Encoded encode_csv(const Tensor& tensor, std::span<const std::string> columns,
                    std::span<const std::string> row_names, ByteSink& sink) {
     if (tensor.shape.size() > 2)
         return bad_argument("shape",
-                            cat("tensor '", printable_name(tensor.name), "' ", shape_text(tensor.shape),
+                            cat("tensor '", printable_name(tensor.name), "' ", format_shape(tensor.shape),
                                 " has more than the two dimensions of a csv file"));
     const uint64_t rows = tensor.shape.empty() ? 1 : tensor.shape[0];
     const uint64_t width = tensor.shape.size() == 2 ? tensor.shape[1] : 1;
     if (width == 0 || (rows == 0 && columns.empty()))
         return bad_argument("shape",
-                            cat("tensor '", printable_name(tensor.name), "' ", shape_text(tensor.shape),
+                            cat("tensor '", printable_name(tensor.name), "' ", format_shape(tensor.shape),
                                 " is empty: a csv file has no way to say so"));
     if (!columns.empty())
         if (auto error = check_names("column", columns, width)) return error;

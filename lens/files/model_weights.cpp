@@ -63,7 +63,7 @@ class LayerNames {
 
 Error wrong_shape(const Tensor& tensor, std::string_view expected) {
     return bad_argument("shape", cat("tensor '", printable_name(tensor.name), "' has shape ",
-                                     shape_text(tensor.shape), ", expected ", expected));
+                                     format_shape(tensor.shape), ", expected ", expected));
 }
 
 /// Fills `out` with the tensor as float32; `shape` is what it must have.
@@ -71,7 +71,7 @@ std::optional<Error> read_weight(const LayerNames& names, std::string_view name,
                                  WeightTensor& out) {
     const Tensor* tensor = names.find(name);
     if (tensor == nullptr) return names.missing(name);
-    if (tensor->shape != shape) return wrong_shape(*tensor, shape_text(shape));
+    if (tensor->shape != shape) return wrong_shape(*tensor, format_shape(shape));
     const bool real = tensor->type == ElementType::f16 || tensor->type == ElementType::bf16 ||
                       tensor->type == ElementType::f32 || tensor->type == ElementType::f64;
     if (!real)

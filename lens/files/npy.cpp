@@ -48,7 +48,7 @@ Result<Tensor> npy_tensor(const NpyHeader& header, std::span<const std::byte> fi
     const uint64_t present = file.size() - header.data_offset;
     if (present != header.data_size_bytes)
         return malformed("data", cat("byte ", header.data_offset, ": ", present, " bytes of data, shape ",
-                                     shape_text(header.shape()), " of ", element_type_name(header.type),
+                                     format_shape(header.shape()), " of ", element_type_name(header.type),
                                      " needs ", header.data_size_bytes));
     const auto data = file.subspan(static_cast<size_t>(header.data_offset));
     const auto shape = header.shape();

@@ -5,15 +5,6 @@
 
 namespace fovea::files {
 
-std::string shape_text(std::span<const uint64_t> shape) {
-    std::string out = "[";
-    for (size_t i = 0; i < shape.size(); ++i) {
-        if (i != 0) out += ", ";
-        out += std::to_string(shape[i]);
-    }
-    return out + "]";
-}
-
 std::string_view letters_at_begin(std::span<const std::byte> file) {
     constexpr size_t kLetters = 8;
     if (file.size() < kLetters) return {};

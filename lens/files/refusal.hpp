@@ -25,9 +25,6 @@ std::string cat(const Parts&... parts) {
     return out;
 }
 
-/// "[2, 3]"
-std::string shape_text(std::span<const uint64_t> shape);
-
 /// The first eight bytes where all of them are letters: of a file of text, or of another format under a wrong
 /// name; else empty.
 std::string_view letters_at_begin(std::span<const std::byte> file);

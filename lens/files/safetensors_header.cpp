@@ -259,7 +259,7 @@ std::optional<Error> SafetensorsHeader::check_extent(const TensorEntry& entry) c
         if (needed && entry.other_type == other.name) {
             if (*needed > UINT64_MAX / other.bits || *needed * other.bits % 8 != 0)
                 return fault("shape", entry, entry.name_offset,
-                             cat("shape ", shape_text(entry.shape()), " of ", other.name,
+                             cat("shape ", format_shape(entry.shape()), " of ", other.name,
                                  " is not a whole number of bytes"));
             needed = *needed * other.bits / 8;
         }
@@ -267,7 +267,7 @@ std::optional<Error> SafetensorsHeader::check_extent(const TensorEntry& entry) c
     if (needed.value() != entry.end - entry.begin)
         return fault(
             "data_offsets", entry, entry.name_offset,
-            cat("data_offsets span ", entry.end - entry.begin, " bytes, shape ", shape_text(entry.shape()),
+            cat("data_offsets span ", entry.end - entry.begin, " bytes, shape ", format_shape(entry.shape()),
                 " of ", entry.other_type.empty() ? safetensors_dtype(entry.type) : entry.other_type,
                 " needs ", needed.value()));
     return std::nullopt;

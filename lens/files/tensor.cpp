@@ -5,11 +5,11 @@
 #include <new>
 
 #include <fovea/files.hpp>
+#include <fovea/half.hpp>
 
 #include "files/buffer.hpp"
 #include "files/refusal.hpp"
 #include "files/utf8.hpp"
-#include "problem/half.hpp"
 
 namespace fovea {
 
@@ -91,6 +91,12 @@ uint64_t element_size_bytes(ElementType type) noexcept {
 
 std::string_view element_type_name(ElementType type) noexcept {
     return kElements[static_cast<size_t>(type)].name;
+}
+
+std::string format_shape(std::span<const uint64_t> shape) {
+    std::string text = "[";
+    for (size_t i = 0; i < shape.size(); ++i) text += (i == 0 ? "" : ", ") + std::to_string(shape[i]);
+    return text + "]";
 }
 
 uint64_t element_count(const Tensor& tensor) noexcept {

@@ -1,8 +1,8 @@
-#include "inspect/cell_sum.hpp"
 
 #include "inspect/cell_sum_parts.hpp"
 #include "model/block_run.hpp"
 
+#include <fovea/inspect/cell_sum.hpp>
 #include <fovea/inspect/format.hpp>
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 // What the sums of a cell are built from, wherever in a layer the cell is.
 #pragma once
 
-#include "inspect/cell_sum.hpp"
+#include <fovea/inspect/cell_sum.hpp>
 
 namespace fovea {
 

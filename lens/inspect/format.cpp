@@ -195,12 +195,6 @@ std::string print_tensor(const F32Tensor& tensor, const PrintOptions& options) {
     return Printer(tensor, options).print();
 }
 
-std::string format_shape(const Shape& shape) {
-    std::string text = "[";
-    for (size_t i = 0; i < shape.size(); ++i) text += (i == 0 ? "" : ", ") + std::to_string(shape[i]);
-    return text + "]";
-}
-
 std::string format_number(double value, int significant) {
     if (!std::isfinite(value)) return not_finite_text(value);
     if (value == 0.0) return "0";

@@ -7,12 +7,6 @@
 
 namespace fovea::mpi {
 
-// MPI's own failure, named by what was tried; nothing where `code` is MPI_SUCCESS.
-std::optional<Error> mpi_error(int code, const char* what);
-
-// Collective. The error of the lowest rank that has one, with that rank's number; the same on every rank.
-Result<void> agree(MPI_Comm comm, const std::optional<Error>& own);
-
 // Collective: refuses, on every rank, bytes that differ from rank 0's.
 Result<void> agree_on(MPI_Comm comm, const void* bytes, size_t size, const char* field);
 

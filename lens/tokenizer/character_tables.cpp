@@ -1,5 +1,5 @@
 // What Unicode says of characters, by utf8proc; without it, of ASCII.
-#include "tokenizer/characters.hpp"
+#include <fovea/tokenizer/characters.hpp>
 
 #ifdef FOVEA_HAS_UTF8PROC
 #include <utf8proc.h>

@@ -1,8 +1,9 @@
-#include "tokenizer/characters.hpp"
 
 #include <algorithm>
 
 #include "files/utf8.hpp"
+
+#include <fovea/tokenizer/characters.hpp>
 
 namespace fovea {
 bool is_ascii(std::string_view text) {

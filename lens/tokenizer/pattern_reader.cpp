@@ -1,9 +1,9 @@
 // Reads a pattern into a tree, and the tree into a program.
 #include <fovea/files.hpp>
+#include <fovea/tokenizer/characters.hpp>
 
 #include <algorithm>
 
-#include "tokenizer/characters.hpp"
 #include "tokenizer/pattern_program.hpp"
 
 namespace fovea {

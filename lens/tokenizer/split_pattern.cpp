@@ -1,8 +1,9 @@
 // Runs the program of a pattern: tries alternatives in order and returns to the last one that is left.
 #include "tokenizer/split_pattern.hpp"
 
-#include "tokenizer/characters.hpp"
 #include "tokenizer/pattern_program.hpp"
+
+#include <fovea/tokenizer/characters.hpp>
 
 namespace fovea {
 namespace {

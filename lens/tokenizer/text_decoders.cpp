@@ -1,11 +1,11 @@
 #include "tokenizer/text_decoders.hpp"
 
 #include <fovea/files.hpp>
+#include <fovea/tokenizer/characters.hpp>
 
 #include <algorithm>
 #include <unordered_map>
 
-#include "tokenizer/characters.hpp"
 #include "tokenizer/split_pattern.hpp"
 #include "tokenizer/text_steps.hpp"
 

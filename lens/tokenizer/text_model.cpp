@@ -1,10 +1,11 @@
-#include "tokenizer/text_model.hpp"
 
 #include <algorithm>
 #include <charconv>
 #include <cstdio>
 
 #include "files/utf8.hpp"
+
+#include <fovea/tokenizer.hpp>
 
 namespace fovea {
 namespace {

@@ -1,13 +1,13 @@
 #include "tokenizer/text_steps.hpp"
 
 #include <fovea/files.hpp>
+#include <fovea/tokenizer/characters.hpp>
 
 #include <algorithm>
 #include <array>
 #include <cstring>
 
 #include "files/little_endian.hpp"
-#include "tokenizer/characters.hpp"
 #include "tokenizer/code_set.hpp"
 #include "tokenizer/split_pattern.hpp"
 

@@ -1,5 +1,7 @@
 #include "tokenizer/token_models.hpp"
 
+#include <fovea/tokenizer/characters.hpp>
+
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -7,8 +9,6 @@
 #include <limits>
 #include <queue>
 #include <random>
-
-#include "tokenizer/characters.hpp"
 
 namespace fovea {
 namespace {

@@ -1,4 +1,3 @@
-#include "tokenizer/tokenizer.hpp"
 
 #include <algorithm>
 #include <map>
@@ -6,9 +5,11 @@
 
 #include "files/mapped_file.hpp"
 #include "files/utf8.hpp"
-#include "tokenizer/characters.hpp"
 #include "tokenizer/code_set.hpp"
 #include "tokenizer/tokenizer_impl.hpp"
+
+#include <fovea/tokenizer.hpp>
+#include <fovea/tokenizer/characters.hpp>
 
 namespace fovea {
 namespace {

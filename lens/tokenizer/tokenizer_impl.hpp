@@ -4,7 +4,8 @@
 #include "tokenizer/text_decoders.hpp"
 #include "tokenizer/text_steps.hpp"
 #include "tokenizer/token_models.hpp"
-#include "tokenizer/tokenizer.hpp"
+
+#include <fovea/tokenizer.hpp>
 
 namespace fovea {
 

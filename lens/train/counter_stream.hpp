@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "problem/philox.hpp"
+#include <fovea/philox.hpp>
 
 namespace fovea {
 

@@ -1,7 +1,8 @@
 #include "conformance/node_oracle.hpp"
 
 #include "onnx/tensor_values.hpp"
-#include "problem/half.hpp"
+
+#include <fovea/half.hpp>
 
 #include <cmath>
 #include <cstring>

@@ -1,4 +1,4 @@
-#include "problem/half.hpp"
+#include <fovea/half.hpp>
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,6 @@
-#include "problem/half.hpp"
 #include "scratch.hpp"
+
+#include <fovea/half.hpp>
 
 namespace fovea {
 namespace {

@@ -6,6 +6,7 @@
 #include <fovea/files/json.hpp>
 #include <fovea/model/learned.hpp>
 #include <fovea/model/session.hpp>
+#include <fovea/tokenizer.hpp>
 
 #include <gtest/gtest.h>
 
@@ -19,7 +20,6 @@
 #include "files/inflater.hpp"
 #include "files/scratch.hpp"
 #include "model/checkpoint/families.hpp"
-#include "tokenizer/tokenizer.hpp"
 #if defined(FOVEA_HAS_ONNX)
 #include "onnx/model_file.hpp"
 #endif

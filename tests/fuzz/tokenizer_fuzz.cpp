@@ -2,7 +2,8 @@
 #include "fuzz_target.hpp"
 
 #include "json_mutator.hpp"
-#include "tokenizer/tokenizer.hpp"
+
+#include <fovea/tokenizer.hpp>
 
 using namespace fovea;
 

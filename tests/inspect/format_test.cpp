@@ -1,4 +1,5 @@
 #include <gtest/gtest.h>
+#include <fovea/files.hpp>
 #include <fovea/inspect/format.hpp>
 
 #include <algorithm>
@@ -134,8 +135,8 @@ TEST(Format, fixed_counts_bytes_times_rates) {
     EXPECT_EQ(format_seconds(85e-8), "850 ns");
     EXPECT_EQ(format_scaled(4.1e9, "FLOP/s"), "4.1 GFLOP/s");
     EXPECT_EQ(format_scaled(12, "B/s"), "12 B/s");
-    EXPECT_EQ(format_shape({2, 6, 3}), "[2, 6, 3]");
-    EXPECT_EQ(format_shape({}), "[]");
+    EXPECT_EQ(format_shape(Shape{2, 6, 3}), "[2, 6, 3]");
+    EXPECT_EQ(format_shape(Shape{}), "[]");
 }
 
 }  // namespace

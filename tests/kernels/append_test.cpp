@@ -1,8 +1,9 @@
 // Appending to a cache: every byte of it, on every instruction set, against the rows' own arithmetic.
 #include "kernels/operation_run.hpp"
 
-#include "problem/half.hpp"
 #include "reference/operation_loops.hpp"
+
+#include <fovea/half.hpp>
 
 #include <cstring>
 

@@ -1,7 +1,8 @@
 // The decode kernel widens float16 in its loops: every number of the type, and rows with infinities and NaN
 // among finite ones, give the bits that the same numbers give in float32.
 #include "kernels/operation_run.hpp"
-#include "problem/half.hpp"
+
+#include <fovea/half.hpp>
 
 #include <bit>
 #include <cmath>

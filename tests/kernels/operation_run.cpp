@@ -1,9 +1,9 @@
 #include "kernels/operation_run.hpp"
 
-#include "problem/half.hpp"
 #include "support/guarded_buffer.hpp"
 #include "support/number_types.hpp"
 
+#include <fovea/half.hpp>
 #include <fovea/thread_pool.hpp>
 
 #include <cstring>

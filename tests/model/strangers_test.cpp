@@ -1,10 +1,10 @@
 // Configurations, tokenizers and indexes from strangers: strangers.json lists each with the one line that it
 // is refused with. GGUF files have a corpus of their own (tests/fuzz/corpus/gguf).
-#include "tokenizer/tokenizer.hpp"
 
 #include "support/scratch.hpp"
 
 #include <fovea/model/checkpoint_model.hpp>
+#include <fovea/tokenizer.hpp>
 
 #include <gtest/gtest.h>
 

@@ -5,9 +5,9 @@
 // A case is a line of JSON: [tokenizer.json as text, [text, ...], [[ID, ...], ...]]. Its answer is a line,
 // too: [[[ID, begin, end, ID, ...] of each text], [decoded text of each list of IDs]], with a text in place
 // of what was rejected.
-#include "tokenizer/tokenizer.hpp"
 
 #include <fovea/files/json.hpp>
+#include <fovea/tokenizer.hpp>
 
 #include <iostream>
 

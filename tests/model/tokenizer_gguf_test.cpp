@@ -3,7 +3,8 @@
 #include "tokenizer/gguf_splits.hpp"
 #include "tokenizer/split_pattern.hpp"
 #include "tokenizer/text_steps.hpp"
-#include "tokenizer/tokenizer.hpp"
+
+#include <fovea/tokenizer.hpp>
 
 #include <gtest/gtest.h>
 

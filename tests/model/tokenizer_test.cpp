@@ -1,10 +1,10 @@
 // Tokenizers against reference libraries: tokenizers/NAME.json and NAME.gguf with what they gave for many
 // texts, see scripts/make_tokenizers.py.
-#include "tokenizer/tokenizer.hpp"
 #include "model/random_texts.hpp"
 #include "tokenizer/token_models.hpp"
 
 #include <fovea/files/json.hpp>
+#include <fovea/tokenizer.hpp>
 
 #include <gtest/gtest.h>
 

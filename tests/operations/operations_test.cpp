@@ -802,7 +802,7 @@ TEST(Operations, rope_in_place) {
 }
 
 // Every number of 16 bits widened, and float32 numbers on and beside every tie narrowed: on each instruction
-// set and driver the bits of problem/half.hpp, but for a NaN's payload and subnormal numbers, which a driver
+// set and driver the bits of fovea/half.hpp, but for a NaN's payload and subnormal numbers, which a driver
 // may take for zero.
 TEST(Operations, append_converts_every_number_of_16_bits_exactly) {
     struct Conversion {

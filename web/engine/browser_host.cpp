@@ -2,7 +2,8 @@
 
 #include "files/buffer.hpp"
 #include "files/refusal.hpp"
-#include "tokenizer/characters.hpp"
+
+#include <fovea/tokenizer/characters.hpp>
 
 #include <emscripten.h>
 

@@ -1,9 +1,8 @@
 #include "model_engine.h"
 
 #include "browser_host.hpp"
-#include "inspect/cell_sum.hpp"
-#include "tokenizer/text_model.hpp"
 
+#include <fovea/inspect/cell_sum.hpp>
 #include <fovea/inspect/derivation.hpp>
 #include <fovea/inspect/head_stats.hpp>
 #include <fovea/inspect/json.hpp>
@@ -12,6 +11,7 @@
 #include <fovea/model/token_scores.hpp>
 #include <fovea/model/trace.hpp>
 #include <fovea/thread_pool.hpp>
+#include <fovea/tokenizer.hpp>
 
 #include <algorithm>
 #include <charconv>

@@ -7,9 +7,8 @@
 #include "gpu/gpu_device.hpp"
 #include "matrix/colouring.hpp"
 
-#include "inspect/cell_sum.hpp"
-
 #include <fovea/inspect.hpp>
+#include <fovea/inspect/cell_sum.hpp>
 
 #include <memory>
 #include <optional>

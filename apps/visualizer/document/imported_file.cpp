@@ -22,8 +22,6 @@ Error wrong(const std::string& field, const std::string& text) {
     return Error{FOVEA_INVALID_ARGUMENT, field, text};
 }
 
-std::string shape_text(const Tensor& t) { return format_shape(t.shape); }
-
 // ["The", " cat"], as the export script writes it; characters that would break a line become spaces.
 std::vector<std::string> json_texts(std::string_view json) {
     std::vector<std::string> texts;
@@ -94,12 +92,12 @@ Result<F32Tensor> as_heads(const ImportedFile& file, const std::string& name, co
     if (Result<void> r = check_size(*t, field); !r) return r.error();
     std::vector<uint64_t> shape = t->shape;
     if (shape.size() < 2 || shape.size() > 4)
-        return wrong(field,
-                     "has shape " + shape_text(*t) + "; [L, D], [H, L, D] or [B, H, L, D] is expected");
+        return wrong(
+            field, "has shape " + format_shape(t->shape) + "; [L, D], [H, L, D] or [B, H, L, D] is expected");
     Result<std::vector<float>> values = to_f32(*t);
     if (!values) return values.error();
     for (const uint64_t n : shape)
-        if (n == 0) return wrong(field, "is empty: " + shape_text(*t));
+        if (n == 0) return wrong(field, "is empty: " + format_shape(t->shape));
     uint64_t count = 1;
     if (shape.size() == 4) {
         shape.erase(shape.begin());
@@ -176,8 +174,8 @@ Result<void> take_fused(Projected& p, const ImportedFile& file, const ImportMapp
     const bool parts_first = shape.size() == 4 && shape[0] == 3;
     if (count == 0 || !(flat || parts_first || (shape.size() == 4 && shape[1] == 3)) ||
         (flat && (m.heads == 0 || shape[1] % (3 * uint64_t{m.heads}) != 0)))
-        return wrong(field, "has shape " + shape_text(*t) + "; [L, 3 H D] with " + std::to_string(m.heads) +
-                                " heads, [L, 3, H, D] or [3, H, L, D] is expected");
+        return wrong(field, "has shape " + format_shape(t->shape) + "; [L, 3 H D] with " +
+                                std::to_string(m.heads) + " heads, [L, 3, H, D] or [3, H, L, D] is expected");
     values->resize(count);
     std::array<F32Tensor, 3> parts;
     if (parts_first) {
@@ -421,7 +419,7 @@ std::vector<HostStage> import_tables(const Settings& s) {
         if (!values) continue;
         values->resize(count);
         tables.push_back({"file: " + printable_name(t.name, 60),
-                          std::string(element_type_name(t.type)) + " " + shape_text(t),
+                          std::string(element_type_name(t.type)) + " " + format_shape(t.shape),
                           F32Tensor(shape, std::move(*values))});
     }
     return tables;

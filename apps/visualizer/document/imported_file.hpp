@@ -3,9 +3,8 @@
 
 #include "document/projected.hpp"
 
-#include "files/attention_notes.hpp"
-
 #include <fovea/files.hpp>
+#include <fovea/files/attention_notes.hpp>
 
 #include <filesystem>
 #include <memory>

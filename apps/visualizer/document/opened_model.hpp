@@ -1,7 +1,7 @@
 // A published model that the reader opened.
 #pragma once
 
-#include "tokenizer/text_model.hpp"
+#include <fovea/tokenizer.hpp>
 
 #include <filesystem>
 #include <memory>

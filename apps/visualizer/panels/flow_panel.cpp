@@ -157,7 +157,7 @@ void draw_name(PanelContext& ui, const PathMatrix& matrix, ImVec2 at, float widt
     if (ImGui::IsItemHovered()) {
         const Stage& stage = *matrix.stage;
         ImGui::SetTooltip("%s = %s, %s\nclick: the large matrix", name.c_str(), stage.formula.c_str(),
-                          format_shape({stage.rows, stage.columns}).c_str());
+                          format_shape(Shape{stage.rows, stage.columns}).c_str());
     }
     const bool current = &bench.stage() == matrix.stage;
     ImDrawList& draw = *ImGui::GetWindowDrawList();

@@ -71,8 +71,9 @@ void draw_pipeline_panel(PanelContext& ui) {
         else if (std::any_of(inputs.begin(), inputs.end(),
                              [&](const CellInput& input) { return input.stage == &stage; }))
             draw.AddRectFilled(at, {at.x + 3 * ui.scale, at.y + height}, colours.mark, 2 * ui.scale);
-        const std::string shape = stage.heads > 1 ? format_shape({stage.heads, stage.rows, stage.columns})
-                                                  : format_shape({stage.rows, stage.columns});
+        const std::string shape = stage.heads > 1
+                                      ? format_shape(Shape{stage.heads, stage.rows, stage.columns})
+                                      : format_shape(Shape{stage.rows, stage.columns});
         const float x = at.x + 12 * ui.scale, y = at.y + 4 * ui.scale;
         draw.AddText(ui.fonts.body, ui.fonts.body->FontSize, {x, y}, colours.text, stage.name.c_str());
         const float shape_width =

@@ -33,6 +33,8 @@ enum class ElementType : uint8_t { boolean, u8, i8, i16, i32, i64, u16, u32, u64
 uint64_t element_size_bytes(ElementType type) noexcept;
 /// "bool", "u8", ... "bf16", "f32", "f64".
 std::string_view element_type_name(ElementType type) noexcept;
+/// A shape as text: "[2, 6, 3]".
+std::string format_shape(std::span<const uint64_t> shape);
 
 /// A tensor as a value: copying it copies the name and shape, never the data.
 /// Elements are contiguous, last dimension fastest, in the host's byte order. An empty shape is one scalar.

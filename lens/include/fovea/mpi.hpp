@@ -23,6 +23,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 namespace fovea::mpi {
@@ -74,6 +75,12 @@ class Shards {
     uint64_t rows_, chunk_;
     uint32_t ranks_;
 };
+
+// Returns MPI's error, named by what was tried; nothing where `code` is MPI_SUCCESS.
+std::optional<Error> mpi_error(int code, const char* what);
+// Collective. Returns the error of the lowest rank that has one, with that rank's number; the same on every
+// rank.
+Result<void> agree(MPI_Comm comm, const std::optional<Error>& own);
 
 // What one rank brings to a call. All pointers are the caller's and must stay until the call returns.
 struct ShardedCall {

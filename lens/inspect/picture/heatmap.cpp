@@ -1,3 +1,4 @@
+#include <fovea/files.hpp>
 #include <fovea/inspect/format.hpp>
 #include <fovea/inspect/heatmap.hpp>
 

@@ -20,12 +20,6 @@ Error bad(std::string field, std::string text) {
     return {FOVEA_INVALID_ARGUMENT, std::move(field), std::move(text)};
 }
 
-std::string shape_text(std::span<const uint64_t> shape) {
-    std::string text = "[";
-    for (const uint64_t side : shape) text += (text.size() > 1 ? ", " : "") + std::to_string(side);
-    return text + "]";
-}
-
 // The name of a layer's part.
 std::string of_layer(std::string_view name, uint64_t layer) {
     std::string text(name);
@@ -120,8 +114,8 @@ class CheckpointModel::Loader {
             return F32Tensor(Shape{0});
         }
         if (weight->shape != shape) {
-            fail(bad("shape", "tensor '" + printable_name(name) + "' has shape " + shape_text(weight->shape) +
-                                  ", expected " + shape_text(shape)));
+            fail(bad("shape", "tensor '" + printable_name(name) + "' has shape " +
+                                  format_shape(weight->shape) + ", expected " + format_shape(shape)));
             return F32Tensor(Shape{0});
         }
         if (survey) {
@@ -401,12 +395,12 @@ Result<void> read_patches(const StoredWeight& filter, const StoredWeight* positi
         f.patch_width *= filter.shape[i];
     if (filter.shape.size() != 4 || filter.shape[0] != f.width || f.patch_width == 0 || f.patch_width > kMost)
         return bad("shape", "tensor '" + printable_name(filter.name) + "' has shape " +
-                                shape_text(filter.shape) + ", expected [" + std::to_string(f.width) +
+                                format_shape(filter.shape) + ", expected [" + std::to_string(f.width) +
                                 ", channels, rows, columns]");
     if (!positions) return bad("tensor", "no tensor of the positions of patches");
     if (positions->shape.size() != 3 || positions->shape[1] < 2 || positions->shape[1] > kMost)
         return bad("shape", "tensor '" + printable_name(positions->name) + "' has shape " +
-                                shape_text(positions->shape) + ", expected [1, 1 + patches, " +
+                                format_shape(positions->shape) + ", expected [1, 1 + patches, " +
                                 std::to_string(f.width) + "]");
     f.patches = positions->shape[1] - 1;
     return {};
@@ -453,7 +447,7 @@ Result<CheckpointModel> CheckpointModel::of(Result<Checkpoint> files) {
     } else if (table->shape.size() != 2 || table->shape[1] != known->facts.width || table->shape[0] == 0 ||
                table->shape[0] > (1u << 28))
         return in_path(bad("shape", "tensor '" + printable_name(table->name) + "' has shape " +
-                                        shape_text(table->shape) + ", expected [tokens, " +
+                                        format_shape(table->shape) + ", expected [tokens, " +
                                         std::to_string(known->facts.width) + "]"));
     if (!sees) known->facts.vocabulary = table->shape[0];
     const std::string head_name = unembedding_name(*files, names, model.root_);
@@ -497,7 +491,7 @@ Result<CheckpointModel> CheckpointModel::of(Result<Checkpoint> files) {
     const StoredWeight* out = unembedding_of(*files, *known->family, known->facts, model.root_);
     if (out && (out->shape.size() != 2 || out->shape[1] != known->facts.width))
         return in_path(bad("shape", "tensor '" + printable_name(out->name) + "' has shape " +
-                                        shape_text(out->shape) + ", expected [tokens, " +
+                                        format_shape(out->shape) + ", expected [tokens, " +
                                         std::to_string(known->facts.width) + "]"));
     model.has_unembedding_ = out != nullptr;
     if (!out && known->facts.causal) survey.missing.push_back(std::string(names.unembedding) + ".weight");
@@ -529,8 +523,8 @@ Result<F32Tensor> CheckpointModel::embed_patches(const F32Tensor& patches) const
     if (f.patches == 0)
         return bad("patches", "a " + f.family + " model reads tokens, not patches of pictures");
     if (patches.shape != Shape{f.patches, f.patch_width})
-        return bad("patches", "the patches have shape " + shape_text(patches.shape) + ", expected " +
-                                  shape_text(Shape{f.patches, f.patch_width}));
+        return bad("patches", "the patches have shape " + format_shape(patches.shape) + ", expected " +
+                                  format_shape(Shape{f.patches, f.patch_width}));
     Loader loader(*files_, *family_, f, root_);
     const PatchEmbedding e = loader.patch_embedding();
     if (loader.error()) return *loader.error();

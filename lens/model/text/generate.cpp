@@ -1,11 +1,11 @@
 #include <fovea/model/generate.hpp>
 #include <fovea/model/next_tokens.hpp>
+#include <fovea/philox.hpp>
 
 #include <algorithm>
 #include <cmath>
 
 #include "model/text/host_text.hpp"
-#include "problem/philox.hpp"
 
 namespace fovea {
 namespace {

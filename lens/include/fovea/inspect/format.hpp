@@ -36,8 +36,6 @@ struct PrintOptions {               // of tensors, as PyTorch has them
 // As PyTorch prints it: "tensor([[1., 2.],\n        [3., 4.]])".
 std::string print_tensor(const F32Tensor& tensor, const PrintOptions& options = {});
 
-// "[2, 6, 3]"
-std::string format_shape(const Shape& shape);
 // A number for a label or a table, `significant` digits at most and no trailing zeros: "0.2333", "1.5",
 // "3.2e-07", "-inf".
 std::string format_number(double value, int significant = 4);

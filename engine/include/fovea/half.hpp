@@ -1,8 +1,8 @@
 #pragma once
-// The two 16-bit float formats and their one conversion to and from float32. Widening is exact; narrowing
-// rounds to nearest, ties to even, and goes through subnormals, to infinity and keeps NaN a (quiet) NaN.
-// Plain integer arithmetic, so that every compiler, target and constant expression gives the same bits. No
-// allocation, no error, safe from any thread.
+// float16 and bfloat16 to and from float32, as every kernel reads and writes them. Conversion to float32 is
+// exact; conversion from float32 rounds to nearest, ties to even, and keeps NaN a (quiet) NaN. Integer
+// arithmetic, so that every compiler, target and constant expression gives the same bits. No allocation, no
+// error, safe from any thread.
 #include <bit>
 #include <cstdint>
 

@@ -1,11 +1,13 @@
-// Text to token numbers and back, as a model's files say.
+// Text to token IDs and back, as a model's files say, and a published model that takes texts.
 #pragma once
 
 #include <fovea/files/checkpoint.hpp>
+#include <fovea/model/checkpoint_model.hpp>
 
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -59,5 +61,31 @@ class TextTokenizer {
     explicit TextTokenizer(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
     std::shared_ptr<const Impl> impl_;
 };
+
+// A published model and how a text becomes its tokens: what programs that show models open.
+struct TextModel {
+    CheckpointModel weights;
+    std::optional<TextTokenizer> tokenizer;
+    std::string why_no_text;  // where there is none: token IDs are typed
+};
+
+// A path as CheckpointModel::open() takes it, or files that a program holds. Also rejected: models that
+// read pictures, and those that lack weights (a missing unembedding leaves what is to be seen of heads as it
+// is). A tokenizer that cannot be read is no error.
+Result<TextModel> open_text_model(const std::filesystem::path& path);
+Result<TextModel> open_text_model(std::span<const NamedFile> files);
+
+// Splits a text by the model's tokenizer; without one, token IDs with spaces or commas between: their places are those of the
+// IDs in the text. Rejected: a text without a token.
+Result<std::vector<SplitToken>> split_text(const TextModel& model, std::string_view text);
+Result<std::vector<uint32_t>> tokens_of(const TextModel& model, std::string_view text);
+// Returns the text of a token within a text, in UTF-8: " cat" and not the letters that a vocabulary has for the
+// space; bytes that are no whole character as "<0xC3>"; a special token's own text. It may hold control
+// characters; empty beyond the vocabulary.
+std::string token_text(const TextTokenizer& tokenizer, uint32_t id);
+// Returns the token as a person reads it; its ID without a tokenizer.
+std::string token_text(const TextModel& model, uint32_t id);
+// Returns the text that is shown of a model before the reader has typed anything.
+std::string first_text(const TextModel& model);
 
 }  // namespace fovea
