@@ -2,7 +2,7 @@
 // device or the WebGPU at hand: seeded random descriptions, every byte of the output judged, gaps and margins
 // too.
 //
-//   fovea_test_operations [--on RUNNER] [--gtest_...]
+//   fovea_test_operations [--on RUNNER] [--cases N] [--gtest_...]
 //   FOVEA_TEST_SEED=n   runs case n alone
 #include "operations/operation_runner.hpp"
 #include "operations/operation_verdict.hpp"
@@ -23,8 +23,15 @@
 namespace fovea::test {
 namespace {
 
+uint64_t& cases_asked_for() {  // by --cases; 0: the usual number
+    static uint64_t count = 0;
+    return count;
+}
 // A driver compiles a pipeline for most of the cases.
-uint64_t case_count() { return runners().front()->name().starts_with("cpu") ? 400 : 60; }
+uint64_t case_count() {
+    if (cases_asked_for()) return cases_asked_for();
+    return runners().front()->name().starts_with("cpu") ? 400 : 60;
+}
 
 template <class Desc>
 using Create = FoveaResult (*)(const FoveaDeviceFacts*, const Desc*, const FoveaHostAllocator*, FoveaPlan*,
@@ -973,8 +980,10 @@ TEST(Operations, the_rule_allows_twice_what_rounded_factors_come_to) {
 int main(int argc, char** argv) {
     using namespace fovea::test;
     std::vector<std::string> names;
-    for (int n = 1; n + 1 < argc; ++n)
+    for (int n = 1; n + 1 < argc; ++n) {
         if (strcmp(argv[n], "--on") == 0) names.push_back(argv[n + 1]);
+        if (strcmp(argv[n], "--cases") == 0) cases_asked_for() = strtoull(argv[n + 1], nullptr, 0);
+    }
     if (names.empty()) names = cpu_runner_names();
     for (const std::string& name : names) {
         std::string error;

@@ -11,7 +11,7 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { promisify } from "node:util";
-import { executablePath, root } from "./support.mjs";
+import { executablePath, isNightly, root } from "./support.mjs";
 
 const program = (name) => join(root, "build/default/bin", `fovea_test_${name}`);
 const unbuilt = ["semantics", "gradients", "operations"].filter((name) => !existsSync(program(name)));
@@ -61,7 +61,9 @@ for (const [implementation, lack] of [
         `rope, linear, append, gather and merge on ${implementation} are within the tolerance of every row`,
         { skip: lack ?? false },
         async () => {
-            const { stdout } = await promisify(execFile)(program("operations"), ["--on", implementation]);
+            const { stdout } = await promisify(execFile)(program("operations"), [
+                ...["--on", implementation, "--cases", isNightly ? "60" : "12"],
+            ]);
             // All of them, but for one that WebGPU cannot bind.
             const [, all] = stdout.match(/Running (\d+) tests/);
             assert.match(stdout, new RegExp(`\\[  PASSED  \\] ${all - 1} tests`));
