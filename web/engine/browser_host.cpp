@@ -1,14 +1,14 @@
 #include "browser_host.hpp"
 
-#include "files/buffer.hpp"
-#include "files/refusal.hpp"
-
 #include <fovea/tokenizer/characters.hpp>
 
 #include <emscripten.h>
 
 #include <algorithm>
 #include <cstdlib>
+#include <memory>
+#include <new>
+#include <string>
 
 // Places and sizes are numbers of the page: exact up to 2^53.
 EM_JS(int, host_read, (uint32_t file, double first, uint32_t size, void* out),
@@ -56,16 +56,18 @@ class HostFile final : public StoredFile {
 
 class HeldFile final : public StoredFile {
   public:
-    explicit HeldFile(files::Buffer bytes) : bytes_(std::move(bytes)) {}
-    uint64_t size_bytes() const noexcept override { return bytes_.bytes().size(); }
-    std::span<const std::byte> held() const noexcept override { return bytes_.bytes(); }
+    HeldFile(std::unique_ptr<std::byte[]> bytes, size_t size_bytes)
+        : bytes_(std::move(bytes)), size_bytes_(size_bytes) {}
+    uint64_t size_bytes() const noexcept override { return size_bytes_; }
+    std::span<const std::byte> held() const noexcept override { return {bytes_.get(), size_bytes_}; }
     Result<void> read(uint64_t first, std::span<std::byte> out) const override {
-        std::ranges::copy(bytes_.bytes().subspan(first, out.size()), out.begin());
+        std::ranges::copy(held().subspan(size_t(first), out.size()), out.begin());
         return {};
     }
 
   private:
-    files::Buffer bytes_;
+    std::unique_ptr<std::byte[]> bytes_;
+    size_t size_bytes_;
 };
 
 }  // namespace
@@ -77,17 +79,21 @@ std::shared_ptr<const StoredFile> host_file(uint32_t index, uint64_t size_bytes)
 }
 
 Result<std::shared_ptr<const StoredFile>> held_host_file(uint32_t index, uint64_t size_bytes) {
-    files::Buffer bytes;
-    if (!bytes.allocate(size_bytes)) return files::out_of_memory("file", size_bytes);
+    std::unique_ptr<std::byte[]> bytes(
+        size_bytes > SIZE_MAX / 2 ? nullptr : new (std::nothrow) std::byte[size_t(size_bytes)]);
+    if (!bytes)
+        return Error{FOVEA_OUT_OF_HOST_MEMORY, "file",
+                     "file: no memory for " + std::to_string(size_bytes) + " bytes"};
     const HostFile file(index, size_bytes);
     constexpr uint64_t kStretchBytes = uint64_t{16} << 20;
     for (uint64_t done = 0; done < size_bytes; done += kStretchBytes) {
         tell_progress(double(done) / double(size_bytes));
-        const auto part =
-            bytes.bytes().subspan(size_t(done), size_t(std::min(kStretchBytes, size_bytes - done)));
+        const std::span<std::byte> part(bytes.get() + done,
+                                        size_t(std::min(kStretchBytes, size_bytes - done)));
         if (Result<void> r = file.read(done, part); !r) return r.error();
     }
-    return std::shared_ptr<const StoredFile>(std::make_shared<HeldFile>(std::move(bytes)));
+    return std::shared_ptr<const StoredFile>(
+        std::make_shared<HeldFile>(std::move(bytes), size_t(size_bytes)));
 }
 
 void tell_progress(double share) { host_progress(share); }

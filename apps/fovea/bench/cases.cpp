@@ -1,7 +1,5 @@
 #include "bench/cases.hpp"
 
-#include "problem/problem.hpp"
-
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
