@@ -1,52 +1,17 @@
-// Reads a pattern into a tree, and the tree into a program.
 #include <fovea/files.hpp>
 #include <fovea/tokenizer/characters.hpp>
 
 #include <algorithm>
 
-#include "tokenizer/pattern_program.hpp"
+#include "tokenizer/pattern_tree.hpp"
 
 namespace fovea {
 namespace {
 
-using Op = PatternStep::Op;
+using Node = PatternNode;
 
 constexpr uint32_t kMostRepeats = 100'000;  // as Oniguruma has it
-constexpr size_t kMostSteps = 50'000;
 constexpr int kDeepest = 200;
-
-struct Node {
-    enum class Kind { set, sequence, choice, repeat, look, atomic, place } kind = Kind::sequence;
-    std::vector<Node> parts;
-    CodeSet set;
-    PatternPlace place = PatternPlace::line_begin;
-    bool greedy = true, behind = false, negative = false;
-    uint32_t least = 0, most = 0;  // of a repeat
-
-    // True if a match depends on what is around it.
-    bool looks_around() const {
-        return kind == Kind::look || kind == Kind::place ||
-               std::any_of(parts.begin(), parts.end(), [](const Node& part) { return part.looks_around(); });
-    }
-    // Characters that a match has.
-    std::pair<uint64_t, uint64_t> width() const {
-        uint64_t low = 0, high = 0;
-        if (kind == Kind::set) return {1, 1};
-        if (kind == Kind::choice) low = UINT64_MAX;
-        for (const Node& part : parts) {
-            const auto [least_of, most_of] = part.width();
-            if (kind == Kind::choice) {
-                low = std::min(low, least_of), high = std::max(high, most_of);
-            } else if (kind == Kind::repeat) {
-                low = least_of * least;
-                high = most_of == 0 ? 0 : most == kUnbounded ? kUnbounded : most_of * most;
-            } else if (kind == Kind::sequence || kind == Kind::atomic) {
-                low += least_of, high += most_of;
-            }
-        }
-        return {std::min<uint64_t>(low, kUnbounded), std::min<uint64_t>(high, kUnbounded)};
-    }
-};
 
 struct Options {
     bool ignore_case = false, any_with_newline = false, extended = false;
@@ -56,13 +21,12 @@ class PatternReader {
   public:
     explicit PatternReader(std::string_view pattern) : text_(pattern) {}
 
-    std::optional<Node> read() {
+    Result<Node> read() {
         Node all = alternatives({}, 0);
         if (!error_ && at_ < text_.size()) fails("')' without '('", at_);
-        if (error_) return std::nullopt;
+        if (error_) return *error_;
         return all;
     }
-    Error error() const { return *error_; }
 
   private:
     // ---- characters of the pattern ----
@@ -580,124 +544,8 @@ class PatternReader {
     std::optional<Error> error_;
 };
 
-// ---- from the tree to steps ----
-
-class ProgramWriter {
-  public:
-    SplitPattern::Program out;
-
-    // False where it becomes too long.
-    bool write(const Node& node) {
-        if (++written_ > 4 * kMostSteps || out.steps.size() > kMostSteps) return false;
-        switch (node.kind) {
-            case Node::Kind::set:
-                put(Op::take).set = set(node.set);
-                return true;
-            case Node::Kind::place:
-                put(Op::place).place = node.place;
-                return true;
-            case Node::Kind::sequence:
-                return std::all_of(node.parts.begin(), node.parts.end(),
-                                   [&](const Node& n) { return write(n); });
-            case Node::Kind::choice:
-                return write_choice(node);
-            case Node::Kind::repeat:
-                return write_repeat(node);
-            case Node::Kind::look:
-            case Node::Kind::atomic: {
-                const size_t at = out.steps.size();
-                PatternStep& step = put(node.kind == Node::Kind::look ? Op::look : Op::atomic);
-                step.behind = node.behind, step.negative = node.negative;
-                const auto [least, most] = node.parts[0].width();
-                step.least = uint32_t(least), step.most = uint32_t(most);
-                if (!write(node.parts[0])) return false;
-                put(Op::found);
-                out.steps[at].to = here();
-                return true;
-            }
-        }
-        return false;
-    }
-    PatternStep& put(Op op) {
-        PatternStep step;
-        step.op = op;
-        out.steps.push_back(step);
-        return out.steps.back();
-    }
-
-  private:
-    size_t written_ = 0;  // nodes, empty ones included
-    uint32_t here() const { return uint32_t(out.steps.size()); }
-    uint32_t set(const CodeSet& codes) {
-        for (size_t i = 0; i < out.sets.size(); ++i)
-            if (out.sets[i].codes.bounds() == codes.bounds()) return uint32_t(i);
-        SplitPattern::Program::Set one;
-        one.codes = codes;
-        for (uint32_t c = 0; c < one.ascii.size(); ++c) one.ascii[c] = codes.has(c);
-        out.sets.push_back(std::move(one));
-        return uint32_t(out.sets.size() - 1);
-    }
-    bool write_choice(const Node& node) {
-        std::vector<size_t> ends;
-        for (size_t i = 0; i < node.parts.size(); ++i) {
-            const size_t fork = out.steps.size();
-            const bool last = i + 1 == node.parts.size();
-            if (!last) put(Op::fork);
-            if (!write(node.parts[i])) return false;
-            if (last) break;
-            ends.push_back(out.steps.size());
-            put(Op::jump);
-            out.steps[fork].to = here();
-        }
-        for (const size_t end : ends) out.steps[end].to = here();
-        return true;
-    }
-    bool write_repeat(const Node& node) {
-        const Node& body = node.parts[0];
-        if (body.kind == Node::Kind::set) {
-            PatternStep& step = put(Op::run);
-            step.least = node.least, step.most = node.most, step.greedy = node.greedy;
-            step.set = set(body.set);
-            return true;
-        }
-        for (uint32_t i = 0; i < node.least; ++i)
-            if (!write(body)) return false;
-        std::vector<size_t> forks;
-        const auto fork = [&] {
-            forks.push_back(out.steps.size());
-            put(Op::fork).greedy = node.greedy;
-        };
-        if (node.most == kUnbounded) {
-            const uint32_t slot = out.slots++, begin = here();
-            fork();
-            put(Op::mark).slot = slot;
-            if (!write(body)) return false;
-            PatternStep& back = put(Op::moved);
-            back.slot = slot, back.to = begin;
-        } else {
-            for (uint32_t i = node.least; i < node.most; ++i) {
-                fork();
-                if (!write(body)) return false;
-            }
-        }
-        for (const size_t at : forks) out.steps[at].to = here();
-        return true;
-    }
-};
-
 }  // namespace
 
-Result<SplitPattern::Program> read_pattern(std::string_view pattern) {
-    PatternReader reader(pattern);
-    const std::optional<Node> tree = reader.read();
-    if (!tree) return reader.error();
-    ProgramWriter writer;
-    if (!writer.write(*tree) || writer.out.steps.size() > kMostSteps)
-        return Error{FOVEA_UNSUPPORTED, "pattern",
-                     "the pattern has more than " + std::to_string(kMostSteps) +
-                         " steps when its repeats are written out; at most as many are supported"};
-    writer.put(Op::found);
-    return std::move(writer.out);
-}
+Result<PatternNode> read_pattern_tree(std::string_view pattern) { return PatternReader(pattern).read(); }
 
 }  // namespace fovea
