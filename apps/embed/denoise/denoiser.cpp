@@ -118,7 +118,7 @@ void Denoiser::measured(const FrameTime& time) {
 
 void Denoiser::cmd_bind(VkCommandBuffer cmd, VkPipelineBindPoint point, VkPipeline pipeline, uint32_t from,
                         uint32_t to, uint32_t step) const {
-    const Settings& s = used_;
+    const DenoiserSettings& s = used_;
     const PassPush push{width_,
                         height_,
                         width_ / kTile,

@@ -34,7 +34,7 @@ constexpr uint32_t kTile = 8, kTilePixels = kTile * kTile;  // a tile of pixels 
 constexpr uint32_t kNeighbours = 9;                         // a query sees its tile and the eight around it
 constexpr uint32_t kDim = 16, kLightDim = 4;                // of features; of light, where the fourth is 1
 
-struct Settings {
+struct DenoiserSettings {
     float screen_sigma = 2, normal_sigma = 0.4f, position_sigma = 0.15f, albedo_sigma = 0.4f;
     float history_sigma = 1;
     float history_weight = 2;
@@ -48,18 +48,19 @@ struct Settings {
 struct Knob {
     const char* option;
     const char* label;
-    float Settings::*value;
+    float DenoiserSettings::*value;
     float least, most;
 };
 constexpr Knob kKnobs[] = {
-    {"--screen-sigma", "screen sigma, pixels", &Settings::screen_sigma, 1, 8},
-    {"--normal-sigma", "normal sigma", &Settings::normal_sigma, 0.05f, 2},
-    {"--position-sigma", "position sigma, units of the scene", &Settings::position_sigma, 0.1f, 4},
-    {"--albedo-sigma", "albedo sigma", &Settings::albedo_sigma, 0.05f, 2},
-    {"--history-sigma", "history: screen sigma, pixels", &Settings::history_sigma, 0.5f, 8},
-    {"--history-weight", "history: counts as so many samples", &Settings::history_weight, 0, 64},
-    {"--firefly-limit", "fireflies weigh no more than this light", &Settings::firefly_limit, 0.5f, 50},
-    {"--camera", "camera, radians around the scene", &Settings::camera_angle, -0.8f, 0.8f},
+    {"--screen-sigma", "screen sigma, pixels", &DenoiserSettings::screen_sigma, 1, 8},
+    {"--normal-sigma", "normal sigma", &DenoiserSettings::normal_sigma, 0.05f, 2},
+    {"--position-sigma", "position sigma, units of the scene", &DenoiserSettings::position_sigma, 0.1f, 4},
+    {"--albedo-sigma", "albedo sigma", &DenoiserSettings::albedo_sigma, 0.05f, 2},
+    {"--history-sigma", "history: screen sigma, pixels", &DenoiserSettings::history_sigma, 0.5f, 8},
+    {"--history-weight", "history: counts as so many samples", &DenoiserSettings::history_weight, 0, 64},
+    {"--firefly-limit", "fireflies weigh no more than this light", &DenoiserSettings::firefly_limit, 0.5f,
+     50},
+    {"--camera", "camera, radians around the scene", &DenoiserSettings::camera_angle, -0.8f, 0.8f},
 };
 
 // One pixel that took part in a denoised one.
@@ -77,7 +78,7 @@ class Denoiser {
     ~Denoiser();
     Denoiser(const Denoiser&) = delete;
 
-    Settings settings;  // of the next picture
+    DenoiserSettings settings;  // of the next picture
 
     // Between rounds: makes the last frame the history, traces the picture of `seconds` and makes its queries
     // and keys.
@@ -135,7 +136,7 @@ class Denoiser {
     Buffer surfaces_, q_, k_, v_, planes_, log_sums_, spatial_pages_, temporal_pages_;
     VkDescriptorSet set_ = VK_NULL_HANDLE;
     VkPipeline trace_, features_, remember_, bilateral_, atrous_, keep_;
-    Settings used_;  // by the picture under way
+    DenoiserSettings used_;  // by the picture under way
     double seconds_ = 0;
     uint32_t pictures_ = 0, random_ = 0, reference_samples_ = 0;
 };

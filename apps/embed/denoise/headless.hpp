@@ -13,7 +13,7 @@ struct Options {
     std::string png;
     bool headless = false;
     uint32_t frames = 24, width = 320, height = 192, slices = 64, reference_samples = 1024;
-    Settings settings;
+    DenoiserSettings settings;
     bool clicks = false;  // in the window, on pixel click_x, click_y, and says what was averaged for it
     uint32_t click_x = 0, click_y = 0;
     double budget_ms = 8, seconds_per_frame = 1 / 30.0;

@@ -2,7 +2,7 @@
 // computes are errors, and so is a key after a GGUF file's architecture that is in no list.
 #include <algorithm>
 
-#include "model/checkpoint/settings.hpp"
+#include "model/checkpoint/config_reader.hpp"
 
 namespace fovea {
 namespace {
@@ -89,7 +89,7 @@ std::string text_of(const GgufValue& value) {
     return number ? json_number(*number) : "a list";
 }
 
-void check_gguf(Settings& s) {
+void check_gguf(ConfigReader& s) {
     if (const GgufValue* type = s.gguf().find("general.type");
         type && type->text().value_or("model") != "model" && !type->text()->empty())
         s.fail(unknown_setting("general.type", "the file holds a " + printable_name(*type->text(), 40) +
@@ -172,7 +172,7 @@ std::string text_of(const JsonValue& value) {
     return text.empty() ? "set" : printable_name(text, 40);
 }
 
-void check_json(const Family& family, const Checkpoint& files, Settings& s) {
+void check_json(const Family& family, const Checkpoint& files, ConfigReader& s) {
     const auto refuse = [&](std::string_view key, const JsonValue& value) {
         s.fail(unknown_setting(std::string(key), std::string(key) + " is " + text_of(value) +
                                                      ", which is not supported for a " +
@@ -214,7 +214,7 @@ void check_json(const Family& family, const Checkpoint& files, Settings& s) {
 
 }  // namespace
 
-void check_keys(const Family& family, const Checkpoint& files, Settings& s) {
+void check_keys(const Family& family, const Checkpoint& files, ConfigReader& s) {
     s.is_gguf() ? check_gguf(s) : check_json(family, files, s);
 }
 

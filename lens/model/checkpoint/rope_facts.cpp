@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <numbers>
 
-#include "model/checkpoint/settings.hpp"
+#include "model/checkpoint/config_reader.hpp"
 
 namespace fovea {
 namespace {
@@ -49,7 +49,7 @@ double yarn_scale(double factor, double m) { return factor <= 1 ? 1.0 : 0.1 * m 
 bool is_positive(double x) { return x > 0 && std::isfinite(x); }
 
 // What an angle and a row are computed from is positive and finite, or every number is lost.
-void check_rope(const RopeFacts& facts, Settings& s) {
+void check_rope(const RopeFacts& facts, ConfigReader& s) {
     const Rope& rope = facts.rope;
     const char* const field = s.is_gguf() ? "rope.scaling" : "rope_scaling";
     if (!is_positive(rope.theta)) s.fail(wrong_setting("rope_theta", "rope_theta is not above 0"));
@@ -82,7 +82,7 @@ constexpr std::string_view kRopeKeys[] = {"rope_type",
 // An object of config.json that scales rotary positions: rope_scaling, or rope_parameters of newer versions.
 class RopeObject {
   public:
-    RopeObject(const JsonValue& object, const ModelFacts& facts, Settings& settings)
+    RopeObject(const JsonValue& object, const ModelFacts& facts, ConfigReader& settings)
         : object_(object), facts_(facts), settings_(settings) {}
 
     void apply(RopeFacts& out) {
@@ -165,11 +165,12 @@ class RopeObject {
 
     const JsonValue& object_;
     const ModelFacts& facts_;
-    Settings& settings_;
+    ConfigReader& settings_;
 };
 
 // The numbers of a tensor, as rope_freqs.weight; empty where it is not there.
-std::vector<double> numbers_of(const Checkpoint& files, std::string_view name, uint64_t count, Settings& s) {
+std::vector<double> numbers_of(const Checkpoint& files, std::string_view name, uint64_t count,
+                               ConfigReader& s) {
     const StoredWeight* weight = files.find(name);
     if (!weight) return {};
     std::vector<float> values(count);
@@ -193,7 +194,7 @@ void divide_by(std::vector<double>& divisors, const std::vector<double>& more) {
 
 }  // namespace
 
-void read_rope_json(const Family& family, Settings& s, ModelFacts& f) {
+void read_rope_json(const Family& family, ConfigReader& s, ModelFacts& f) {
     const auto parameters = s.member({"rope_parameters"}), scaling = s.member({"rope_scaling"});
     for (const auto& [key, value] :
          {std::pair<const char*, const std::optional<JsonValue>&>{"rope_parameters", parameters},
@@ -240,7 +241,7 @@ void read_rope_json(const Family& family, Settings& s, ModelFacts& f) {
 
 // As llama.cpp reads them (llama_model_base::load_hparams, llama_context's constructor): a factor without a
 // type is linear, and a magnitude multiplies that of YaRN.
-void read_rope_gguf(const Family& family, const Checkpoint& files, Settings& s, ModelFacts& f) {
+void read_rope_gguf(const Family& family, const Checkpoint& files, ConfigReader& s, ModelFacts& f) {
     RopeFacts rope;
     const auto first = [&](std::string_view key, std::string_view older) {
         const auto found = s.number({}, key);

@@ -19,9 +19,9 @@ inline Error unknown_setting(std::string field, std::string text) {
 }
 
 // Asks by any of config.json's keys, or by the key of GGUF after the architecture. The first error is kept.
-class Settings {
+class ConfigReader {
   public:
-    explicit Settings(const Checkpoint& files) : gguf_(files.gguf ? &*files.gguf : nullptr) {
+    explicit ConfigReader(const Checkpoint& files) : gguf_(files.gguf ? &*files.gguf : nullptr) {
         if (gguf_) {
             if (const GgufValue* v = gguf_->find("general.architecture"))
                 architecture_ = std::string(v->text().value_or(""));
@@ -137,9 +137,9 @@ class Settings {
 std::optional<Activation> activation_of(std::string_view name);
 
 // Fills `rope` and `local_rope`.
-void read_rope_json(const Family& family, Settings& s, ModelFacts& f);
-void read_rope_gguf(const Family& family, const Checkpoint& files, Settings& s, ModelFacts& f);
+void read_rope_json(const Family& family, ConfigReader& s, ModelFacts& f);
+void read_rope_gguf(const Family& family, const Checkpoint& files, ConfigReader& s, ModelFacts& f);
 // Fails where a key says what is not computed: one that is known to, and of GGUF one that is not known.
-void check_keys(const Family& family, const Checkpoint& files, Settings& s);
+void check_keys(const Family& family, const Checkpoint& files, ConfigReader& s);
 
 }  // namespace fovea
