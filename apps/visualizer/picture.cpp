@@ -90,9 +90,10 @@ Result<Pixels> draw_over(Workbench& bench, const PictureSize& size, ImU32 ground
             (*matrices)->begin_frame(cmd, {out.width, out.height});
             (*backend)->new_frame();
             draw(ui);
-            if (frame) frame->begin(cmd, {clear.x, clear.y, clear.z});
+            if (!frame || i + 1 < frames) return ImGui::Render();  // only the kept frame is drawn
+            frame->begin(cmd, {clear.x, clear.y, clear.z});
             (*backend)->draw(cmd);
-            if (frame) frame->end(cmd);
+            frame->end(cmd);
         });
         if (!drawn) return drawn.error();
         // What the first frame began is waited for.
