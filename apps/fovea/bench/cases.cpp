@@ -1,5 +1,7 @@
 #include "bench/cases.hpp"
 
+#include "problem/problem.hpp"
+
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
