@@ -194,7 +194,7 @@ Result<int> run_input(const CheckpointModel& model, const Arguments& a) {
     if (scores)
         options.on_layer = [&](uint64_t layer, Trace& trace) -> Result<void> {
             for (uint32_t head = 0; head < trace.heads(); ++head) {
-                const Result<F32Tensor> weights = trace.stage("weights", head);
+                const Result<F32Tensor> weights = trace.stage(StageId::weights, head);
                 if (!weights) return weights.error();
                 said.heads.push_back({layer, head, token_scores(weights->values, ids)});
             }

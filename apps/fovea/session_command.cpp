@@ -68,7 +68,7 @@ Result<void> list_stages(ReadSession read) {
     for (const TraceStage& stage : trace->stages()) {
         const std::string heads = stage.heads > 1 ? std::to_string(stage.heads) + " x " : "";
         const std::string shape = heads + std::to_string(stage.rows) + " x " + std::to_string(stage.columns);
-        std::printf("%-15s %-16s %s\n", stage.id.c_str(), shape.c_str(), stage.formula.c_str());
+        std::printf("%-15s %-16s %s\n", stage_name(stage.id).c_str(), shape.c_str(), stage.formula.c_str());
     }
     tell(read.notes), tell(made->notes);
     return {};

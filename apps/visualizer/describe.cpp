@@ -43,7 +43,7 @@ std::string describe_comparison(const Workbench& bench) {
                        "head " + std::to_string(c.head_a) + "; B: head " + std::to_string(c.head_b) +
                        "; largest difference " + format_value(d.largest, 4) + " at " + std::to_string(d.row) +
                        ", " + std::to_string(d.column) + ", mean " + format_value(d.mean, 4);
-    if (c.b->name == "weights")
+    if (c.b->id == StageId::weights)
         text += ", Jensen-Shannon of row " + std::to_string(bench.view.picked_row) + " " +
                 format_value(d.jensen_shannon, 4);
     return text + "\n";

@@ -274,7 +274,7 @@ Result<void> apply_options(Workbench& bench, const Options& o) {
     settings.precision = o.precision;
     bench.document.change(settings);
     const Session first = level_session(o.level, o.task);
-    bench.view.wanted_stage = first.stage;
+    bench.view.wanted_stage = stage_name(first.stage);
     if (!o.task.empty()) bench.show_first_sight(first);
     for (const std::string& file : o.files)
         if (!open_any(bench, file) && bench.preparing().empty())

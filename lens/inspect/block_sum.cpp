@@ -17,21 +17,20 @@ struct NamedRow {
     std::vector<float> values;  // empty: there is no such stage
 };
 
-NamedRow row_of(const LayerNumbers& of, std::string name, uint64_t row) {
-    NamedRow found;
-    if (const StageNumbers stage = of.stage(name, 0); row < stage.rows) {
+NamedRow row_of(const LayerNumbers& of, StageId id, uint64_t row) {
+    NamedRow found{stage_name(id), {}};
+    if (const StageNumbers stage = of.stage(id, 0); row < stage.rows) {
         const std::span<const float> values = stage.values.subspan(row * stage.columns, stage.columns);
         found.values.assign(values.begin(), values.end());
     }
-    found.name = std::move(name);
     return found;
 }
 
 // The first of these stages that the layer has.
-NamedRow first_row_of(const LayerNumbers& of, std::initializer_list<const char*> names, uint64_t row) {
+NamedRow first_row_of(const LayerNumbers& of, std::initializer_list<StageId> ids, uint64_t row) {
     NamedRow found;
-    for (const char* name : names)
-        if (found = row_of(of, name, row); !found.values.empty()) break;
+    for (const StageId id : ids)
+        if (found = row_of(of, id, row); !found.values.empty()) break;
     return found;
 }
 
@@ -143,32 +142,35 @@ std::optional<CellSum> probability(const Model& model, const NamedRow& logits, u
 
 }  // namespace
 
-std::optional<CellSum> block_sum(const LayerNumbers& of, std::string_view id, uint64_t row, uint64_t column) {
+std::optional<CellSum> block_sum(const LayerNumbers& of, StageId id, uint64_t row, uint64_t column) {
     const Model& model = *of.model;
     const Block& b = *of.block;
     const FeedForward& f = b.feed_forward;
-    const NamedRow x = row_of(of, "inputs", row);
-    if (id == "normed") return norm_sum(of, "attention_norm", b.attention_norm, x, row, column);
-    if (id == "attended") return residual(of, x, row_of(of, "output", row), true, row, column);
-    const NamedRow sum = b.residual ? row_of(of, "attended", row)
-                                    : through(b.attention_output_norm, row_of(of, "output", row));
+    const NamedRow x = row_of(of, StageId::inputs, row);
+    if (id == StageId::normed) return norm_sum(of, "attention_norm", b.attention_norm, x, row, column);
+    if (id == StageId::attended) return residual(of, x, row_of(of, StageId::output, row), true, row, column);
+    const NamedRow sum = b.residual ? row_of(of, StageId::attended, row)
+                                    : through(b.attention_output_norm, row_of(of, StageId::output, row));
     const NamedRow& read = b.order == BlockOrder::parallel ? x : sum;
-    if (id == "ff_normed") return norm_sum(of, "feed_forward_norm", b.feed_forward_norm, read, row, column);
-    if (id == "ff_hidden") {
-        const NamedRow normed = row_of(of, "ff_normed", row);
+    if (id == StageId::ff_normed)
+        return norm_sum(of, "feed_forward_norm", b.feed_forward_norm, read, row, column);
+    if (id == StageId::ff_hidden) {
+        const NamedRow normed = row_of(of, StageId::ff_normed, row);
         return hidden(of, f, normed.values.empty() ? read : normed, row, column);
     }
-    if (id == "ff_output") {
-        const NamedRow middle = row_of(of, "ff_hidden", row);
+    if (id == StageId::ff_output) {
+        const NamedRow middle = row_of(of, StageId::ff_hidden, row);
         std::optional<CellSum> made = linear_sum(middle.values, middle.name, row, f.down, "W_down", column);
         if (made) tell_origin(of, "down", column, *made);
         return made;
     }
-    if (id == "block") return residual(of, sum, row_of(of, "ff_output", row), false, row, column);
-    const NamedRow last = first_row_of(of, {"block", "ff_output", "attended", "output"}, row);
-    if (id == "final") return norm_sum(of, {}, model.final_norm, last, row, column);
-    if (id == "logits" && !is_present(model.prediction.dense)) {
-        const NamedRow final = row_of(of, "final", row);
+    if (id == StageId::block)
+        return residual(of, sum, row_of(of, StageId::ff_output, row), false, row, column);
+    const NamedRow last =
+        first_row_of(of, {StageId::block, StageId::ff_output, StageId::attended, StageId::output}, row);
+    if (id == StageId::final) return norm_sum(of, {}, model.final_norm, last, row, column);
+    if (id == StageId::logits && !is_present(model.prediction.dense)) {
+        const NamedRow final = row_of(of, StageId::final, row);
         const NamedRow& from = final.values.empty() ? last : final;
         std::optional<CellSum> made =
             linear_sum(from.values, from.name, row, model.unembedding, "W_u", column);
@@ -179,7 +181,8 @@ std::optional<CellSum> block_sum(const LayerNumbers& of, std::string_view id, ui
         }
         return made;
     }
-    if (id == "probabilities") return probability(model, row_of(of, "logits", row), row, column);
+    if (id == StageId::probabilities)
+        return probability(model, row_of(of, StageId::logits, row), row, column);
     return {};
 }
 

@@ -47,11 +47,12 @@ void tell_origin(const LayerNumbers& of, std::string_view part, uint64_t output,
 namespace {
 
 // x W, a row of `from` times what the layer has for one of its outputs.
-std::optional<CellSum> projection(const LayerNumbers& of, const char* from, const char* weight,
-                                  const Linear& layer, uint64_t row, uint64_t column) {
+std::optional<CellSum> projection(const LayerNumbers& of, StageId from, StageId weight, const Linear& layer,
+                                  uint64_t row, uint64_t column) {
     const StageNumbers x = of.stage(from, 0);
     if (row >= x.rows) return {};
-    return linear_sum(x.values.subspan(row * x.columns, x.columns), from, row, layer, weight, column);
+    return linear_sum(x.values.subspan(row * x.columns, x.columns), stage_name(from), row, layer,
+                      stage_name(weight), column);
 }
 
 // What a sum over keys calls one of them.
@@ -61,18 +62,20 @@ std::string key_name(const LayerNumbers& of, uint64_t key) {
 
 // A row of weights times a column of the values: what each key's token has a share in.
 std::optional<CellSum> context(const LayerNumbers& of, uint64_t row, uint64_t all_columns) {
-    const char* const value_name = of.stage("values", 0).rows ? "values" : "inputs";
-    const uint64_t width = of.stage(value_name, 0).columns;
+    const StageId value_id = of.stage(StageId::values, 0).rows ? StageId::values : StageId::inputs;
+    const std::string& value_name = stage_name(value_id);
+    const uint64_t width = of.stage(value_id, 0).columns;
     if (width == 0) return {};
     const auto head = uint32_t(all_columns / width);
     const uint64_t column = all_columns % width;
-    const char* const weight_name = of.stage("dropped", head).rows ? "dropped" : "weights";
-    const StageNumbers weights = of.stage(weight_name, head);
+    const StageId weight_id = of.stage(StageId::dropped, head).rows ? StageId::dropped : StageId::weights;
+    const std::string& weight_name = stage_name(weight_id);
+    const StageNumbers weights = of.stage(weight_id, head);
     if (row >= weights.rows) return {};
     if (std::find(of.changed_heads.begin(), of.changed_heads.end(), head) != of.changed_heads.end())
         return {};  // another sentence's weights and values made it
     const StageNumbers values =
-        of.stage(value_name, uint32_t(head / (weights.heads / of.stage(value_name, 0).heads)));
+        of.stage(value_id, uint32_t(head / (weights.heads / of.stage(value_id, 0).heads)));
     CellSum sum;
     sum.a = weight_name, sum.b = value_name;
     sum.how = place_text("row", row, weight_name) + " times " + place_text("column", column, value_name);
@@ -88,9 +91,10 @@ std::optional<CellSum> context(const LayerNumbers& of, uint64_t row, uint64_t al
 }
 
 // One row's numbers summed: exp(score - largest) for log-sum-exp, weights for the sums of rows.
-std::optional<CellSum> of_a_row(const LayerNumbers& of, std::string from, uint32_t head, uint64_t row,
+std::optional<CellSum> of_a_row(const LayerNumbers& of, StageId id, uint32_t head, uint64_t row,
                                 bool exponentials) {
-    const StageNumbers stage = of.stage(from, head);
+    const StageNumbers stage = of.stage(id, head);
+    const std::string& from = stage_name(id);
     if (row >= stage.rows) return {};
     const std::span<const float> all = stage.values.subspan(row * stage.columns, stage.columns);
     const float largest = exponentials ? *std::max_element(all.begin(), all.end()) : 0;
@@ -111,25 +115,25 @@ std::optional<CellSum> of_a_row(const LayerNumbers& of, std::string from, uint32
 
 }  // namespace
 
-std::optional<CellSum> cell_sum(const LayerNumbers& of, std::string_view stage, uint32_t head, uint64_t row,
+std::optional<CellSum> cell_sum(const LayerNumbers& of, StageId stage, uint32_t head, uint64_t row,
                                 uint64_t column) {
     const StageNumbers shown = of.stage(stage, head);
     if (row >= shown.rows || column >= shown.columns) return {};
-    if (stage == "context") return context(of, row, column);
-    if (stage == "row_sums") return of_a_row(of, "masked_weights", head, row, false);
-    if (stage == "lse")
-        for (const char* from : {"masked", "capped", "scaled", "scores"})
+    if (stage == StageId::context) return context(of, row, column);
+    if (stage == StageId::row_sums) return of_a_row(of, StageId::masked_weights, head, row, false);
+    if (stage == StageId::lse)
+        for (const StageId from : {StageId::masked, StageId::capped, StageId::scaled, StageId::scores})
             if (of.stage(from, head).rows) return of_a_row(of, from, head, row, true);
     if (!of.block) return {};  // a file's queries, keys and values are as they are
     const AttentionPart& part = of.block->attention;
-    const char* const x = of.stage("normed", 0).rows ? "normed" : "inputs";
-    for (const auto& [name, weight, layer] : {std::tuple{"queries", "w_query", &part.query},
-                                              {"keys", "w_key", &part.key},
-                                              {"values", "w_value", &part.value}}) {
-        if (stage != name) continue;
+    const StageId x = of.stage(StageId::normed, 0).rows ? StageId::normed : StageId::inputs;
+    for (const auto& [id, weight, layer] : {std::tuple{StageId::queries, StageId::w_query, &part.query},
+                                            {StageId::keys, StageId::w_key, &part.key},
+                                            {StageId::values, StageId::w_value, &part.value}}) {
+        if (stage != id) continue;
         const uint64_t output = uint64_t(head) * shown.columns + column;
         std::optional<CellSum> sum = projection(of, x, weight, *layer, row, output);
-        if (sum) tell_origin(of, std::string_view(weight).substr(2), output, *sum);
+        if (sum) tell_origin(of, std::string_view(stage_name(weight)).substr(2), output, *sum);
         const Norm& norm = layer == &part.query ? part.query_norm : part.key_norm;
         const bool normed = norm.kind != NormKind::none;
         if (sum && (part.rope || normed) && layer != &part.value) {
@@ -140,8 +144,9 @@ std::optional<CellSum> cell_sum(const LayerNumbers& of, std::string_view stage, 
         }
         return sum;
     }
-    if (stage != "output") return block_sum(of, stage, row, column);
-    std::optional<CellSum> sum = projection(of, "context", "w_output", part.output, row, column);
+    if (stage != StageId::output) return block_sum(of, stage, row, column);
+    std::optional<CellSum> sum =
+        projection(of, StageId::context, StageId::w_output, part.output, row, column);
     if (sum) tell_origin(of, "output", column, *sum);
     return sum;
 }

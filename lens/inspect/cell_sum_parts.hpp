@@ -19,7 +19,6 @@ void tell_origin(const LayerNumbers& of, std::string_view part, uint64_t output,
 
 // The cells behind attention's output and the norms: residual sums, feed-forward part, logits and
 // probabilities. None for other stages.
-std::optional<CellSum> block_sum(const LayerNumbers& of, std::string_view stage, uint64_t row,
-                                 uint64_t column);
+std::optional<CellSum> block_sum(const LayerNumbers& of, StageId stage, uint64_t row, uint64_t column);
 
 }  // namespace fovea

@@ -27,11 +27,17 @@ std::vector<std::string> texts(const JsonValue& value) {
     return all;
 }
 
+std::optional<StageId> stage_in(std::span<const StageText> stages, std::string_view name) {
+    for (size_t n = 0; n < stages.size(); ++n)
+        if (stages[n].name == name) return StageId(n);
+    return {};
+}
+
 std::vector<StageText> read_stages() {
     std::vector<StageText> all;
     for (const JsonValue& row : model_table("stages").items()) {
         StageText& stage = all.emplace_back();
-        for (const auto& [key, field] : {std::pair{"id", &stage.id},
+        for (const auto& [key, field] : {std::pair{"id", &stage.name},
                                          {"label", &stage.label},
                                          {"formula", &stage.formula},
                                          {"transposed", &stage.transposed},
@@ -40,8 +46,10 @@ std::vector<StageText> read_stages() {
         stage.is_signed = row["signed"].boolean();
         stage.pairs = row["pairs"].boolean();
         stage.sums = row["sums"].boolean();
-        stage.nearest = texts(row["nearest"]);
     }
+    for (size_t n = 0; n < all.size(); ++n)
+        for (const JsonValue& near : model_table("stages").items()[n]["nearest"].items())
+            all[n].nearest.push_back(stage_in(all, near.text()).value());
     return all;
 }
 
@@ -80,11 +88,9 @@ std::span<const StageText> stage_table() {
     return kStages;
 }
 
-const StageText* find_stage_text(std::string_view id) {
-    for (const StageText& stage : stage_table())
-        if (stage.id == id) return &stage;
-    return nullptr;
-}
+const StageText& stage_text(StageId id) { return stage_table()[size_t(id)]; }
+const std::string& stage_name(StageId id) { return stage_text(id).name; }
+std::optional<StageId> stage_from_name(std::string_view name) { return stage_in(stage_table(), name); }
 
 const LevelText& level_text(int level) {
     static const std::vector<LevelText> kLevels = read_levels();

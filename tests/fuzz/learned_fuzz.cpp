@@ -53,7 +53,7 @@ void show(std::shared_ptr<const LearnedModel> learned, std::string_view text, ui
     Result<Trace> trace = Trace::open(model->model, model->input);
     if (!trace) return fuzz::check_error(trace.error());
     for (uint32_t layer = 0; layer < trace->layers(); ++layer)
-        for (const char* stage : {"weights", "logits"})
+        for (const StageId stage : {StageId::weights, StageId::logits})
             if (const auto shown = trace->stage(trace->nearest_stage(stage, layer), 0, layer); !shown)
                 fuzz::check_error(shown.error());
 }

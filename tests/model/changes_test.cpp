@@ -58,7 +58,7 @@ TEST_P(Changed, a_head_that_is_off_is_a_model_without_its_rows_of_the_output_lay
     input.x = plain.hidden[1];
     Result<Trace> trace = Trace::open(without, input, o.trace);
     ASSERT_TRUE(trace);
-    const Result<F32Tensor> expected = trace->stage("block");
+    const Result<F32Tensor> expected = trace->stage(StageId::block);
     ASSERT_TRUE(expected);
     EXPECT_EQ(off.hidden[2].values, expected->values);
 }
@@ -69,7 +69,7 @@ TEST_P(Changed, a_patch_carries_one_heads_context_from_another_run) {
     F32Tensor taken;
     o.on_layer = [&](uint64_t layer, Trace& trace) -> Result<void> {
         if (layer != 0) return {};
-        const Result<F32Tensor> context = trace.stage("context");
+        const Result<F32Tensor> context = trace.stage(StageId::context);
         if (!context) return context.error();
         taken = slice_columns(*context, 3 * model.facts().head_width, model.facts().head_width);
         return {};
@@ -105,9 +105,9 @@ TEST_P(Changed, scaled_and_patched_heads_add_what_float64_says) {
             const auto look = [&](F32Tensor& context) {
                 return [&, at](uint64_t layer, Trace& trace) -> Result<void> {
                     if (layer != at) return {};
-                    context = *trace.stage("context");
+                    context = *trace.stage(StageId::context);
                     entering = trace.input().x;
-                    attended = *trace.stage("attended");
+                    attended = *trace.stage(StageId::attended);
                     return {};
                 };
             };

@@ -140,9 +140,9 @@ TEST(Gpt2Layer, runs_a_block_of_a_checkpoint_with_and_without_the_prefix) {
         ASSERT_TRUE(loaded) << loaded.error().text;
         Result<Trace> trace = trace_of(gpt2_block(*loaded), x, {});
         ASSERT_TRUE(trace) << trace.error().text;
-        expect_near(*trace->stage("output"), expected, 1e-5, "output");
-        EXPECT_EQ(trace->whole_stage("weights")->shape, (Shape{3, 9, 9}));
-        expect_near(*trace->whole_stage("weights"), weights, 1e-6, "weights");
+        expect_near(*trace->stage(StageId::output), expected, 1e-5, "output");
+        EXPECT_EQ(trace->whole_stage(StageId::weights)->shape, (Shape{3, 9, 9}));
+        expect_near(*trace->whole_stage(StageId::weights), weights, 1e-6, "weights");
     }
 }
 
@@ -188,7 +188,7 @@ TEST(LlamaLayer, runs_a_block_with_grouped_heads_and_rotary_positions) {
     ASSERT_TRUE(loaded) << loaded.error().text;
     Result<Trace> trace = trace_of(llama_block(*loaded, 2), x, {});
     ASSERT_TRUE(trace) << trace.error().text;
-    expect_near(*trace->stage("output"), expected, 1e-5, "output");
+    expect_near(*trace->stage(StageId::output), expected, 1e-5, "output");
 }
 
 // ---- at the shape of GPT-2 small
@@ -216,7 +216,7 @@ F32Tensor run_block(Engine& engine, FoveaKernel kernel, const Block& layer, cons
                     RunReport& report) {
     DeviceRunner runner(engine, kernel);
     Result<Trace> trace = trace_of(layer, x, {Arithmetic::engine, &runner});
-    Result<F32Tensor> output = trace ? trace->stage("output") : trace.error();
+    Result<F32Tensor> output = trace ? trace->stage(StageId::output) : trace.error();
     report = runner.last_attention();
     if (!output) {
         ADD_FAILURE() << output.error().text;

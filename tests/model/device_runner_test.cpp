@@ -30,12 +30,13 @@ void expect_same(Engine& engine, const char* what, const AttentionPart& part, co
     for (const TraceStage& stage : strict->stages()) {
         const Result<F32Tensor> expected = strict->whole_stage(stage.id);
         const Result<F32Tensor> actual = on_engine->whole_stage(stage.id);
-        ASSERT_TRUE(expected && actual) << stage.id << ": " << actual.error().text;
-        ASSERT_EQ(actual->shape, expected->shape) << stage.id;
+        ASSERT_TRUE(expected && actual) << stage_name(stage.id) << ": " << actual.error().text;
+        ASSERT_EQ(actual->shape, expected->shape) << stage_name(stage.id);
         for (size_t i = 0; i < actual->values.size(); ++i) {
             const float x = actual->values[i], y = expected->values[i];
             if (x != y) {
-                ASSERT_NEAR(x, y, 2e-5f * std::max(1.0f, std::fabs(y))) << stage.id << " element " << i;
+                ASSERT_NEAR(x, y, 2e-5f * std::max(1.0f, std::fabs(y)))
+                    << stage_name(stage.id) << " element " << i;
             }
         }
     }

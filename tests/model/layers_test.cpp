@@ -107,12 +107,12 @@ TEST(SelfAttention, agrees_with_float64_in_both_layouts_with_and_without_bias) {
             const Head head =
                 attend_in_double(scores_of(project(rows, part.query), project(rows, part.key), 0, 4),
                                  project(rows, part.value), causal);
-            expect_near(trace->stage("weights"), head.weights, "weights");
-            expect_near(trace->stage("context"), head.context, "context");
+            expect_near(trace->stage(StageId::weights), head.weights, "weights");
+            expect_near(trace->stage(StageId::context), head.context, "context");
             // The same weights stored the other way round.
             for (Linear* layer : {&part.query, &part.key, &part.value})
                 *layer = {transposed(layer->weight), WeightLayout::in_out, layer->bias};
-            EXPECT_EQ(*trace_of(part, input_of(x))->stage("context"), *trace->stage("context"));
+            EXPECT_EQ(*trace_of(part, input_of(x))->stage(StageId::context), *trace->stage(StageId::context));
         }
 }
 
@@ -120,9 +120,9 @@ TEST(SelfAttention, renormalising_after_the_softmax_is_the_causal_mask) {
     TorchGenerator generator(7);
     AttentionPart part = random_part(generator, 4, 4, false, true);
     const F32Tensor x = drawn(generator, {6, 4});
-    const F32Tensor before = *trace_of(part, input_of(x))->stage("weights");
+    const F32Tensor before = *trace_of(part, input_of(x))->stage(StageId::weights);
     part.rules.route = MaskRoute::after;
-    const F32Tensor after = *trace_of(part, input_of(x))->stage("weights");
+    const F32Tensor after = *trace_of(part, input_of(x))->stage(StageId::weights);
     for (size_t i = 0; i < before.values.size(); ++i) EXPECT_NEAR(before.values[i], after.values[i], 2e-6);
 }
 
@@ -130,7 +130,7 @@ TEST(SelfAttention, without_projections_the_rows_attend_to_themselves) {
     const F32Tensor x({2, 1}, {20.0f, 1.0f});  // exp(400) is beyond float32: the largest is subtracted first
     AttentionPart part;
     part.rules.scale = "none";
-    EXPECT_NEAR(trace_of(part, input_of(x))->stage("context")->values[0], 20.0f, 1e-5);
+    EXPECT_NEAR(trace_of(part, input_of(x))->stage(StageId::context)->values[0], 20.0f, 1e-5);
 }
 
 TEST(MultiHeadAttention, splitting_is_stacking_with_joined_weights) {
@@ -149,9 +149,9 @@ TEST(MultiHeadAttention, splitting_is_stacking_with_joined_weights) {
                                   other.bias.values.end());
     }
     const F32Tensor x = drawn(generator, {7, 5});
-    const F32Tensor contexts[] = {*trace_of(heads[0], input_of(x))->stage("context"),
-                                  *trace_of(heads[1], input_of(x))->stage("context")};
-    EXPECT_EQ(*trace_of(split, input_of(x))->stage("context"), concat_columns(contexts));
+    const F32Tensor contexts[] = {*trace_of(heads[0], input_of(x))->stage(StageId::context),
+                                  *trace_of(heads[1], input_of(x))->stage(StageId::context)};
+    EXPECT_EQ(*trace_of(split, input_of(x))->stage(StageId::context), concat_columns(contexts));
 }
 
 TEST(MultiHeadAttention, attends_to_another_sequence) {
@@ -171,8 +171,8 @@ TEST(MultiHeadAttention, attends_to_another_sequence) {
         Matrix values;
         for (const auto& row : v) values.emplace_back(row.begin() + 2 * h, row.begin() + 2 * h + 2);
         const Head head = attend_in_double(scores_of(q, k, h * 3, 3), values, false);
-        expect_near(trace->stage("weights", h), head.weights, "weights");
-        expect_near(trace->stage("context"), head.context, "context", h * 2);
+        expect_near(trace->stage(StageId::weights, h), head.weights, "weights");
+        expect_near(trace->stage(StageId::context), head.context, "context", h * 2);
     }
     input.memory = drawn(generator, {2, 7, 5});
     EXPECT_EQ(trace_of(part, input).error().field, "memory");
@@ -237,9 +237,9 @@ TEST(AdditiveAttention, agrees_with_float64) {
         for (size_t j = 0; j < 7; ++j)
             for (size_t n = 0; n < 6; ++n) scores[i][j] += v.values[n] * std::tanh(q[i][n] + k[j][n]);
     const Head head = attend_in_double(scores, values, false);
-    expect_near(trace->stage("masked"), scores, "scores");
-    expect_near(trace->stage("weights"), head.weights, "weights");
-    expect_near(trace->stage("context"), head.context, "context");
+    expect_near(trace->stage(StageId::masked), scores, "scores");
+    expect_near(trace->stage(StageId::weights), head.weights, "weights");
+    expect_near(trace->stage(StageId::context), head.context, "context");
     const Result<ModelInput> refused = additive_input(query, key, F32Tensor(Shape{5}), x, memory);
     ASSERT_FALSE(refused);
     EXPECT_EQ(refused.error().text, "v is 5 wide; query needs 6");
@@ -255,9 +255,9 @@ TEST(StrictOrder, a_row_without_a_key_gives_zeros_and_hidden_values_have_no_say)
     input.extras.bias = {0, kHidden, kHidden, kHidden};
     Result<Trace> trace = trace_of({}, input);
     ASSERT_TRUE(trace) << trace.error().text;
-    EXPECT_EQ(trace->stage("context")->values, (std::vector<float>{3, 0}));
-    EXPECT_EQ(trace->stage("lse")->values, (std::vector<float>{1, kHidden}));
-    EXPECT_EQ(trace->stage("weights")->values, (std::vector<float>{1, 0, 0, 0}));
+    EXPECT_EQ(trace->stage(StageId::context)->values, (std::vector<float>{3, 0}));
+    EXPECT_EQ(trace->stage(StageId::lse)->values, (std::vector<float>{1, kHidden}));
+    EXPECT_EQ(trace->stage(StageId::weights)->values, (std::vector<float>{1, 0, 0, 0}));
 }
 
 }  // namespace

@@ -34,7 +34,8 @@ Session full_session() {
     s.alibi = true, s.softcap = 30, s.dropout_p = 0.2, s.dropout_seed = 9;
     s.dropout_random = DropoutRandom::counter;
     s.precision = Precision::f16;
-    s.stage = "context", s.head = 5, s.row = 3, s.column = 4, s.map = "blue-orange", s.logarithmic = true;
+    s.stage = StageId::context, s.head = 5, s.row = 3, s.column = 4, s.map = "blue-orange",
+    s.logarithmic = true;
     s.low = "-0.5", s.high = "1e3", s.table = true, s.compared_head = 2, s.compare_how = "triangle";
     s.view = "1,2,3.5", s.zoom = "65536,1,2,8,max", s.step = 3, s.training = "sort,2,40,0,",
     s.published = "../gpt2", s.published_sha256 = "12ab", s.changed_heads = "0 1 0\n1 2 from a & b";
@@ -101,7 +102,6 @@ TEST(Stories, every_step_names_keys_that_are_there_and_is_done_only_when_it_was)
             const StoryStep& step = steps[n];
             SCOPED_TRACE("level " + std::to_string(level) + ", task '" + task + "', " + step.title);
             EXPECT_EQ(step.shown.step, n + 1);
-            EXPECT_NE(find_stage_text(step.shown.stage), nullptr);
             EXPECT_FALSE(step.text.empty() || step.instruction.empty() || step.sight.empty());
             EXPECT_FALSE(step.done(step.shown));
             std::string address = write_address(step.shown);
@@ -398,14 +398,25 @@ TEST(Sessions, addresses_are_read_like_those_of_a_browser) {
     EXPECT_EQ(fovea::read_session(write_session(broken))->session, broken);
 }
 
-TEST(SessionTables, every_stage_points_to_stages_that_there_are) {
-    for (const StageText& stage : stage_table())
-        for (const std::string& near : stage.nearest)
-            EXPECT_NE(find_stage_text(near), nullptr) << stage.id << " " << near;
-    for (int level = 1; level <= kLevelCount; ++level) {
-        EXPECT_FALSE(level_text(level).lead.empty());
-        EXPECT_NE(find_stage_text(level_session(level).stage), nullptr);
+TEST(SessionTables, every_stage_has_its_name_and_points_to_others) {
+    constexpr const char* kNames[] = {
+        "inputs",   "normed",       "w_query",   "w_key",     "w_value",   "queries",     "keys",
+        "values",   "scores",       "scaled",    "capped",    "masked",    "weights_all", "masked_weights",
+        "row_sums", "weights",      "keep",      "dropped",   "context",   "lse",         "w_output",
+        "output",   "attended",     "ff_normed", "ff_hidden", "ff_output", "block",       "final",
+        "logits",   "probabilities"};
+    ASSERT_EQ(stage_table().size(), std::size(kNames));
+    for (size_t n = 0; n < std::size(kNames); ++n) {
+        EXPECT_EQ(stage_name(StageId(n)), kNames[n]);
+        EXPECT_EQ(stage_from_name(kNames[n]), StageId(n));
+        for (const StageId near : stage_text(StageId(n)).nearest) EXPECT_NE(near, StageId(n));
     }
+    EXPECT_EQ(stage_name(StageId::w_query), "w_query");
+    EXPECT_EQ(stage_name(StageId::weights), "weights");
+    EXPECT_EQ(stage_name(StageId::probabilities), "probabilities");
+    EXPECT_EQ(stage_text(StageId::masked).nearest, std::vector{StageId::weights});
+    EXPECT_EQ(stage_from_name("weight"), std::nullopt);
+    for (int level = 1; level <= kLevelCount; ++level) EXPECT_FALSE(level_text(level).lead.empty());
 }
 
 TEST(Rules, patterns_show_what_their_names_say) {

@@ -216,12 +216,12 @@ void expect_like_float64(const Model& model, const F32Tensor& x) {
         input.x = x;
         Result<Trace> trace = Trace::open(shared, input, {arithmetic, nullptr});
         ASSERT_TRUE(trace) << trace.error().text;
-        const Result<F32Tensor> logits = trace->stage("logits", 0, trace->layers() - 1);
+        const Result<F32Tensor> logits = trace->stage(StageId::logits, 0, trace->layers() - 1);
         ASSERT_TRUE(logits) << logits.error().text;
         EXPECT_LT(worst_row(*logits, expected), 2e-5);
         Matrix likely = expected;
         for (std::vector<double>& row : likely) softmax(row);
-        EXPECT_LT(worst_row(*trace->stage("probabilities", 0, trace->layers() - 1), likely), 2e-5);
+        EXPECT_LT(worst_row(*trace->stage(StageId::probabilities, 0, trace->layers() - 1), likely), 2e-5);
     }
 }
 
@@ -310,14 +310,14 @@ TEST(Traces, the_engine_agrees_with_the_strict_order_in_every_stage) {
         EXPECT_TRUE(strict.is_strict() && !engine.is_strict());
         for (const TraceStage& stage : strict.stages()) {
             const Result<F32Tensor> a = strict.whole_stage(stage.id), b = engine.whole_stage(stage.id);
-            ASSERT_TRUE(a && b) << stage.id << (b ? "" : b.error().text);
-            EXPECT_EQ(a->rows(), stage.heads * stage.rows) << stage.id;
-            EXPECT_EQ(a->columns(), stage.columns) << stage.id;
+            ASSERT_TRUE(a && b) << stage_name(stage.id) << (b ? "" : b.error().text);
+            EXPECT_EQ(a->rows(), stage.heads * stage.rows) << stage_name(stage.id);
+            EXPECT_EQ(a->columns(), stage.columns) << stage_name(stage.id);
             ASSERT_EQ(a->shape, b->shape);
             for (size_t i = 0; i < a->values.size(); ++i) {
                 if (a->values[i] == b->values[i]) continue;
                 ASSERT_NEAR(a->values[i], b->values[i], 4e-6)
-                    << write_address(s) << " " << stage.id << " " << i;
+                    << write_address(s) << " " << stage_name(stage.id) << " " << i;
             }
         }
     }
@@ -364,7 +364,8 @@ TEST(Traces, a_prepared_call_gives_the_layers_contexts_and_weights) {
     bindings[FOVEA_BIND_O] = {o.data(), o.size() * 4};
     bindings[FOVEA_BIND_WEIGHTS] = {weights.data(), weights.size() * 4};
     ASSERT_TRUE(make_cpu_runner()->attention(made->call, bindings.data()));
-    const Result<F32Tensor> dropped = trace.whole_stage("dropped"), context = trace.stage("context");
+    const Result<F32Tensor> dropped = trace.whole_stage(StageId::dropped),
+                            context = trace.stage(StageId::context);
     for (size_t i = 0; i < weights.size(); ++i) ASSERT_NEAR(weights[i], dropped->values[i], 1e-6);
     for (uint64_t i = 0; i < 6; ++i)
         for (uint64_t h = 0; h < 2; ++h) ASSERT_NEAR(o[h * 6 + i], context->row(i)[h], 1e-6);
@@ -372,35 +373,37 @@ TEST(Traces, a_prepared_call_gives_the_layers_contexts_and_weights) {
 
 TEST(Traces, what_a_device_computed_is_what_follows) {
     Trace trace = open_session(level_session(6));
-    const F32Tensor before = *trace.stage("output");
-    F32Tensor context = *trace.stage("context");
+    const F32Tensor before = *trace.stage(StageId::output);
+    F32Tensor context = *trace.stage(StageId::context);
     for (float& value : context.values) value += 1.0f;
     ASSERT_TRUE(trace.supply_context(0, context));
-    EXPECT_EQ(trace.stage("context")->values, context.values);
-    EXPECT_NE(trace.stage("output")->values, before.values);
+    EXPECT_EQ(trace.stage(StageId::context)->values, context.values);
+    EXPECT_NE(trace.stage(StageId::output)->values, before.values);
     EXPECT_EQ(trace.supply_context(0, F32Tensor({1, 1})).error().text,
               "the context has 1 numbers; the layer's has 12");
 }
 
 TEST(Traces, stages_that_are_not_there_heads_and_layers_are_refused_with_what_there_is) {
     Trace trace = open_session(level_session(5));
-    EXPECT_EQ(trace.stage("weights", 2).error().text, "head is 2; weights has heads 0 to 1");
+    EXPECT_EQ(trace.stage(StageId::weights, 2).error().text, "head is 2; weights has heads 0 to 1");
     Session grouped = level_session(6);
     grouped.heads = 4, grouped.kv_heads = 2;
-    EXPECT_EQ(open_session(grouped).stage("values", 2).error().text, "head is 2; values has heads 0 to 1");
-    EXPECT_EQ(trace.stage("weights", 0, 1).error().text, "layer is 1; the model has layers 0 to 0");
-    EXPECT_EQ(trace.stage("capped").error().text.find(
-                  "there is no stage 'capped' here; the layer has inputs, w_query"),
+    EXPECT_EQ(open_session(grouped).stage(StageId::values, 2).error().text,
+              "head is 2; values has heads 0 to 1");
+    EXPECT_EQ(trace.stage(StageId::weights, 0, 1).error().text, "layer is 1; the model has layers 0 to 0");
+    EXPECT_EQ(trace.stage(StageId::capped)
+                  .error()
+                  .text.find("there is no stage 'capped' here; the layer has inputs, w_query"),
               0u);
-    EXPECT_EQ(trace.nearest_stage("capped"), "scaled");
-    EXPECT_EQ(trace.nearest_stage("dropped"), "weights");
-    EXPECT_EQ(trace.nearest_stage("output"), "context");
+    EXPECT_EQ(trace.nearest_stage(StageId::capped), StageId::scaled);
+    EXPECT_EQ(trace.nearest_stage(StageId::dropped), StageId::weights);
+    EXPECT_EQ(trace.nearest_stage(StageId::output), StageId::context);
 }
 
 TEST(Traces, formulas_multiply) {
     const auto formula = [](Trace& trace, std::string_view id) {
         for (const TraceStage& stage : trace.stages())
-            if (stage.id == id) return stage.formula;
+            if (stage_name(stage.id) == id) return stage.formula;
         return std::string("none");
     };
     Trace second = open_session(level_session(2)), third = open_session(level_session(3)),
@@ -458,20 +461,21 @@ TEST(Traces, a_files_masks_biases_and_sinks_are_part_of_its_call) {
     Result<Trace> strict = Trace::open(model, input, {Arithmetic::strict, nullptr});
     Result<Trace> engine = Trace::open(model, input, {Arithmetic::engine, nullptr});
     ASSERT_TRUE(strict && engine);
-    for (const char* id : {"weights", "context", "lse"}) {
+    for (const StageId id : {StageId::weights, StageId::context, StageId::lse}) {
         const Result<F32Tensor> a = strict->whole_stage(id), b = engine->whole_stage(id);
-        ASSERT_TRUE(a && b) << id;
+        ASSERT_TRUE(a && b) << stage_name(id);
         for (size_t i = 0; i < a->values.size(); ++i)
-            ASSERT_NEAR(a->values[i], b->values[i], 4e-6) << id << i;
+            ASSERT_NEAR(a->values[i], b->values[i], 4e-6) << stage_name(id) << i;
     }
-    EXPECT_EQ(strict->stage("weights", 1)->row(0)[2], 0.0f);
-    EXPECT_GT(strict->stage("weights", 0)->row(0)[2], 0.0f);
+    EXPECT_EQ(strict->stage(StageId::weights, 1)->row(0)[2], 0.0f);
+    EXPECT_GT(strict->stage(StageId::weights, 0)->row(0)[2], 0.0f);
     input.extras.sinks = {0.0f, 1.0f, 2.0f, 3.0f};
     for (const Arithmetic arithmetic : {Arithmetic::strict, Arithmetic::engine}) {
         Result<Trace> sinks = Trace::open(model, input, {arithmetic, nullptr});
         ASSERT_TRUE(sinks);
-        const F32Tensor before = *strict->stage("weights", 3), weights = *sinks->stage("weights", 3);
-        const F32Tensor lse = *strict->stage("lse", 3);
+        const F32Tensor before = *strict->stage(StageId::weights, 3),
+                        weights = *sinks->stage(StageId::weights, 3);
+        const F32Tensor lse = *strict->stage(StageId::lse, 3);
         for (uint64_t i = 0; i < 5; ++i) {
             const double all = std::exp(double(lse.values[i])), with_sink = all + std::exp(3.0);
             for (uint64_t j = 0; j < 7; ++j)

@@ -42,7 +42,7 @@ TEST(Documentation, a_session_is_traced_stage_by_stage) {
     Result<Trace> trace = Trace::open(made->model, made->input);
     for (const TraceStage& stage : trace->stages())  // id, formula, heads, rows, columns; nothing is computed
         stages += stage.heads;
-    Result<F32Tensor> weights = trace->stage("weights", 0);  // head 0 of the first layer
+    Result<F32Tensor> weights = trace->stage(StageId::weights, 0);  // head 0 of the first layer
     // [end trace]
     ASSERT_TRUE(weights) << weights.error().text;
     EXPECT_EQ(weights->values.size(), 9u);

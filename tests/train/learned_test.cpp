@@ -125,13 +125,13 @@ TEST(Learned, the_trace_shows_the_weights_and_probabilities_that_the_trainer_com
         size_t head_number = 0;
         for (uint32_t layer = 0; layer < trace->layers(); ++layer)
             for (uint32_t head = 0; head < trace->heads(layer); ++head, ++head_number) {
-                const Result<F32Tensor> weights = trace->stage("weights", head, layer);
+                const Result<F32Tensor> weights = trace->stage(StageId::weights, head, layer);
                 ASSERT_TRUE(weights) << weights.error().text;
                 for (size_t n = 0; n < length * length; ++n)
                     ASSERT_NEAR(weights->values[n], probe->weights[head_number * length * length + n], 1e-4)
                         << name << ", layer " << layer << ", head " << head << ", cell " << n;
             }
-        const Result<F32Tensor> next = trace->stage("probabilities", 0, trace->layers() - 1);
+        const Result<F32Tensor> next = trace->stage(StageId::probabilities, 0, trace->layers() - 1);
         ASSERT_TRUE(next) << next.error().text;
         for (size_t n = 0; n < next->values.size(); ++n)
             ASSERT_NEAR(next->values[n], probe->probabilities[n], 1e-4) << name << ", number " << n;
@@ -280,7 +280,7 @@ TEST(Learned, words_become_tokens_and_an_unknown_one_is_named) {
 }
 
 // What a session with a task shows in layer `layer`, head `head`.
-F32Tensor shown(const Session& session, std::string_view stage, uint32_t head, uint32_t layer) {
+F32Tensor shown(const Session& session, StageId stage, uint32_t head, uint32_t layer) {
     Result<SessionModel> made = session_model(session);
     EXPECT_TRUE(made) << made.error().text;
     Result<Trace> trace = Trace::open(made->model, std::move(made->input));
@@ -303,23 +303,23 @@ TEST(Learned, a_session_with_a_task_shows_the_model_that_learned_it_under_the_se
         Result<Trace> plain = Trace::open(learned.model, *input);
         ASSERT_TRUE(plain);
         const uint32_t heads = plain->heads(), layer = s.head / heads;
-        const F32Tensor weights = shown(s, "weights", s.head % heads, layer);
-        EXPECT_EQ(weights.values, plain->stage("weights", s.head % heads, layer)->values) << task;
+        const F32Tensor weights = shown(s, StageId::weights, s.head % heads, layer);
+        EXPECT_EQ(weights.values, plain->stage(StageId::weights, s.head % heads, layer)->values) << task;
         EXPECT_GT(weights.row(s.row)[s.column], 0.5f)
             << task << ": its first picture picks what is to be seen";
     }
     Session hot = level_session(2, "induction");
     hot.temperature = 10;
-    EXPECT_LT(shown(hot, "weights", 0, 1).row(hot.row)[hot.column], 0.3f);
+    EXPECT_LT(shown(hot, StageId::weights, 0, 1).row(hot.row)[hot.column], 0.3f);
     hot.causal = false;
-    EXPECT_GT(shown(hot, "weights", 0, 0).row(0)[5], 0.0f)
+    EXPECT_GT(shown(hot, StageId::weights, 0, 0).row(0)[5], 0.0f)
         << "without a mask the first token sees the others";
 }
 
 TEST(Learned, a_head_that_is_off_gives_nothing_and_the_model_forgets) {
     Session s = level_session(2, "induction");
     const LearnedModel learned = *learned_model("induction");
-    const auto sure_of_f = [&] { return shown(s, "probabilities", 0, 1).row(14)[5]; };
+    const auto sure_of_f = [&] { return shown(s, StageId::probabilities, 0, 1).row(14)[5]; };
     EXPECT_GT(sure_of_f(), 0.85f);
     s.heads_off = 1;  // the head for the previous token
     EXPECT_LT(sure_of_f(), 0.5f);

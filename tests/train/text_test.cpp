@@ -208,7 +208,7 @@ TEST(TextTask, without_its_text_shows_what_it_learned_and_refuses_to_learn) {
     ASSERT_TRUE(input) << input.error().text;
     Result<Trace> trace = Trace::open(learned->model, std::move(*input));
     ASSERT_TRUE(trace) << trace.error().text;
-    const Result<F32Tensor> next = trace->stage("probabilities", 0, trace->layers() - 1);
+    const Result<F32Tensor> next = trace->stage(StageId::probabilities, 0, trace->layers() - 1);
     ASSERT_TRUE(next) << next.error().text;
     for (size_t n = 0; n < next->values.size(); ++n)
         ASSERT_NEAR(next->values[n], probe->probabilities[n], 1e-4) << "number " << n;

@@ -104,7 +104,7 @@ TEST_F(ExtrasTest, a_files_mask_scores_sinks_and_slopes_are_in_the_weights) {
             EXPECT_NEAR(bench->derivation()->weight, c.weight(bench->view.head, 4, 4), 2e-6);
         }
     }
-    EXPECT_NE(bench->computation.find_stage("weights")->formula.find("sink"), std::string::npos);
+    EXPECT_NE(bench->computation.find_stage(StageId::weights)->formula.find("sink"), std::string::npos);
     // What the settings hide is hidden, too.
     ASSERT_TRUE(bench->open_file(save(masked)));
     Settings s = bench->document.settings();
@@ -358,8 +358,8 @@ TEST_F(ExtrasTest, projections_are_made_behind_the_window_and_once) {
     // The same as without a window.
     bench->document.change(s);
     compute();
-    const std::span<const float> here = window.computation.find_stage("weights")->values,
-                                 there = bench->computation.find_stage("weights")->values;
+    const std::span<const float> here = window.computation.find_stage(StageId::weights)->values,
+                                 there = bench->computation.find_stage(StageId::weights)->values;
     ASSERT_EQ(here.size(), there.size());
     for (size_t i = 0; i < here.size(); ++i) ASSERT_NEAR(here[i], there[i], 2e-6);
     s.temperature = 2;
@@ -380,8 +380,8 @@ TEST_F(ExtrasTest, projections_are_made_behind_the_window_and_once) {
     wait();
     bench->document.change(s);
     compute();
-    EXPECT_NEAR(window.computation.find_stage("weights")->values[41],
-                bench->computation.find_stage("weights")->values[41], 2e-6);
+    EXPECT_NEAR(window.computation.find_stage(StageId::weights)->values[41],
+                bench->computation.find_stage(StageId::weights)->values[41], 2e-6);
     EXPECT_EQ(window.computation.kept(), nullptr) << "not another result than that which was asked for";
     ASSERT_EQ(window.problems.size(), 1u);
     EXPECT_EQ(window.problems[0].where, "keeping as A");

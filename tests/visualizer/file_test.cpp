@@ -146,7 +146,7 @@ TEST_F(FileTest, layers_of_a_model_are_applied_to_the_text) {
     EXPECT_EQ(bench->document.settings().mapping.kind, ImportKind::gpt2);
     compute();
     EXPECT_EQ(bench->computation.tokens().at(1), "journey");
-    ASSERT_EQ(bench->computation.find_stage("weights")->heads, 2u);
+    ASSERT_EQ(bench->computation.find_stage(StageId::weights)->heads, 2u);
     const float first = value("weights", 3, 1);
     Settings s = bench->document.settings();
     s.mapping.layer = 1;
@@ -492,7 +492,7 @@ TEST_F(FileTest, layers_and_heads_of_a_model_stand_in_a_grid) {
     metadata = {{"causal", "top-left"}, {"scale", "0.5"}};
     ASSERT_TRUE(bench->open_file(save(tensors)));
     compute();
-    EXPECT_EQ(bench->computation.find_stage("scaled")->formula.substr(0, 4), "Q\xc2\xb7K");
+    EXPECT_EQ(bench->computation.find_stage(StageId::scaled)->formula.substr(0, 4), "Q\xc2\xb7K");
     EXPECT_FLOAT_EQ(bench->computation.run().desc().scale, 0.5f);  // what the file says
     EXPECT_EQ(layers_of(bench->document.settings()), (std::vector<uint32_t>{0, 1, 3}));
     ASSERT_NE(bench->head_grid(), nullptr);

@@ -196,7 +196,8 @@ TEST_F(VectorsTest, what_is_not_moved_keeps_its_weights_under_all_rules) {
             bench->document.change(settings);
             compute();
             const AttentionResult& result = *bench->computation.result();
-            const Stage* stage = result.find_stage(settings.dropout_p > 0 ? "dropped" : "weights");
+            const Stage* stage =
+                result.find_stage(settings.dropout_p > 0 ? StageId::dropped : StageId::weights);
             ASSERT_TRUE(stage);
             for (uint32_t head = 0; head < stage->heads; ++head) {
                 bench->vectors.follow(result, head);
@@ -278,7 +279,7 @@ TEST_F(VectorsTest, a_moved_word_is_the_sessions_and_one_step_of_undo) {
     }
     EXPECT_EQ(vectors.plane().axes[0], axis) << "the plane turned under the mouse";
     EXPECT_EQ(bench->document.settings().edits.size(), 3u);
-    const Stage* inputs = bench->computation.find_stage("inputs");
+    const Stage* inputs = bench->computation.find_stage(StageId::inputs);
     const std::array<double, 2> at = vectors.plane().place(inputs->values.subspan(3, 3));
     EXPECT_NEAR(at[0], to[0], 2e-3);
     EXPECT_NEAR(at[1], to[1], 2e-3);

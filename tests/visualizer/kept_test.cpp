@@ -67,7 +67,7 @@ TEST_F(KeptTest, a_kept_result_stays_through_changes_undo_and_redo) {
     compute();
     show("weights");
     EXPECT_EQ(weights_of(bench->stage(), 0), full);
-    EXPECT_EQ(weights_of(*bench->computation.kept()->result->find_stage("weights"), 0), causal);
+    EXPECT_EQ(weights_of(*bench->computation.kept()->result->find_stage(StageId::weights), 0), causal);
     bench->computation.drop_kept();
     EXPECT_TRUE(bench->needs_idle());
     compute();
@@ -193,7 +193,7 @@ TEST_F(KeptTest, precisions_and_places_are_compared) {
     EXPECT_LT(d.largest, 1e-3);
     EXPECT_NE(bench->computation.kept()->result->title().find("float32 on the device"), std::string::npos);
     // Queries are shown as they are stored: ten bits behind the first.
-    for (const float q : bench->computation.find_stage("queries")->values) {
+    for (const float q : bench->computation.find_stage(StageId::queries)->values) {
         int exponent = 0;
         const float scaled = std::ldexp(std::frexp(q, &exponent), 11);
         EXPECT_EQ(scaled, std::floor(scaled)) << q;
@@ -227,7 +227,7 @@ TEST_F(KeptTest, products_of_halves_give_the_context_or_a_reason) {
     s.length = 40;
     bench->document.change(s);
     compute();
-    const Stage* context = bench->computation.find_stage("context");
+    const Stage* context = bench->computation.find_stage(StageId::context);
     const std::vector<float> exact(context->values.begin(), context->values.end());
     s.precision = Precision::f16_products;
     bench->document.change(s);
@@ -238,7 +238,7 @@ TEST_F(KeptTest, products_of_halves_give_the_context_or_a_reason) {
         return;
     }
     ASSERT_TRUE(update()) << bench->computation.problem();
-    context = bench->computation.find_stage("context");
+    context = bench->computation.find_stage(StageId::context);
     EXPECT_NE(context->formula.find("flash_coopmat"), std::string::npos) << context->formula;
     ASSERT_EQ(context->values.size(), exact.size());
     float largest = 0, reach = 0;

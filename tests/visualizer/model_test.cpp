@@ -66,16 +66,18 @@ TEST_F(ModelTest, every_layer_and_head_has_the_traces_numbers) {
             for (const TraceStage& stage : trace->stages(layer)) {
                 const Result<F32Tensor> expected = trace->whole_stage(stage.id, layer);
                 ASSERT_TRUE(expected);
-                show(stage.id);
+                show(stage_name(stage.id));
                 const Stage& shown = bench->stage();
-                ASSERT_EQ(shown.values.size(), expected->values.size()) << task << " " << stage.id;
+                ASSERT_EQ(shown.values.size(), expected->values.size())
+                    << task << " " << stage_name(stage.id);
                 for (size_t i = 0; i < expected->values.size(); ++i) {
                     const float a = shown.values[i], b = expected->values[i];
                     if (std::isinf(b))
-                        ASSERT_EQ(a, b) << task << " " << stage.id;
+                        ASSERT_EQ(a, b) << task << " " << stage_name(stage.id);
                     else
                         ASSERT_NEAR(a, b, 2e-5f * std::max(1.0f, std::abs(b)))
-                            << task << ", layer " << layer << ", " << stage.id << " [" << i << "]";
+                            << task << ", layer " << layer << ", " << stage_name(stage.id) << " [" << i
+                            << "]";
                 }
             }
         }
@@ -157,13 +159,13 @@ TEST_F(ModelTest, sums_of_published_models_end_in_the_drawn_number_and_name_thei
 TEST_F(ModelTest, no_probability_of_a_next_token_is_hidden) {
     bench->show_task("induction");
     compute();
-    const Stage* probabilities = bench->computation.find_stage("probabilities");
+    const Stage* probabilities = bench->computation.find_stage(StageId::probabilities);
     ASSERT_TRUE(probabilities);
     EXPECT_FALSE(probabilities->hiding);
     for (uint64_t row = 0; row < probabilities->rows; ++row)
         for (uint64_t token = 0; token < probabilities->columns; ++token)
             ASSERT_FALSE(probabilities->hidden(0, row, token)) << row << ", " << token;
-    EXPECT_TRUE(bench->computation.find_stage("weights")->hidden(0, 0, 1));
+    EXPECT_TRUE(bench->computation.find_stage(StageId::weights)->hidden(0, 0, 1));
 }
 
 TEST_F(ModelTest, a_head_that_is_off_is_missed_behind_it) {

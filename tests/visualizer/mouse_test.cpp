@@ -109,7 +109,7 @@ TEST_F(MouseTest, the_query_is_dragged_in_the_plane_and_the_weights_follow) {
     EXPECT_TRUE(bench->document.settings().edits.empty());
     const Result<F32Tensor>& tried = bench->vectors.tried_weights();
     ASSERT_TRUE(tried);
-    const Stage* weights = bench->computation.find_stage("weights");
+    const Stage* weights = bench->computation.find_stage(StageId::weights);
     double moved = 0;
     for (size_t key = 0; key < 6; ++key)
         moved += std::abs(double(tried->row(1)[key]) - double(weights->values[6 + key]));

@@ -40,7 +40,7 @@ class StatesTest : public VisualizerTest {
             bench->show_task(name);
     }
     std::vector<float> weights() const {
-        const Stage& stage = *bench->computation.find_stage("weights");
+        const Stage& stage = *bench->computation.find_stage(StageId::weights);
         return {stage.values.begin(), stage.values.end()};
     }
     std::string file(const std::string& name) const {
@@ -362,8 +362,7 @@ TEST_F(StatesTest, logits_of_all_stages_have_one_map_of_colours) {
         bench->show_level(level);
         compute();
         for (const Stage& stage : bench->computation.stages()) {
-            const StageText* const text = find_stage_text(stage.name);
-            if (!text || !text->is_signed) continue;
+            if (!stage.id || !stage_text(*stage.id).is_signed) continue;
             for (const ColourRange& range : stage.ranges)
                 EXPECT_EQ(colouring_of({}, range).map, ColourMap::blue_orange)
                     << "level " << level << " " << stage.name;

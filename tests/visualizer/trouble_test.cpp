@@ -65,7 +65,7 @@ TEST_F(TroubleTest, out_of_memory_keeps_the_last_result_and_offers_a_map) {
         Workbench s(**small, false);
         s.document.change(level_settings(7));
         run(s);
-        const float before = s.computation.find_stage("weights")->values[17];
+        const float before = s.computation.find_stage(StageId::weights)->values[17];
         Settings large = s.document.settings();
         large.length = 1000;
         s.document.change(large);
@@ -75,7 +75,7 @@ TEST_F(TroubleTest, out_of_memory_keeps_the_last_result_and_offers_a_map) {
         for (const char* part : {"Out of device memory", "wanted", "free"})
             EXPECT_NE(s.window.notice->text.find(part), std::string::npos) << s.window.notice->text;
         EXPECT_NE(s.computation.problem().find("scores"), std::string::npos) << s.computation.problem();
-        EXPECT_EQ(s.computation.find_stage("weights")->values[17], before);
+        EXPECT_EQ(s.computation.find_stage(StageId::weights)->values[17], before);
         s.show_refused_as_map();
         run(s);
         ASSERT_TRUE(s.map);

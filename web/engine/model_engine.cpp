@@ -58,7 +58,7 @@ struct Run {
 };
 
 struct HeldStage {
-    std::string id;
+    StageId id;
     uint32_t head = 0;
     F32Tensor values{Shape{0}};
 };
@@ -269,7 +269,7 @@ Result<uint64_t> compute(State& s, Run next) {
         options.on_layer = [&](uint64_t layer, Trace& trace) -> Result<void> {
             std::vector<HeadFacts> heads;
             for (uint32_t head = 0; head < f.heads; ++head) {
-                const Result<F32Tensor> weights = trace.stage("weights", head);
+                const Result<F32Tensor> weights = trace.stage(StageId::weights, head);
                 if (!weights) return weights.error();
                 heads.push_back(
                     {token_scores(weights->values, next.ids), head_stats(weights->values, tokens).entropy});
@@ -340,7 +340,7 @@ Result<Trace*> layer_of(uint32_t n) {
 }
 
 // A stage of the layer that is looked into, kept until another layer is.
-StageNumbers stage_numbers(Trace& trace, std::string_view id, uint32_t head) {
+StageNumbers stage_numbers(Trace& trace, StageId id, uint32_t head) {
     const std::vector<TraceStage> all = trace.stages();
     const auto info =
         std::find_if(all.begin(), all.end(), [&](const TraceStage& one) { return one.id == id; });
@@ -351,7 +351,7 @@ StageNumbers stage_numbers(Trace& trace, std::string_view id, uint32_t head) {
     if (at == held.end()) {
         Result<F32Tensor> made = trace.stage(id, head);
         if (!made) return {};
-        held.push_back({std::string(id), head, std::move(*made)});
+        held.push_back({id, head, std::move(*made)});
         at = std::prev(held.end());
     }
     return {at->values.values, info->heads, info->rows, info->columns};
@@ -533,13 +533,13 @@ const char* webModelHead(uint32_t layer, uint32_t head) {
     State& s = state();
     const Result<Trace*> trace = layer_of(layer);
     if (!trace) return refuse(trace.error().text);
-    for (const auto& [id, out] : {std::pair{"weights", &s.weights}, {"masked", &s.masked}}) {
+    for (const auto& [id, out] : {std::pair{StageId::weights, &s.weights}, {StageId::masked, &s.masked}}) {
         Result<F32Tensor> stage = (*trace)->stage(id, head);
         if (!stage) return refuse(stage.error().text);
         *out = std::move(stage->values);
     }
     const ModelFacts& f = s.model->weights.facts();
-    const Result<F32Tensor> values = (*trace)->stage("values", uint32_t(head * f.kv_heads / f.heads));
+    const Result<F32Tensor> values = (*trace)->stage(StageId::values, uint32_t(head * f.kv_heads / f.heads));
     if (!values) return refuse(values.error().text);
     // Kobayashi et al., 2020: a weight on a short value moves little.
     const uint64_t tokens = s.run.ids.size();
@@ -578,7 +578,7 @@ const char* webModelDerive(uint32_t layer, uint32_t head, uint32_t query, uint32
     const Result<Derivation> steps =
         derive_cell(s.prepared->call, s.prepared->bindings().data(), {0, head, query, key});
     if (!steps) return refuse(steps.error().text);
-    const Result<F32Tensor> weights = (*trace)->stage("weights", head);
+    const Result<F32Tensor> weights = (*trace)->stage(StageId::weights, head);
     if (!weights) return refuse(weights.error().text);
     const std::span<const float> row = weights->row(query);
     const ModelFacts& f = s.model->weights.facts();
@@ -601,28 +601,28 @@ const char* webModelRow(uint32_t layer, const char* stage, uint32_t head, uint32
     if (!trace) return refuse(trace.error().text);
     std::vector<TraceStage> shown = (*trace)->stages();
     std::erase_if(shown, [](const TraceStage& one) {
-        return find_stage_text(one.id)->pairs || one.id.starts_with("w_");
+        return stage_text(one.id).pairs || stage_name(one.id).starts_with("w_");
     });
-    const std::string id = (*trace)->nearest_stage(stage);
+    const StageId id = (*trace)->nearest_stage(stage_from_name(stage).value_or(StageId::weights));
     const auto info =
         std::find_if(shown.begin(), shown.end(), [&](const TraceStage& one) { return one.id == id; });
     if (info == shown.end() || row >= info->rows)
         return refuse("there is no such row of '" + printable_name(stage, 24) + "'");
     const StageNumbers of =
         stage_numbers(**trace, id, uint32_t(head * info->heads / s.model->weights.facts().heads));
-    if (row >= of.rows) return refuse("there is no such head of '" + id + "'");
+    if (row >= of.rows) return refuse("there is no such head of '" + stage_name(id) + "'");
     s.numbers.assign(of.values.begin() + int64_t(row * of.columns),
                      of.values.begin() + int64_t((row + 1) * of.columns));
     JsonObject json;
-    json.text("stage", id).raw("stages", array_json(shown, [](const TraceStage& one) {
-                                   return JsonObject()
-                                       .text("id", one.id)
-                                       .text("formula", one.formula)
-                                       .number("heads", double(one.heads))
-                                       .number("rows", double(one.rows))
-                                       .number("columns", double(one.columns))
-                                       .done();
-                               }));
+    json.text("stage", stage_name(id)).raw("stages", array_json(shown, [](const TraceStage& one) {
+                                               return JsonObject()
+                                                   .text("id", stage_name(one.id))
+                                                   .text("formula", one.formula)
+                                                   .number("heads", double(one.heads))
+                                                   .number("rows", double(one.rows))
+                                                   .number("columns", double(one.columns))
+                                                   .done();
+                                           }));
     add_memory(json, "row", s.numbers);
     return answer(json.done());
 }
@@ -631,9 +631,13 @@ const char* webModelSum(uint32_t layer, const char* stage, uint32_t head, uint32
     State& s = state();
     const Result<Trace*> trace = layer_of(layer);
     if (!trace) return refuse(trace.error().text);
-    const StageNumbers whole = stage_numbers(**trace, stage, 0);
-    head = uint32_t(head * whole.heads / s.model->weights.facts().heads);
-    const StageNumbers shown = stage_numbers(**trace, stage, head);
+    StageNumbers shown;
+    const std::optional<StageId> id = stage_from_name(stage);
+    if (id) {
+        const StageNumbers whole = stage_numbers(**trace, *id, 0);
+        head = uint32_t(head * whole.heads / s.model->weights.facts().heads);
+        shown = stage_numbers(**trace, *id, head);
+    }
     if (row >= shown.rows || column >= shown.columns)
         return refuse("there is no such number of '" + printable_name(stage, 24) + "'");
     const std::vector<std::string> tokens = [&] {
@@ -648,11 +652,11 @@ const char* webModelSum(uint32_t layer, const char* stage, uint32_t head, uint32
         if (scale_of(s.run.changes, layer, h) != 1) of.changed_heads.push_back(h);
     for (const Patch& patch : s.run.patches)
         if (patch.layer == layer) of.changed_heads.push_back(patch.head);
-    of.stage = [&](std::string_view id, uint32_t h) { return stage_numbers(**trace, id, h); };
+    of.stage = [&](StageId from, uint32_t h) { return stage_numbers(**trace, from, h); };
     of.origin = [&](std::string_view part, uint64_t output) {
         return s.model->weights.origin(layer, part, output);
     };
-    const std::optional<CellSum> sum = cell_sum(of, stage, head, row, column);
+    const std::optional<CellSum> sum = cell_sum(of, *id, head, row, column);
     return answer(JsonObject()
                       .raw("value", number_json(double(shown.values[row * shown.columns + column])))
                       .raw("sum", sum ? sum_json(*sum) : "null")
@@ -693,8 +697,8 @@ const char* webModelMap(const char* text) {
     bool taken = false;
     options.on_layer = [&](uint64_t layer, Trace& trace) -> Result<void> {
         if (layer != at->first) return {};
-        Result<F32Tensor> q = trace.stage("queries", at->second),
-                          k = trace.stage("keys", uint32_t(at->second * f.kv_heads / f.heads));
+        Result<F32Tensor> q = trace.stage(StageId::queries, at->second),
+                          k = trace.stage(StageId::keys, uint32_t(at->second * f.kv_heads / f.heads));
         if (!q) return q.error();
         if (!k) return k.error();
         s.weights = std::move(q->values), s.masked = std::move(k->values);

@@ -11,8 +11,7 @@ constexpr size_t kMostSaid = 5;
 
 // Matrices of queries and keys, and what belongs to one of them.
 bool shows_one_head(const TraceStage& stage) {
-    const StageText* const text = find_stage_text(stage.id);
-    return (text && text->pairs) || stage.id == "row_sums";
+    return stage_text(stage.id).pairs || stage.id == StageId::row_sums;
 }
 
 }  // namespace
@@ -70,14 +69,14 @@ Result<std::vector<PageStage>> Page::head_stages(uint32_t head) {
 }
 
 Result<F32Tensor> Page::final_weights(uint32_t head) {
-    return trace_.stage(session().dropout_p > 0 ? "dropped" : "weights", head % trace_.heads(),
+    return trace_.stage(session().dropout_p > 0 ? StageId::dropped : StageId::weights, head % trace_.heads(),
                         head / trace_.heads());
 }
 
 Result<std::vector<std::vector<NextToken>>> Page::said() {
     std::vector<std::vector<NextToken>> all;
     if (!is_present(trace_.model().unembedding)) return all;
-    const Result<F32Tensor> logits = trace_.stage("logits", 0, trace_.layers() - 1);
+    const Result<F32Tensor> logits = trace_.stage(StageId::logits, 0, trace_.layers() - 1);
     if (!logits) return logits.error();
     for (uint64_t row = 0; row < logits->rows(); ++row) {
         Result<std::vector<NextToken>> next = next_tokens(logits->row(row), kMostSaid);

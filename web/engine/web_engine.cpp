@@ -70,7 +70,7 @@ double address_of(const std::vector<float>& values) {
 
 std::string stage_json(const PageStage& stage) {
     return JsonObject()
-        .text("id", stage.about.id)
+        .text("id", stage_name(stage.about.id))
         .text("formula", stage.about.formula)
         .raw("shape", shape_json(stage.values.shape))
         .number("address", address_of(stage.values.values))

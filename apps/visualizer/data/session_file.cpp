@@ -212,7 +212,7 @@ Result<void> read_changes(std::string_view text, Settings& s) {
 Session session_of(const Settings& settings, const ViewState& view, const std::string& stage,
                    TensorWriter& tensors) {
     Session s = settings;
-    s.stage = find_stage_text(stage) ? stage : "weights";
+    s.stage = stage_from_name(stage).value_or(StageId::weights);
     s.head = view.head + (shows_model(settings) ? settings.mapping.layer * heads_of_layer(settings) : 0);
     s.row = uint32_t(view.picked_row), s.column = uint32_t(view.picked_column);
     s.map = view.colours.automatic_map ? "auto" : std::string(colour_map_name(view.colours.map));
@@ -377,7 +377,7 @@ void take_view(const Session& s, ViewState& view) {
         view.first_cell = ViewState::FirstCell{float(place[0]), float(place[1])};
         view.zoom = float(place[2]);
     }
-    view.wanted_stage = s.stage;
+    view.wanted_stage = stage_name(s.stage);
 }
 
 // The map of the key `zoom`, at its place: of the session's own tensors, or a synthetic one of that length.
@@ -427,7 +427,7 @@ std::vector<PastResult> past_of(const Session& session, TensorReader& reader, Pr
     const auto add = [&](const Session& one, bool locked, const std::string& what) {
         Result<Settings> settings = settings_of(one, reader);
         if (settings)
-            all.push_back({*settings, head_of(one, *settings), locked, one.stage});
+            all.push_back({*settings, head_of(one, *settings), locked, stage_name(one.stage)});
         else
             problems.report("session", what + " is left out: " + settings.error().text, false);
     };
@@ -450,7 +450,8 @@ std::string session_text(const Workbench& bench, const std::filesystem::path& fo
     for (const PastResult& past : bench.past()) {
         ViewState view;
         view.head = past.head;
-        Session one = session_of(past.settings, view, past.locked ? past.stage : "weights", tensors);
+        Session one =
+            session_of(past.settings, view, past.locked ? past.stage : stage_name(StageId::weights), tensors);
         (past.locked ? s.locked : s.kept).push_back(std::move(one));
     }
     return write_session(s);

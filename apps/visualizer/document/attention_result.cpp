@@ -103,7 +103,7 @@ Result<GpuBuffer*> add_host_stage(GpuDevice& device, AttentionResult& result, co
     fill(*made, t.values);
     result.host_buffers.push_back(std::make_unique<GpuBuffer>(std::move(*made)));
     GpuBuffer* buffer = result.host_buffers.back().get();
-    Stage row{stage.name, in_plain_letters(stage.formula)};
+    Stage row{stage.name, in_plain_letters(stage.formula), stage_from_name(stage.name)};
     row.heads = t.rank() == 3 ? t.shape[0] : 1;
     row.columns = t.columns();
     row.rows = t.rows() / row.heads;
@@ -115,25 +115,25 @@ Result<GpuBuffer*> add_host_stage(GpuDevice& device, AttentionResult& result, co
 }
 
 // Where the call writes a stage of the model; none: the trace computes it.
-std::optional<FoveaBinding> written_by_call(const AttentionResult& result, const std::string& id) {
+std::optional<FoveaBinding> written_by_call(const AttentionResult& result, StageId id) {
     const AttentionRules& rules = result.call.rules;
     const bool after = rules.route == MaskRoute::after && hides(rules), drops = rules.dropout_p > 0;
-    if (id == "scaled") return FOVEA_BIND_SCORES;
-    if (id == "scores" && score_scale(rules, result.run->desc().dim_qk).value == 1.0)
+    if (id == StageId::scaled) return FOVEA_BIND_SCORES;
+    if (id == StageId::scores && score_scale(rules, result.run->desc().dim_qk).value == 1.0)
         return FOVEA_BIND_SCORES;
-    if (id == "masked") return FOVEA_BIND_MASKED;
-    if (id == "lse") return FOVEA_BIND_LSE;
-    if (id == "context" && result.run->desc().heads_q == 1 && !after) return FOVEA_BIND_O;
+    if (id == StageId::masked) return FOVEA_BIND_MASKED;
+    if (id == StageId::lse) return FOVEA_BIND_LSE;
+    if (id == StageId::context && result.run->desc().heads_q == 1 && !after) return FOVEA_BIND_O;
     // The route that hides after the softmax has a call without masks.
-    if (after) return id == "weights_all" && !drops ? std::optional(FOVEA_BIND_WEIGHTS) : std::nullopt;
-    if (id == (drops ? "dropped" : "weights")) return FOVEA_BIND_WEIGHTS;
+    if (after) return id == StageId::weights_all && !drops ? std::optional(FOVEA_BIND_WEIGHTS) : std::nullopt;
+    if (id == (drops ? StageId::dropped : StageId::weights)) return FOVEA_BIND_WEIGHTS;
     return {};
 }
 
 // Behind the weights of several heads: their mean. Both buffers are filled once the call has ended.
 Result<void> add_mean_stage(GpuDevice& device, AttentionResult& result) {
     const Stage weights = result.stages.back();
-    Stage mean{kMeanStage, "mean of the heads' weights"};
+    Stage mean{kMeanStage, "mean of the heads' weights", {}};
     mean.rows = weights.rows, mean.columns = weights.columns;
     mean.over_keys = mean.is_sum = mean.row_tokens = mean.of_heads = true;
     for (const bool hiding : {false, true}) {
@@ -170,20 +170,18 @@ void fill_mean(const Stage& weights, Stage& mean) {
 
 // The model's stages from the scores on.
 Result<void> add_call_stages(GpuDevice& device, AttentionResult& result) {
-    bool begun = false;
     const uint64_t cells = result.projected.q.shape[2] * result.projected.k.shape[2];
     for (const TraceStage& made : result.call.stages) {
-        const StageText* text = find_stage_text(made.id);
-        begun = begun || made.id == "scores";
-        if (!begun) continue;
+        const StageText& text = stage_text(made.id);
+        if (made.id < StageId::scores) continue;
         const std::optional<FoveaBinding> binding = written_by_call(result, made.id);
         // Beside the call's own matrices, others of a cell for each weight are shown while they are small.
-        if (!binding && text->pairs && cells * made.heads > kMostTracedCells) continue;
-        Stage stage{made.id, in_plain_letters(made.formula)};
+        if (!binding && text.pairs && cells * made.heads > kMostTracedCells) continue;
+        Stage stage{text.name, in_plain_letters(made.formula), made.id};
         stage.heads = made.heads, stage.rows = made.rows, stage.columns = made.columns;
-        stage.over_keys = text->pairs;
-        stage.is_sum = text->sums && made.id != "masked_weights" && made.id != "dropped";
-        stage.row_tokens = made.id != "w_output";
+        stage.over_keys = text.pairs;
+        stage.is_sum = text.sums && made.id != StageId::masked_weights && made.id != StageId::dropped;
+        stage.row_tokens = made.id != StageId::w_output;
         if (binding) {
             stage.buffer = &result.run->buffer(*binding);
             stage.values = result.run->values(*binding);
@@ -196,22 +194,22 @@ Result<void> add_call_stages(GpuDevice& device, AttentionResult& result) {
             stage.values = {reinterpret_cast<const float*>(stage.buffer->data()),
                             made.heads * made.rows * made.columns};
         }
-        if (text->sums && text->pairs) {  // probabilities of the next token sum up, too, and hide none
+        if (text.sums && text.pairs) {  // probabilities of the next token sum up, too, and hide none
             stage.hiding = &result.run->buffer(FOVEA_BIND_MASKED);
             stage.hiding_values = result.run->values(FOVEA_BIND_MASKED);
         }
-        if (made.id == "weights" && !result.projected.extras.sinks.empty())
+        if (made.id == StageId::weights && !result.projected.extras.sinks.empty())
             stage.formula += ", a sink in each row";
-        if (made.id == "context" && result.run->products_info())
+        if (made.id == StageId::context && result.run->products_info())
             stage.formula += std::string(", products of float16 factors by ") +
                              kernel_name(result.run->products_info()->kernel);
         result.stages.push_back(stage);
-        if (made.id == "weights" && made.heads > 1 && cells * made.heads <= kMostTracedCells)
+        if (made.id == StageId::weights && made.heads > 1 && cells * made.heads <= kMostTracedCells)
             if (Result<void> r = add_mean_stage(device, result); !r) return r;
     }
-    const Stage* const keep = result.find_stage("keep");
+    const Stage* const keep = result.find_stage(StageId::keep);
     for (Stage& stage : result.stages)
-        if (keep && stage.name == "dropped" && keep->heads == stage.heads)
+        if (keep && stage.id == StageId::dropped && keep->heads == stage.heads)
             stage.dropping = keep->buffer, stage.dropping_values = keep->values;
     return {};
 }
@@ -272,6 +270,12 @@ bool Stage::dropped(uint32_t head, uint64_t row, uint64_t column) const {
     return index < dropping_values.size() && dropping_values[index] == 0 && !hidden(head, row, column);
 }
 
+const Stage* AttentionResult::find_stage(StageId id) const {
+    for (const Stage& stage : stages)
+        if (stage.id == id) return &stage;
+    return nullptr;
+}
+
 const Stage* AttentionResult::find_stage(std::string_view name) const {
     for (const Stage& stage : stages)
         if (stage.name == name) return &stage;
@@ -283,7 +287,7 @@ LayerNumbers AttentionResult::numbers() const {
     if (projected.source) of.model = projected.source->model.get(), of.block = &projected.block();
     of.tokens = tokens();
     for (const HeadPatch& patch : projected.patches) of.changed_heads.push_back(patch.head);
-    of.stage = [this](std::string_view id, uint32_t head) -> StageNumbers {
+    of.stage = [this](StageId id, uint32_t head) -> StageNumbers {
         const Stage* const stage = find_stage(id);
         if (!stage || head >= stage->heads) return {};
         return {stage->head_values(head), stage->heads, stage->rows, stage->columns};
@@ -301,10 +305,10 @@ size_t AttentionResult::stage_index(const std::string& name) const {
             std::find_if(stages.begin(), stages.end(), [&](const Stage& s) { return s.name == id; }) -
             stages.begin());
     };
-    const StageText* text = find_stage_text(name);
     size_t found = at(name);
-    for (size_t i = 0; text && found == stages.size() && i < text->nearest.size(); ++i)
-        found = at(text->nearest[i]);
+    if (const std::optional<StageId> id = stage_from_name(name))
+        for (const StageId near : stage_text(*id).nearest)
+            if (found == stages.size()) found = at(stage_name(near));
     return found;
 }
 
@@ -351,11 +355,11 @@ Result<std::shared_ptr<AttentionResult>> make_result(GpuDevice& device, Projecte
     result->run = std::move(*run);
     for (const HostStage& stage : result->projected.stages) {
         HostStage shown = stage;
+        const std::optional<StageId> id = stage_from_name(stage.name);
         // As they are stored.
         if (settings.precision != Precision::f32 &&
-            (stage.name == "queries" || stage.name == "keys" || stage.name == "values"))
-            if (Result<F32Tensor> rounded =
-                    result->call.trace->whole_stage(stage.name, result->projected.layer))
+            (id == StageId::queries || id == StageId::keys || id == StageId::values))
+            if (Result<F32Tensor> rounded = result->call.trace->whole_stage(*id, result->projected.layer))
                 shown.tensor = std::move(*rounded);
         if (Result<GpuBuffer*> r = add_host_stage(device, *result, shown); !r) return r.error();
     }
@@ -373,30 +377,29 @@ Result<void> fill_traced_stages(AttentionResult& result) {
     const FoveaAttentionDesc& d = run.desc();
     const bool small = d.heads_q * d.len_q * d.len_kv <= kMostTracedCells;
     const bool by_trace = run.on_cpu() && !run.stands_in() && small;
-    const bool after = !result.stages.empty() && result.find_stage("weights_all");
+    const bool after = !result.stages.empty() && result.find_stage(StageId::weights_all);
     // What follows the contexts is computed from those that the call wrote.
     const std::vector<HeadPatch>& patches = result.projected.patches;
     const bool supplied = (!by_trace && !after) || !patches.empty();
     F32Tensor context;
     if (supplied) {
-        Result<F32Tensor> made =
-            by_trace || after ? trace.whole_stage("context", layer) : Result<F32Tensor>(side_by_side(run));
+        Result<F32Tensor> made = by_trace || after ? trace.whole_stage(StageId::context, layer)
+                                                   : Result<F32Tensor>(side_by_side(run));
         if (!made) return made.error();
         context = std::move(*made);
         put_patches(patches, context);
     }
-    if (supplied && result.find_stage("output"))
+    if (supplied && result.find_stage(StageId::output))
         if (Result<void> r = trace.supply_context(layer, context); !r) return r;
     for (Stage& stage : result.stages) {
         if (stage.of_heads) continue;
-        const StageText* text = find_stage_text(stage.name);
         const std::optional<FoveaBinding> binding =
-            text ? written_by_call(result, stage.name) : std::optional<FoveaBinding>();
-        const bool patched = !patches.empty() && stage.name == "context";
+            stage.id ? written_by_call(result, *stage.id) : std::optional<FoveaBinding>();
+        const bool patched = !patches.empty() && stage.id == StageId::context;
         if (!stage.traced && !(by_trace && binding) && !patched) continue;
-        const Result<F32Tensor> values = supplied && stage.name == "context"
+        const Result<F32Tensor> values = supplied && stage.id == StageId::context
                                              ? Result<F32Tensor>(context)
-                                             : trace.whole_stage(stage.name, layer);
+                                             : trace.whole_stage(*stage.id, layer);
         if (!values) return values.error();
         if (stage.traced)
             fill(*stage.traced, values->values);
@@ -404,7 +407,7 @@ Result<void> fill_traced_stages(AttentionResult& result) {
             run.replace(*binding, values->values);
     }
     for (Stage& stage : result.stages)
-        if (stage.of_heads) fill_mean(*result.find_stage("weights"), stage);
+        if (stage.of_heads) fill_mean(*result.find_stage(StageId::weights), stage);
     return {};
 }
 
@@ -429,20 +432,20 @@ static void fit_weights(ColourRange& range, const Stage& stage, uint32_t head) {
 void measure_stages(AttentionResult& result) {
     for (Stage& stage : result.stages) {
         std::vector<Summed> heads;
-        const StageText* const text = find_stage_text(stage.name);
         for (uint32_t head = 0; head < stage.heads; ++head) {
             heads.push_back(summed(stage.head_values(head)));
             stage.ranges.push_back(range_of(heads.back()));
             if (stage.is_sum) fit_weights(stage.ranges.back(), stage, head);
             // Numbers of either sign have one map of colours, whichever signs a head's have.
-            if (text && text->is_signed) stage.ranges.back().scale = ColourScale::symmetric;
+            if (stage.id && stage_text(*stage.id).is_signed)
+                stage.ranges.back().scale = ColourScale::symmetric;
         }
         stage.stats = stats_of(heads);
     }
 }
 
 CellSum mean_sum(const AttentionResult& result, uint64_t row, uint64_t column) {
-    const Stage& weights = *result.find_stage("weights");
+    const Stage& weights = *result.find_stage(StageId::weights);
     CellSum sum;
     sum.how = "weight of each head";
     sum.a = "weight";
@@ -457,7 +460,7 @@ CellSum mean_sum(const AttentionResult& result, uint64_t row, uint64_t column) {
 }
 
 std::string odd_row_of_weights(const AttentionResult& result) {
-    const Stage& stage = *result.find_stage("weights");
+    const Stage& stage = *result.find_stage(StageId::weights);
     if (!stage.is_sum || !result.projected.extras.sinks.empty()) return "";
     for (uint64_t row = 0; row < stage.heads * stage.rows; ++row) {
         double sum = 0;

@@ -27,6 +27,7 @@ struct StageStats {
 // A row of the pipeline rail, and a matrix to look at.
 struct Stage {
     std::string name, formula;
+    std::optional<StageId> id;  // none: the mean of the heads, or a file's table
     uint64_t heads = 1, rows = 0, columns = 0;
     const GpuBuffer* buffer = nullptr;  // [heads, rows, columns]
     std::span<const float> values;      // the same numbers, for digits
@@ -61,6 +62,7 @@ struct AttentionResult {
     std::vector<Stage> stages;
 
     const std::vector<std::string>& tokens() const { return projected.tokens; }
+    const Stage* find_stage(StageId id) const;
     const Stage* find_stage(std::string_view name) const;
     // What the sums of its cells are made of; borrows the result.
     LayerNumbers numbers() const;

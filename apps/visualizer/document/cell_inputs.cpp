@@ -11,9 +11,9 @@ struct Inputs {
     const AttentionResult& of;
     std::vector<CellInput> all;
 
-    const Stage* first(std::initializer_list<const char*> names) const {
-        for (const char* name : names)
-            if (const Stage* const found = of.find_stage(name)) return found;
+    const Stage* first(std::initializer_list<StageId> ids) const {
+        for (const StageId id : ids)
+            if (const Stage* const found = of.find_stage(id)) return found;
         return nullptr;
     }
     void rect(const Stage* stage, uint64_t head, CellRect cells) {
@@ -30,43 +30,47 @@ struct Inputs {
         if (stage) rect(stage, head, {int(row), int(row), int(column), int(column)});
     }
     // What a layer's matrix has for one of its outputs.
-    void output(const char* name, const Linear& layer, uint64_t output) {
-        const Stage* const matrix = of.find_stage(name);
+    void output(StageId id, const Linear& layer, uint64_t output) {
+        const Stage* const matrix = of.find_stage(id);
         layer.layout == WeightLayout::out_in ? row(matrix, 0, output) : column(matrix, 0, output);
     }
 };
 
 // The row of scores that a softmax reads: the last of those that there are.
-const Stage* scores_of(const Inputs& in) { return in.first({"masked", "capped", "scaled", "scores"}); }
+const Stage* scores_of(const Inputs& in) {
+    return in.first({StageId::masked, StageId::capped, StageId::scaled, StageId::scores});
+}
 
 // A matrix of queries and keys.
 void of_pairs(Inputs& in, const Stage& stage, uint32_t head, uint64_t row, uint64_t column) {
-    const std::string& id = stage.name;
-    constexpr const char* kScores[] = {"scores", "scaled", "capped", "masked"};
+    const std::optional<StageId> id = stage.id;
+    constexpr StageId kScores[] = {StageId::scores, StageId::scaled, StageId::capped, StageId::masked};
     if (const auto at = std::find(std::begin(kScores), std::end(kScores), id); at != std::end(kScores)) {
         for (auto before = at; before != std::begin(kScores);)
             if (const Stage* const from = in.of.find_stage(*--before))
                 return in.cell(from, head, row, column);
-        const Stage *const q = in.first({"queries", "inputs"}), *const k = in.first({"keys", "inputs"});
+        const Stage* const q = in.first({StageId::queries, StageId::inputs});
+        const Stage* const k = in.first({StageId::keys, StageId::inputs});
         if (!q || !k) return;
         in.row(q, shared_head(*q, head, stage.heads), row);
         in.row(k, shared_head(*k, head, stage.heads), column);
-    } else if (id == "weights_all" || (id == "weights" && !in.of.find_stage("masked_weights"))) {
+    } else if (id == StageId::weights_all ||
+               (id == StageId::weights && !in.of.find_stage(StageId::masked_weights))) {
         in.row(scores_of(in), head, row);
-    } else if (id == "weights") {
-        in.cell(in.of.find_stage("masked_weights"), head, row, column);
-        in.cell(in.of.find_stage("row_sums"), head, row, 0);
-    } else if (id == "masked_weights") {
-        in.cell(in.of.find_stage("weights_all"), head, row, column);
-    } else if (id == "dropped") {
-        in.cell(in.of.find_stage("weights"), head, row, column);
-        in.cell(in.of.find_stage("keep"), head, row, column);
+    } else if (id == StageId::weights) {
+        in.cell(in.of.find_stage(StageId::masked_weights), head, row, column);
+        in.cell(in.of.find_stage(StageId::row_sums), head, row, 0);
+    } else if (id == StageId::masked_weights) {
+        in.cell(in.of.find_stage(StageId::weights_all), head, row, column);
+    } else if (id == StageId::dropped) {
+        in.cell(in.of.find_stage(StageId::weights), head, row, column);
+        in.cell(in.of.find_stage(StageId::keep), head, row, column);
     }
 }
 
 // What stands between attention's output and what the model says. The order of the parts is that of
 // finish_block() in lens/model/block_run.cpp; rows go in where a norm reads all of them.
-void of_block(Inputs& in, const std::string& id, uint64_t row, uint64_t column) {
+void of_block(Inputs& in, StageId id, uint64_t row, uint64_t column) {
     const Block& b = in.of.projected.block();
     const bool post = b.order == BlockOrder::post;
     const auto added = [&](const Stage* x, const Stage* part, const Norm& behind) {
@@ -75,19 +79,22 @@ void of_block(Inputs& in, const std::string& id, uint64_t row, uint64_t column) 
                          post && x ? int(x->columns) - 1 : int(column)});
         post || behind.kind != NormKind::none ? in.row(part, 0, row) : in.cell(part, 0, row, column);
     };
-    const Stage *const x = in.of.find_stage("inputs"), *const sum = in.first({"attended", "output"});
+    const Stage* const x = in.of.find_stage(StageId::inputs);
+    const Stage* const sum = in.first({StageId::attended, StageId::output});
     const Stage* const read = b.order == BlockOrder::parallel ? x : sum;
-    const Stage* const last = in.first({"block", "ff_output", "attended", "output"});
-    if (id == "normed") in.row(x, 0, row);
-    if (id == "attended") added(x, in.of.find_stage("output"), b.attention_output_norm);
-    if (id == "ff_normed") in.row(read, 0, row);
-    if (id == "ff_hidden")
-        in.row(in.of.find_stage("ff_normed") ? in.of.find_stage("ff_normed") : read, 0, row);
-    if (id == "ff_output") in.row(in.of.find_stage("ff_hidden"), 0, row);
-    if (id == "block") added(sum, in.of.find_stage("ff_output"), b.feed_forward_output_norm);
-    if (id == "final") in.row(last, 0, row);
-    if (id == "logits") in.row(in.of.find_stage("final") ? in.of.find_stage("final") : last, 0, row);
-    if (id == "probabilities") in.row(in.of.find_stage("logits"), 0, row);
+    const Stage* const last =
+        in.first({StageId::block, StageId::ff_output, StageId::attended, StageId::output});
+    if (id == StageId::normed) in.row(x, 0, row);
+    if (id == StageId::attended) added(x, in.of.find_stage(StageId::output), b.attention_output_norm);
+    if (id == StageId::ff_normed) in.row(read, 0, row);
+    if (id == StageId::ff_hidden)
+        in.row(in.of.find_stage(StageId::ff_normed) ? in.of.find_stage(StageId::ff_normed) : read, 0, row);
+    if (id == StageId::ff_output) in.row(in.of.find_stage(StageId::ff_hidden), 0, row);
+    if (id == StageId::block) added(sum, in.of.find_stage(StageId::ff_output), b.feed_forward_output_norm);
+    if (id == StageId::final) in.row(last, 0, row);
+    if (id == StageId::logits)
+        in.row(in.of.find_stage(StageId::final) ? in.of.find_stage(StageId::final) : last, 0, row);
+    if (id == StageId::probabilities) in.row(in.of.find_stage(StageId::logits), 0, row);
 }
 
 }  // namespace
@@ -99,23 +106,23 @@ uint32_t shared_head(const Stage& stage, uint64_t head, uint64_t heads) {
 std::vector<CellInput> cell_inputs(const AttentionResult& of, const Stage& stage, uint32_t head, uint64_t row,
                                    uint64_t column) {
     Inputs in{of, {}};
-    const std::string& id = stage.name;
+    const std::optional<StageId> id = stage.id;
     if (row >= stage.rows || column >= stage.columns) return {};
     if (stage.of_heads) {
         constexpr uint64_t kMostLit = 4;  // pictures of heads that stand beside the number
-        const Stage* const weights = of.find_stage("weights");
+        const Stage* const weights = of.find_stage(StageId::weights);
         for (uint32_t n = 0; n < std::min(weights->heads, kMostLit); ++n) in.cell(weights, n, row, column);
         return in.all;
     }
     if (stage.over_keys) {
         of_pairs(in, stage, head, row, column);
-    } else if (id == "row_sums") {
-        in.row(of.find_stage("masked_weights"), head, row);
-    } else if (id == "lse") {
+    } else if (id == StageId::row_sums) {
+        in.row(of.find_stage(StageId::masked_weights), head, row);
+    } else if (id == StageId::lse) {
         in.row(scores_of(in), head, row);
-    } else if (id == "context") {
-        const Stage *const weights = in.first({"dropped", "weights"}), *const values =
-                                                                           in.first({"values", "inputs"});
+    } else if (id == StageId::context) {
+        const Stage* const weights = in.first({StageId::dropped, StageId::weights});
+        const Stage* const values = in.first({StageId::values, StageId::inputs});
         if (!weights || !values) return {};
         const uint64_t of_head = column / values->columns;
         in.row(weights, of_head, row);
@@ -123,13 +130,14 @@ std::vector<CellInput> cell_inputs(const AttentionResult& of, const Stage& stage
     } else if (of.projected.source) {  // a file's queries, keys and values are as they are
         const AttentionPart& part = of.projected.block().attention;
         const uint64_t output = uint64_t(head) * stage.columns + column;
-        const Stage* const x = in.first({"normed", "inputs"});
-        if (id == "queries") in.row(x, 0, row), in.output("w_query", part.query, output);
-        if (id == "keys") in.row(x, 0, row), in.output("w_key", part.key, output);
-        if (id == "values") in.row(x, 0, row), in.output("w_value", part.value, output);
-        if (id == "output")
-            in.row(of.find_stage("context"), 0, row), in.output("w_output", part.output, column);
-        of_block(in, id, row, column);
+        const Stage* const x = in.first({StageId::normed, StageId::inputs});
+        if (id == StageId::queries) in.row(x, 0, row), in.output(StageId::w_query, part.query, output);
+        if (id == StageId::keys) in.row(x, 0, row), in.output(StageId::w_key, part.key, output);
+        if (id == StageId::values) in.row(x, 0, row), in.output(StageId::w_value, part.value, output);
+        if (id == StageId::output)
+            in.row(of.find_stage(StageId::context), 0, row),
+                in.output(StageId::w_output, part.output, column);
+        if (id) of_block(in, *id, row, column);
     }
     return in.all;
 }

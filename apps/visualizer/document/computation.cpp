@@ -183,7 +183,7 @@ void Computation::measure() {
 }
 
 const std::vector<HeadStats>& Computation::head_stats() {
-    const Stage* weights = complete() ? find_stage("weights") : nullptr;
+    const Stage* weights = complete() ? find_stage(StageId::weights) : nullptr;
     if (weights && head_stats_.empty() && weights->values.size() <= kMostStatsValues)
         for (uint32_t head = 0; head < weights->heads; ++head)
             head_stats_.push_back(fovea::head_stats(weights->head_values(head), weights->columns));

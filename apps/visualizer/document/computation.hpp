@@ -31,6 +31,7 @@ class Computation {
     const std::shared_ptr<AttentionResult>& result() const { return result_; }
     const std::vector<std::string>& tokens() const { return result_->tokens(); }
     const std::vector<Stage>& stages() const { return result_->stages; }
+    const Stage* find_stage(StageId id) const { return result_->find_stage(id); }
     const Stage* find_stage(std::string_view name) const { return result_->find_stage(name); }
     const AttentionRun& run() const { return *result_->run; }
     // Statistics of each head's weights; empty until complete.

@@ -235,7 +235,7 @@ void HeadGrid::run_model() {
         const Result<LayerWeights> weights = weights_of(*prepared);
         if (!weights) return weights.error();
         fill(made.layer, made.pixels, *weights, *ids);
-        Result<F32Tensor> leaves = trace.stage("block");
+        Result<F32Tensor> leaves = trace.stage(StageId::block);
         if (!leaves) return leaves.error();
         keep_entering(size_t(n) + 1, std::move(*leaves));
         keep(std::move(made));
@@ -306,7 +306,7 @@ HeadGrid::Made HeadGrid::make(uint32_t layer) {
             ids.push_back(uint32_t(std::find(projected->tokens.begin(), projected->tokens.end(), token) -
                                    projected->tokens.begin()));
         for (const HostStage& stage : projected->stages)
-            if (stage.name == "inputs") keep_entering(layer, stage.tensor);
+            if (stage.name == stage_name(StageId::inputs)) keep_entering(layer, stage.tensor);
         if (layer + 1 == wanted_.size())
             if (Result<F32Tensor> x = what_leaves(*projected->trace, layer); x)
                 keep_entering(layer + 1, std::move(*x));

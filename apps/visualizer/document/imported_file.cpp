@@ -224,10 +224,15 @@ Result<void> run_model_layer(Projected& p, const ImportedFile& file, const Setti
                                     {values->begin(), values->begin() + ptrdiff_t(states->shape[1] * width)});
     Result<Trace> trace = Trace::open(model, std::move(input));
     if (!trace) return trace.error();
-    for (const char* id : {"inputs", "w_query", "w_key", "w_value", "queries", "keys", "values"}) {
+    for (const auto& [id, to] : {std::pair{StageId::inputs, static_cast<F32Tensor*>(nullptr)},
+                                 {StageId::w_query, nullptr},
+                                 {StageId::w_key, nullptr},
+                                 {StageId::w_value, nullptr},
+                                 {StageId::queries, &p.q},
+                                 {StageId::keys, &p.k},
+                                 {StageId::values, &p.v}}) {
         Result<F32Tensor> made = trace->whole_stage(id);
         if (!made) return made.error();
-        F32Tensor* const to = id[0] == 'q' ? &p.q : id[0] == 'k' ? &p.k : id[0] == 'v' ? &p.v : nullptr;
         if (to) {
             const Shape heads = {1, made->rank() == 3 ? made->shape[0] : 1, made->shape[made->rank() - 2],
                                  made->columns()};
@@ -235,7 +240,8 @@ Result<void> run_model_layer(Projected& p, const ImportedFile& file, const Setti
             continue;
         }
         const std::string layer = "layer " + std::to_string(s.mapping.layer);
-        p.stages.push_back({id, id[0] == 'w' ? layer : "a vector for each token", std::move(*made)});
+        p.stages.push_back(
+            {stage_name(id), id == StageId::inputs ? "a vector for each token" : layer, std::move(*made)});
     }
     return {};
 }

@@ -34,16 +34,16 @@ std::vector<std::string> texts_of(const std::vector<SessionNote>& notes) {
 }
 
 // A stage that stands before the scores.
-bool is_before_call(const std::string& id) { return id != "scores"; }
+bool is_before_call(StageId id) { return id < StageId::scores; }
 
 }  // namespace
 
 Result<F32Tensor> what_leaves(Trace& trace, uint32_t layer) {
     const std::vector<TraceStage> stages = trace.stages(layer);
-    for (const char* id : {"block", "ff_output", "attended", "output"})
+    for (const StageId id : {StageId::block, StageId::ff_output, StageId::attended, StageId::output})
         for (const TraceStage& stage : stages)
             if (stage.id == id) return trace.stage(id, 0, layer);
-    return trace.stage("context", 0, layer);
+    return trace.stage(StageId::context, 0, layer);
 }
 
 std::vector<std::string> text_tokens(const Settings& settings) {
@@ -69,13 +69,13 @@ Result<Projected> seen_of(SessionModel made, uint32_t layer, bool whole) {
         if (!is_before_call(stage.id)) break;
         Result<F32Tensor> values = trace->whole_stage(stage.id, layer);
         if (!values) return values.error();
-        const std::pair<const char*, F32Tensor*> taken[] = {
-            {"queries", &p.q}, {"keys", &p.k}, {"values", &p.v}};
+        const std::pair<StageId, F32Tensor*> taken[] = {
+            {StageId::queries, &p.q}, {StageId::keys, &p.k}, {StageId::values, &p.v}};
         for (const auto& [id, to] : taken)
             if (stage.id == id)
                 *to =
                     with_batch(stage.heads > 1 ? *values : reshaped(*values, {1, stage.rows, stage.columns}));
-        p.stages.push_back({stage.id, stage.formula, std::move(*values)});
+        p.stages.push_back({stage_name(stage.id), stage.formula, std::move(*values)});
     }
     // Without weights the vectors are queries, keys and values themselves.
     if (p.q.values.empty()) p.q = p.k = p.v = with_batch(made.input.x);

@@ -11,19 +11,19 @@ namespace {
 
 // Of a column that says `first_of`, one matrix stands for all: the first that the layer has.
 struct Column {
-    std::vector<const char*> stages;
+    std::vector<StageId> stages;
     bool first_of = false;
 };
 
 std::span<const Column> columns() {
-    static const std::vector<Column> kAll = {{{"inputs", "normed"}, true},
-                                             {{"queries", "keys", "values"}},
-                                             {{"scores"}},
-                                             {{"masked", "capped", "scaled"}, true},
-                                             {{"dropped", "weights"}, true},
-                                             {{"context"}},
-                                             {{"output"}},
-                                             {{"probabilities"}}};
+    static const std::vector<Column> kAll = {{{StageId::inputs, StageId::normed}, true},
+                                             {{StageId::queries, StageId::keys, StageId::values}},
+                                             {{StageId::scores}},
+                                             {{StageId::masked, StageId::capped, StageId::scaled}, true},
+                                             {{StageId::dropped, StageId::weights}, true},
+                                             {{StageId::context}},
+                                             {{StageId::output}},
+                                             {{StageId::probabilities}}};
     return kAll;
 }
 
@@ -35,7 +35,7 @@ struct About {
 About about(const Stage& picked, uint64_t row, uint64_t column) {
     if (picked.over_keys) return {row, column};
     if (!picked.row_tokens) return {};
-    if (picked.name == "keys" || picked.name == "values") return {{}, row};
+    if (picked.id == StageId::keys || picked.id == StageId::values) return {{}, row};
     return {row, {}};
 }
 
@@ -62,10 +62,10 @@ std::vector<CellRect> cells_of(const Stage& stage, const About& tokens, uint32_t
             add({0, int(stage.rows) - 1, int(*answers), int(*answers)});
         return all;
     }
-    const bool of_both = stage.name == "inputs" || stage.name == "normed";
-    const bool of_answer = stage.name == "keys" || stage.name == "values";
+    const bool of_both = stage.id == StageId::inputs || stage.id == StageId::normed;
+    const bool of_answer = stage.id == StageId::keys || stage.id == StageId::values;
     if (asks && !of_answer)
-        add(stage.name == "context" ? of_head(stage, *asks, head, heads) : row_of(stage, *asks));
+        add(stage.id == StageId::context ? of_head(stage, *asks, head, heads) : row_of(stage, *asks));
     if (answers && (of_answer || (of_both && answers != asks))) add(row_of(stage, *answers));
     return all;
 }
@@ -75,17 +75,18 @@ std::vector<CellRect> cells_of(const Stage& stage, const About& tokens, uint32_t
 std::vector<PathMatrix> token_path(const AttentionResult& of, const Stage& picked, uint32_t head,
                                    uint64_t row, uint64_t column) {
     const About tokens = about(picked, row, column);
-    const Stage *const weights = of.find_stage("weights"), *const values_of = of.find_stage("values");
+    const Stage *const weights = of.find_stage(StageId::weights), *const values_of =
+                                                                      of.find_stage(StageId::values);
     const uint64_t heads = weights ? weights->heads : 1;
     // A number of the context is of one head, and of one column of its values.
-    const bool of_context = picked.name == "context";
+    const bool of_context = picked.id == StageId::context;
     if (of_context) head = uint32_t(column / (picked.columns / heads));
     std::vector<PathMatrix> path;
     size_t at = 0;
     for (const Column& one : columns()) {
         const size_t before = path.size();
-        for (const char* name : one.stages) {
-            const Stage* const stage = of.find_stage(name);
+        for (const StageId id : one.stages) {
+            const Stage* const stage = of.find_stage(id);
             if (!stage || (one.first_of && path.size() > before)) continue;
             PathMatrix matrix{stage, std::min(shared_head(*stage, head, heads), uint32_t(stage->heads) - 1),
                               at};
@@ -103,18 +104,18 @@ std::vector<PathMatrix> token_path(const AttentionResult& of, const Stage& picke
     }
     // The way forward: each is computed from the column before, but for scores, which have queries and keys,
     // and the context, which has values, too.
-    const auto place = [&](const char* name) {
-        return size_t(std::find_if(path.begin(), path.end(),
-                                   [&](const PathMatrix& m) { return m.stage->name == name; }) -
-                      path.begin());
+    const auto place = [&](StageId id) {
+        return size_t(
+            std::find_if(path.begin(), path.end(), [&](const PathMatrix& m) { return m.stage->id == id; }) -
+            path.begin());
     };
-    const size_t none = path.size(), values = place("values");
+    const size_t none = path.size(), values = place(StageId::values);
     for (size_t i = 0; i < path.size(); ++i) {
-        const std::string& name = path[i].stage->name;
+        const std::optional<StageId> id = path[i].stage->id;
         for (size_t j = 0; j < i; ++j)
-            if (path[j].column + 1 == path[i].column && !(j == values && name != "context"))
+            if (path[j].column + 1 == path[i].column && !(j == values && id != StageId::context))
                 path[i].from.push_back(j);
-        if (name == "context" && std::count(path[i].from.begin(), path[i].from.end(), values) == 0)
+        if (id == StageId::context && std::count(path[i].from.begin(), path[i].from.end(), values) == 0)
             path[i].from.push_back(values != none ? values : 0);
     }
     return path;

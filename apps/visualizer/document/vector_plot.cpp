@@ -42,7 +42,7 @@ void VectorPlot::follow(const AttentionResult& result, uint32_t head) {
                    : "";
     words_ = F32Tensor{Shape{0}};
     if (!why_not_.empty()) return;
-    if (const Stage* inputs = result.find_stage("inputs"))
+    if (const Stage* inputs = result.find_stage(StageId::inputs))
         words_ = {Shape{inputs->rows, inputs->columns}, {inputs->values.begin(), inputs->values.end()}};
     const uint64_t heads = p.q.shape[1];
     head_ = head;
@@ -113,7 +113,7 @@ const Result<F32Tensor>& VectorPlot::tried_weights() {
     put(call_.k, key_head_, keys_);
     Result<Trace> trace = trace_of_call(call_, rules_);
     weights_ = !trace ? Result<F32Tensor>(trace.error())
-                      : trace->stage(rules_.dropout_p > 0 ? "dropped" : "weights",
+                      : trace->stage(rules_.dropout_p > 0 ? StageId::dropped : StageId::weights,
                                      std::min<uint32_t>(head_, trace->heads() - 1));
     return weights_;
 }

@@ -96,10 +96,11 @@ Result<void> Workbench::begin() {
     fade_begin_.reset();
     summary_of_.clear();
     view.stage = computation.result()->stage_index(shown);
-    if (view.stage == computation.stages().size()) view.stage = computation.result()->stage_index("weights");
+    if (view.stage == computation.stages().size())
+        view.stage = computation.result()->stage_index(stage_name(StageId::weights));
     // A stage that this result has not, such as what dropout leaves without dropout, is shown with the next
     // that has it.
-    if (stage().name != shown && find_stage_text(shown)) view.wanted_stage = shown;
+    if (stage().name != shown && stage_from_name(shown)) view.wanted_stage = shown;
     keep_pick_in_range();
     return {};
 }
@@ -123,7 +124,7 @@ Shown Workbench::shown() const {
     }
     // A mask is drawn over the weights, whichever stage is chosen.
     if (window.centre == CentreTab::mask)
-        if (const Stage* weights = computation.find_stage("weights"))
+        if (const Stage* weights = computation.find_stage(StageId::weights))
             return {weights, std::min(view.head, uint32_t(weights->heads - 1)), &computation.run(),
                     &computation.tokens()};
     return {&stage(), view.head, &computation.run(), &computation.tokens()};
@@ -170,8 +171,8 @@ std::optional<CellSum> Workbench::picked_sum() const {
     if (view.picked_row < 0 || view.picked_column < 0) return {};
     if (now.stage->of_heads)
         return mean_sum(shown_result(), uint64_t(view.picked_row), uint64_t(view.picked_column));
-    if (now.stage->over_keys) return {};
-    return cell_sum(shown_result().numbers(), now.stage->name, now.head, uint64_t(view.picked_row),
+    if (now.stage->over_keys || !now.stage->id) return {};
+    return cell_sum(shown_result().numbers(), *now.stage->id, now.head, uint64_t(view.picked_row),
                     uint64_t(view.picked_column));
 }
 
@@ -217,15 +218,16 @@ std::span<const float> Workbench::Weights::row(uint64_t query) const {
 
 Workbench::Weights Workbench::shown_weights() const {
     const Shown now = shown();
-    const StageText* const text = find_stage_text(now.stage->name);
+    const StageText* const text = now.stage->id ? &stage_text(*now.stage->id) : nullptr;
     const bool weights = now.stage->of_heads || (text && text->pairs && text->sums);
-    const Stage* const stage = weights ? now.stage : shown_result().find_stage("weights");
+    const Stage* const stage = weights ? now.stage : shown_result().find_stage(StageId::weights);
     return {stage, std::min(now.head, uint32_t(stage->heads - 1))};
 }
 
 void Workbench::show_level(int level) {
     document.change(level_settings(level, document.settings()));
-    if (const Session own = level_session(level); own.stage != "weights") view.wanted_stage = own.stage;
+    if (const Session own = level_session(level); own.stage != StageId::weights)
+        view.wanted_stage = stage_name(own.stage);
 }
 
 void Workbench::pick_end_of_text() {
@@ -255,7 +257,8 @@ void Workbench::show_task(const std::string& task) {
     view.compared_head = -1;
     view.zoom = 0;
     show_first_sight(level_session(document.settings().level, task));
-    const size_t weights = computation.ready() ? computation.result()->stage_index("weights") : 0;
+    const size_t weights =
+        computation.ready() ? computation.result()->stage_index(stage_name(StageId::weights)) : 0;
     if (computation.ready()) view.stage = weights;
     if (window.centre == CentreTab::map) window.centre = CentreTab::matrix;
 }
@@ -463,7 +466,7 @@ void Workbench::lock_present(size_t stage, uint32_t head) {
     const Settings& s = result.settings;
     std::string name = reads_tensors(s) || shows_model(s) ? head_name(s.mapping.layer, head)
                                                           : subject_name(s) + " H" + std::to_string(head);
-    if (result.stages[stage].name != "weights") name += " " + result.stages[stage].name;
+    if (result.stages[stage].id != StageId::weights) name += " " + result.stages[stage].name;
     computation.lock(std::move(name), stage, head);
 }
 
@@ -520,7 +523,7 @@ bool Workbench::go_on_restoring() {
         past.erase(past.begin());
         if (refused) continue;
         const AttentionResult& result = *computation.result();
-        const size_t stage = result.stage_index(one.locked ? one.stage : "weights");
+        const size_t stage = result.stage_index(one.locked ? one.stage : stage_name(StageId::weights));
         if (stage == result.stages.size() ||
             (one.locked && computation.locked().size() == Computation::kMostLocked)) {
             problems.report(

@@ -86,7 +86,7 @@ void draw_summary(PanelContext& ui, const Comparison& c) {
                                           token_of(ui.bench, d.row, c.b->row_tokens) + " \xe2\x86\x92 " +
                                           token_of(ui.bench, d.column, c.b->over_keys),
                                       "mean " + format_value(d.mean, 4)};
-    if (c.b->name == "weights")
+    if (c.b->id == StageId::weights)
         parts.push_back("Jensen\xe2\x80\x93Shannon of this row " + format_value(d.jensen_shannon, 4));
     if (ImGui::GetContentRegionAvail().y < 300 * ui.scale) parts.resize(1);  // the matrices come first
     // Each part stays whole: Dear ImGui would break a line behind a number's point.

@@ -103,7 +103,7 @@ void pick_on_path(Workbench& bench, const PathMatrix& matrix, int row, int colum
         if (&stage != &bench.stage()) bench.show_stage(size_t(&stage - bench.computation.stages().data()));
         if (stage.heads > 1) view.head = matrix.head;
         view.picked_row = row, view.picked_column = column;
-    } else if (stage.name == "keys" || stage.name == "values") {
+    } else if (stage.id == StageId::keys || stage.id == StageId::values) {
         view.picked_column = std::min(row, int(bench.stage().columns) - 1);
     } else {
         view.picked_row = std::min(row, int(bench.stage().rows) - 1);
@@ -208,8 +208,8 @@ void draw_link(const PanelContext& ui, const Placed& from, const PathMatrix& to_
     if (from.frames.empty() || to.frames.empty())
         return curve(from.at.y + from.size.y / 2, to.at.y + to.size.y / 2, colours.line);
     const float end = middle(to.frames.front());
-    const std::string& name = to_matrix.stage->name;
-    const bool of_answer = name == "keys" || name == "values";
+    const std::optional<StageId> id = to_matrix.stage->id;
+    const bool of_answer = id == StageId::keys || id == StageId::values;
     if (!of_answer) curve(middle(from.frames.front()), end, colours.accent);
     if (of_answer || (to_matrix.stage->over_keys && from.frames.size() > 1))
         curve(middle(from.frames.back()), end, colours.accent);

@@ -112,7 +112,7 @@ void draw_import_sheet(PanelContext& ui) {
         ImGui::Text("%u query heads, %u key heads, %llu x %llu weights each, width %u", d.heads_q, d.heads_kv,
                     static_cast<unsigned long long>(d.len_q), static_cast<unsigned long long>(d.len_kv),
                     d.dim_qk);
-        if (const Stage* masked = bench.computation.find_stage("masked"))
+        if (const Stage* masked = bench.computation.find_stage(StageId::masked))
             ImGui::TextDisabled("masked: %s", masked->formula.c_str());
     }
     if (ImGui::Button("Done") || (ImGui::IsKeyPressed(ImGuiKey_Enter, false) && !ImGui::IsAnyItemActive()))

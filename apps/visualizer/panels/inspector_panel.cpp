@@ -346,9 +346,10 @@ void draw_other_cell(PanelContext& ui, const Stage& stage) {
     const std::optional<CellSum> sum = bench.picked_sum();
     if (!sum) {
         if (bench.computation.measured()) draw_number_and_inputs(ui);
-        const StageText* text = find_stage_text(stage.name);
         ImGui::PushTextWrapPos();
-        ImGui::TextDisabled("%s", stage.over_keys ? "computing" : text ? text->about.c_str() : "given");
+        ImGui::TextDisabled("%s", stage.over_keys ? "computing"
+                                  : stage.id      ? stage_text(*stage.id).about.c_str()
+                                                  : "given");
         ImGui::PopTextWrapPos();
         return;
     }
@@ -404,7 +405,7 @@ void draw_inspector_panel(PanelContext& ui) {
     draw_copy(ui, *d);
     ImGui::BeginChild("derivation");
     draw_number_and_inputs(ui);
-    draw_steps(ui, *d, stage.name == "dropped");
+    draw_steps(ui, *d, stage.id == StageId::dropped);
     ImGui::Dummy({0, 4 * ui.scale});
     check_box(ui, "largest products first", &bench.window.sort_by_size);
     draw_terms(ui, *d);

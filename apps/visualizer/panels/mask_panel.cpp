@@ -148,7 +148,7 @@ void draw_mask_panel(PanelContext& ui) {
     const Grid grid = whole_mask(bench, rows, keys);
     draw_patterns(ui, grid);
     draw_brushes(ui, grid);
-    const Stage* weights = bench.computation.find_stage("weights");
+    const Stage* weights = bench.computation.find_stage(StageId::weights);
     if (!weights || !bench.computation.complete()) return;
     const float s = ui.scale;
     const ImVec2 cursor = ImGui::GetCursorScreenPos(), room = ImGui::GetContentRegionAvail();

@@ -190,7 +190,7 @@ void draw_matrix_panel(PanelContext& ui) {
         draw_controls(ui);
         ImGui::SetCursorPos(below);
     }
-    const bool has_marginals = stage.over_keys && stage.name == "weights";
+    const bool has_marginals = stage.over_keys && stage.id == StageId::weights;
     const ImVec2 cursor = ImGui::GetCursorScreenPos(), room = ImGui::GetContentRegionAvail();
     // Cells come before what stands beside them: first the marginals give way, then the colour bar.
     const auto area = [&](float beside, float bar) {

@@ -14,7 +14,7 @@ void draw_memory_panel(PanelContext& ui) {
     };
     uint64_t host = 0;
     for (const Stage& stage : bench.computation.stages())
-        host += stage.over_keys || stage.name == "context" ? 0 : stage.buffer->size_bytes();
+        host += stage.over_keys || stage.id == StageId::context ? 0 : stage.buffer->size_bytes();
     uint64_t locked = 0;
     for (const LockedMatrix& one : bench.computation.locked()) locked += one.result->size_bytes();
     const Row rows[] = {

@@ -9,7 +9,7 @@ void draw_problems_panel(PanelContext& ui) {
     Workbench& bench = ui.bench;
     if (bench.problems.empty()) {
         // Dropped weights and those beside a sink have another sum.
-        const Stage* weights = bench.computation.find_stage("weights");
+        const Stage* weights = bench.computation.find_stage(StageId::weights);
         const bool others = bench.document.settings().dropout_p > 0 ||
                             (weights && weights->formula.find("sink") != std::string::npos);
         ImGui::TextDisabled("None: no file was refused, %severy number is finite.",

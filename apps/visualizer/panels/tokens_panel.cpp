@@ -174,8 +174,9 @@ void draw_tokens_panel(PanelContext& ui) {
     }
     const Workbench::Weights weights = bench.shown_weights();
     // Which weights these are, where they are not the weights.
-    const StageText* const of =
-        weights.stage->name == "weights" ? nullptr : find_stage_text(weights.stage->name);
+    const StageText* const of = weights.stage->id && weights.stage->id != StageId::weights
+                                    ? &stage_text(*weights.stage->id)
+                                    : nullptr;
     const std::string from = "from \xe2\x80\x9c" + drawn_name(bench, uint64_t(bench.view.picked_row)) +
                              "\xe2\x80\x9d to" + (of ? ": " + in_a_sentence(of->label) : "");
     ImGui::TextDisabled("%s", from.c_str());

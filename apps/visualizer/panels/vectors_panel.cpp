@@ -267,8 +267,8 @@ void draw_vectors_panel(PanelContext& ui) {
     std::stable_partition(points.begin(), points.end(),
                           [&](const VectorPoint& p) { return !is_picked(bench, p); });
     // The picked row, as it is and as it would be.
-    const Stage* stage = result.find_stage("dropped");
-    if (!stage) stage = result.find_stage("weights");
+    const Stage* stage = result.find_stage(StageId::dropped);
+    if (!stage) stage = result.find_stage(StageId::weights);
     const auto row = uint64_t(std::clamp(bench.view.picked_row, 0, int(stage->rows) - 1));
     const uint32_t head = std::min(bench.view.head, uint32_t(stage->heads) - 1);
     const std::span<const float> before =

@@ -38,14 +38,14 @@ Result<LearnedLesson> learned_lesson(LearnedModel learned, std::span<const uint3
     if (!trace) return trace.error();
     for (uint32_t layer = 0; layer < trace->layers(); ++layer)
         for (uint32_t head = 0; head < trace->heads(layer); ++head) {
-            Result<F32Tensor> weights = trace->stage("weights", head, layer);
+            Result<F32Tensor> weights = trace->stage(StageId::weights, head, layer);
             if (!weights) return weights.error();
             const size_t n = lesson.heads.size();
             const std::vector<std::string>& labels = lesson.learned.head_labels;
             lesson.heads.push_back(
                 {layer, head, n < labels.size() ? labels[n] : kUnnamed, std::move(*weights)});
         }
-    const Result<F32Tensor> logits = trace->stage("logits", 0, trace->layers() - 1);
+    const Result<F32Tensor> logits = trace->stage(StageId::logits, 0, trace->layers() - 1);
     if (!logits) return logits.error();
     for (uint64_t row = 0; row < logits->rows(); ++row) {
         const std::span<const float> values = logits->row(row);

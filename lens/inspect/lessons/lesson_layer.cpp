@@ -49,7 +49,7 @@ class Traces {
     Traces(const F32Tensor& x, std::vector<Trace> traces) : x_(x), traces_(std::move(traces)) {}
 
     // Where a layer has several heads they are a dimension; `split` makes one of a single head, too.
-    Result<F32Tensor> stage(std::string_view id, bool split = false) {
+    Result<F32Tensor> stage(StageId id, bool split = false) {
         std::vector<F32Tensor> parts;
         for (Trace& trace : traces_) {
             Result<F32Tensor> part = trace.whole_stage(id);
@@ -59,7 +59,7 @@ class Traces {
         }
         return joined(x_, parts);
     }
-    Result<F32Tensor> merged(std::string_view id) {
+    Result<F32Tensor> merged(StageId id) {
         std::vector<F32Tensor> parts;
         for (Trace& trace : traces_) {
             const Result<F32Tensor> part = trace.whole_stage(id);
@@ -133,15 +133,15 @@ Result<LessonBuilder::OneQuery> LessonBuilder::attend(const F32Tensor& query, co
     input.q = one_head(query), input.k = one_head(keys), input.v = one_head(values);
     Result<Trace> trace = open(part, std::move(input));
     if (!trace) return trace.error();
-    const auto vector = [&](std::string_view id) -> Result<F32Tensor> {
+    const auto vector = [&](StageId id) -> Result<F32Tensor> {
         Result<F32Tensor> made = trace->stage(trace->nearest_stage(id));
         return made && query.rank() == 1 ? as_vector(std::move(*made)) : made;
     };
     OneQuery out;
-    for (const auto& [id, to] : {std::pair{"scores", &out.scores},
-                                 {"scaled", &out.scaled},
-                                 {"weights", &out.weights},
-                                 {"context", &out.context}}) {
+    for (const auto& [id, to] : {std::pair{StageId::scores, &out.scores},
+                                 {StageId::scaled, &out.scaled},
+                                 {StageId::weights, &out.weights},
+                                 {StageId::context, &out.context}}) {
         Result<F32Tensor> made = vector(id);
         if (!made) return made.error();
         *to = std::move(*made);
@@ -164,25 +164,27 @@ Result<LayerStages> LessonBuilder::layer(const F32Tensor& x, const AttentionPart
         if (!trace) return trace.error();
         traces.push_back(std::move(*trace));
     }
-    const std::string scaled_id = traces[0].nearest_stage("scaled");
+    const StageId scaled_id = traces[0].nearest_stage(StageId::scaled);
     Traces all(x, std::move(traces));
     Collector to;
-    const std::pair<std::string, const Linear*> projections[] = {
-        {"queries", &part.query}, {"keys", &part.key}, {"values", &part.value}};
+    const std::pair<StageId, const Linear*> projections[] = {
+        {StageId::queries, &part.query}, {StageId::keys, &part.key}, {StageId::values, &part.value}};
     if (projects) {
         const char* const weights[] = {"W_query", "W_key", "W_value"};
         for (size_t i = 0; i < 3; ++i) {
-            const auto& [name, layer] = projections[i];
-            to.add(name, product_formula(name, "X", weights[i], *layer), to.take(all.merged(name)));
+            const auto& [id, layer] = projections[i];
+            const std::string& name = stage_name(id);
+            to.add(name, product_formula(name, "X", weights[i], *layer), to.take(all.merged(id)));
         }
         for (size_t i = 0; splits && i < 3; ++i) {
-            const std::string& name = projections[i].first;
+            const StageId id = projections[i].first;
+            const std::string& name = stage_name(id);
             to.add(name + "_heads", name + "_heads = " + name + " split into heads",
-                   to.take(all.stage(name, true)));
+                   to.take(all.stage(id, true)));
         }
     }
     const std::string by = (scale.divides ? " / " : " * ") + config().scale_rule;
-    const F32Tensor scores = to.take(all.stage("scores", splits));
+    const F32Tensor scores = to.take(all.stage(StageId::scores, splits));
     to.add("scores", "scores = queries keys^T", scores);
     std::string before = "scores";
     if (scales && !masks_first) {
@@ -190,7 +192,7 @@ Result<LayerStages> LessonBuilder::layer(const F32Tensor& x, const AttentionPart
         to.add(before, "scaled_scores = scores" + by, to.take(all.stage(scaled_id, splits)));
     }
     if (causal) {
-        F32Tensor masked = to.take(all.stage("masked", splits)), unscaled = scores;
+        F32Tensor masked = to.take(all.stage(StageId::masked, splits)), unscaled = scores;
         const auto add_masked = [&](F32Tensor tensor) {
             to.add("masked_scores", "masked_scores = -inf where the key comes after the query",
                    std::move(tensor));
@@ -201,8 +203,8 @@ Result<LayerStages> LessonBuilder::layer(const F32Tensor& x, const AttentionPart
         before = masks_first ? "scaled_masked_scores" : "masked_scores";
         if (masks_first) to.add(before, before + " = masked_scores" + by, std::move(masked));
     }
-    to.add("weights", "weights = softmax(" + before + ")", to.take(all.stage("weights", splits)));
-    const F32Tensor context = to.take(all.stage("context"));
+    to.add("weights", "weights = softmax(" + before + ")", to.take(all.stage(StageId::weights, splits)));
+    const F32Tensor context = to.take(all.stage(StageId::context));
     if (!splits) {
         to.add("context", projects ? "context = weights values" : "context = weights X", context);
         return to.result();
@@ -214,7 +216,7 @@ Result<LayerStages> LessonBuilder::layer(const F32Tensor& x, const AttentionPart
     to.add("context_heads", "context_heads = weights values_heads, per head", std::move(by_head));
     to.add("context", "context = the heads' contexts side by side", context);
     to.add("output", product_formula("output", "context", "out_proj_weight", part.output),
-           to.take(all.stage("output")));
+           to.take(all.stage(StageId::output)));
     return to.result();
 }
 
@@ -228,10 +230,12 @@ Result<LayerStages> LessonBuilder::renormalised(const F32Tensor& x, const Attent
     if (!trace) return trace.error();
     Collector to;
     to.add("mask_tril", "mask_tril = 1 where the key is not after the query", lower_triangle(x.rows()));
-    to.add("masked_simple", "masked_simple = weights * mask_tril", to.take(trace->stage("masked_weights")));
-    to.add("row_sums", "row_sums = sum of each row of masked_simple", to.take(trace->stage("row_sums")));
+    to.add("masked_simple", "masked_simple = weights * mask_tril",
+           to.take(trace->stage(StageId::masked_weights)));
+    to.add("row_sums", "row_sums = sum of each row of masked_simple",
+           to.take(trace->stage(StageId::row_sums)));
     to.add("masked_simple_norm", "masked_simple_norm = masked_simple / row_sums",
-           to.take(trace->stage("weights")));
+           to.take(trace->stage(StageId::weights)));
     return to.result();
 }
 

@@ -107,10 +107,11 @@ bool set_scale(Session& s, const std::string& text, const SessionKey&) {
 }
 
 bool set_stage(Session& s, const std::string& text, const SessionKey&) {
-    if (!find_stage_text(text)) return false;
-    s.stage = text;
-    return true;
+    const std::optional<StageId> stage = stage_from_name(text);
+    s.stage = stage.value_or(s.stage);
+    return stage.has_value();
 }
+std::string get_stage(const Session& s, const SessionKey&) { return stage_name(s.stage); }
 
 template <auto Member>
 bool set_limit(Session& s, const std::string& text, const SessionKey&) {
@@ -283,7 +284,7 @@ constexpr Field kFields[] = {member<&S::level>("level"),
                              member<&S::task>("task"),
                              member<&S::heads_off>("off"),
                              member<&S::length>("len"),
-                             {"stage", set_stage, get_member<&S::stage>},
+                             {"stage", set_stage, get_stage},
                              member<&S::head>("head"),
                              member<&S::row>("i"),
                              member<&S::column>("j"),

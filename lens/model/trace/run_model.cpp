@@ -57,7 +57,7 @@ Result<void> change_context(const ModelFacts& f, const RunChanges& changes, uint
     const bool patched = std::any_of(changes.patches.begin(), changes.patches.end(),
                                      [&](const HeadPatch& p) { return p.layer == layer; });
     if (!scaled && !patched) return {};
-    Result<F32Tensor> context = trace.stage("context");
+    Result<F32Tensor> context = trace.stage(StageId::context);
     if (!context) return context.error();
     for (uint64_t i = 0; i < context->rows(); ++i) {
         const auto row = context->row(i);
@@ -123,7 +123,7 @@ Result<std::vector<HeadPatch>> head_contexts(const CheckpointModel& model, std::
         const bool wanted =
             std::any_of(heads.begin(), heads.end(), [&](const HeadPatch& one) { return one.layer == layer; });
         if (wanted) {
-            const Result<F32Tensor> all = trace.stage("context");
+            const Result<F32Tensor> all = trace.stage(StageId::context);
             if (!all) return all.error();
             for (HeadPatch& one : heads)
                 if (one.layer == layer)
@@ -165,11 +165,11 @@ Result<ModelRun> run_model(const CheckpointModel& model, std::span<const uint32_
         Result<Trace> trace = trace_layer(model, n, std::move(*x), options.changes, options.trace);
         if (!trace) return trace.error();
         if (options.with_weights) {
-            Result<F32Tensor> weights = trace->whole_stage("weights");
+            Result<F32Tensor> weights = trace->whole_stage(StageId::weights);
             if (!weights) return weights.error();
             run.weights.push_back(reshaped(std::move(*weights), {f.heads, ids.size(), ids.size()}));
         }
-        x = trace->stage("block");
+        x = trace->stage(StageId::block);
         if (!x) return x.error();
         if (options.on_layer)
             if (Result<void> r = options.on_layer(n, *trace); !r) return r.error();

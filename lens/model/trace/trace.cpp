@@ -139,81 +139,109 @@ Result<void> Trace::Impl::finish(uint32_t n) {
     return {};
 }
 
-Result<F32Tensor> Trace::Impl::behind(std::string_view id) {
+Result<F32Tensor> Trace::Impl::behind(StageId id) {
     const auto last = uint32_t(layers_.size() - 1);
     if (Result<void> r = finish(last); !r) return r.error();
     const F32Tensor& x = layers_[last].end.result;
-    if (id == "final") return loops().normalised(model_->final_norm, x);
+    if (id == StageId::final) return loops().normalised(model_->final_norm, x);
     Result<F32Tensor> logits = predict(*model_, x, loops());
-    if (logits && id == "probabilities") softmax_rows(*logits);
+    if (logits && id == StageId::probabilities) softmax_rows(*logits);
     return logits;
 }
 
 // ---- stages ----
 
-Result<F32Tensor> Trace::Impl::pair_stage(std::string_view id, uint32_t head, uint32_t n) {
+Result<F32Tensor> Trace::Impl::pair_stage(StageId id, uint32_t head, uint32_t n) {
     if (Result<void> r = head_matrices(n, head); !r) return r.error();
     const Layer& l = layers_[n];
-    if (id == "scores") return l.scores;
-    if (id == "scaled") return l.scaled;
-    if (id == "capped") return l.capped;
-    if (id == "masked") return l.masked;
-    if (id == "weights_all") return l.weights_all;
-    if (id == "masked_weights") return l.masked_weights;
-    if (id == "row_sums") return l.row_sums;
-    if (id == "weights") return l.weights;
-    if (id == "dropped") return l.dropped;
+    switch (id) {
+        case StageId::scores:
+            return l.scores;
+        case StageId::scaled:
+            return l.scaled;
+        case StageId::capped:
+            return l.capped;
+        case StageId::masked:
+            return l.masked;
+        case StageId::weights_all:
+            return l.weights_all;
+        case StageId::masked_weights:
+            return l.masked_weights;
+        case StageId::row_sums:
+            return l.row_sums;
+        case StageId::weights:
+            return l.weights;
+        case StageId::dropped:
+            return l.dropped;
+        default:
+            break;
+    }
     F32Tensor keep({rows(), keys(n)});
     for (size_t i = 0; i < keep.values.size(); ++i) keep.values[i] = l.keep[head * keep.values.size() + i];
     return keep;
 }
 
 // What is no matrix of queries and keys.
-Result<F32Tensor> Trace::Impl::flow_stage(std::string_view id, uint32_t head, uint32_t n) {
+Result<F32Tensor> Trace::Impl::flow_stage(StageId id, uint32_t head, uint32_t n) {
     const AttentionPart& a = block(n).attention;
-    if (id == "inputs") return input_.x;
-    for (const auto& [name, layer] :
-         {std::pair{"w_query", &a.query}, {"w_key", &a.key}, {"w_value", &a.value}, {"w_output", &a.output}})
-        if (id == name) {
-            const Result<Linear> whole = widened(*layer);
-            return whole ? Result<F32Tensor>(whole->weight) : whole.error();
-        }
+    const auto weight = [](const Linear& layer) {
+        const Result<Linear> whole = widened(layer);
+        return whole ? Result<F32Tensor>(whole->weight) : whole.error();
+    };
+    if (id == StageId::inputs) return input_.x;
+    if (id == StageId::w_query) return weight(a.query);
+    if (id == StageId::w_key) return weight(a.key);
+    if (id == StageId::w_value) return weight(a.value);
+    if (id == StageId::w_output) return weight(a.output);
     if (Result<void> r = project(n); !r) return r.error();
     Layer& l = layers_[n];
-    if (id == "normed") return l.normed;
-    if (id == "queries") return matrix_of(l.q, head);
-    if (id == "keys") return matrix_of(l.k, head);
-    if (id == "values") return matrix_of(l.v, head);
+    if (id == StageId::normed) return l.normed;
+    if (id == StageId::queries) return matrix_of(l.q, head);
+    if (id == StageId::keys) return matrix_of(l.k, head);
+    if (id == StageId::values) return matrix_of(l.v, head);
     if (Result<void> r = attend(n); !r) return r.error();
-    if (id == "context") return l.context;
-    if (id == "lse") return matrix_of(l.lse, head);
-    if (id == "final" || id == "logits" || id == "probabilities") return behind(id);
+    if (id == StageId::context) return l.context;
+    if (id == StageId::lse) return matrix_of(l.lse, head);
+    if (id >= StageId::final) return behind(id);
     if (Result<void> r = finish(n); !r) return r.error();
-    if (id == "output") return l.end.output;
-    if (id == "attended") return l.end.sum;
-    if (id == "ff_normed") return l.end.ff_normed;
-    if (id == "ff_hidden") return l.end.ff_hidden;
-    if (id == "ff_output") return l.end.ff_output;
-    return l.end.result;
+    switch (id) {
+        case StageId::output:
+            return l.end.output;
+        case StageId::attended:
+            return l.end.sum;
+        case StageId::ff_normed:
+            return l.end.ff_normed;
+        case StageId::ff_hidden:
+            return l.end.ff_hidden;
+        case StageId::ff_output:
+            return l.end.ff_output;
+        default:
+            return l.end.result;
+    }
 }
 
-Result<F32Tensor> Trace::Impl::stage(std::string_view id, uint32_t head, uint32_t n) {
+Error Trace::Impl::no_stage(std::string_view name, uint32_t n) const {
+    std::string known;
+    for (const TraceStage& one : stages(n)) known += (known.empty() ? "" : ", ") + stage_name(one.id);
+    return wrong("stage",
+                 "there is no stage '" + printable_name(name, 40) + "' here; the layer has " + known);
+}
+
+Result<F32Tensor> Trace::Impl::stage(StageId id, uint32_t head, uint32_t n) {
     if (n >= layers_.size())
         return wrong("layer", "layer is " + std::to_string(n) + "; the model has layers 0 to " +
                                   std::to_string(layers_.size() - 1));
-    std::string known;
     for (const TraceStage& one : stages(n)) {
-        known += (known.empty() ? "" : ", ") + one.id;
         if (one.id != id) continue;
         // A stage with one matrix for all heads shows it whichever is asked for.
         const uint64_t heads = one.heads > 1 ? one.heads : std::max(1u, block(n).attention.heads);
         if (head >= heads)
-            return wrong("head", "head is " + std::to_string(head) + "; " + one.id + " has heads 0 to " +
-                                     std::to_string(heads - 1));
-        const bool of_head = find_stage_text(id)->pairs || id == "row_sums";
+            return wrong("head", "head is " + std::to_string(head) + "; " + stage_name(id) +
+                                     " has heads 0 to " + std::to_string(heads - 1));
+        const bool of_head = stage_text(id).pairs || id == StageId::row_sums;
         return of_head ? pair_stage(id, head, n) : flow_stage(id, one.heads > 1 ? head : 0, n);
     }
-    return wrong("stage", "there is no stage '" + printable_name(id, 40) + "' here; the layer has " + known);
+    return no_stage(stage_name(id), n);
 }
 
 // ---- the public face ----
@@ -233,23 +261,27 @@ bool Trace::is_strict() const { return impl_->is_strict(); }
 std::string Trace::arithmetic() const { return impl_->arithmetic(); }
 std::vector<TraceStage> Trace::stages(uint32_t layer) const { return impl_->stages(layer); }
 
-std::string Trace::nearest_stage(std::string_view id, uint32_t layer) const {
+StageId Trace::nearest_stage(StageId id, uint32_t layer) const {
     const std::vector<TraceStage> all = stages(layer);
-    const auto has = [&](std::string_view name) {
-        return std::any_of(all.begin(), all.end(), [&](const TraceStage& s) { return s.id == name; });
+    const auto has = [&](StageId wanted) {
+        return std::any_of(all.begin(), all.end(), [&](const TraceStage& s) { return s.id == wanted; });
     };
-    if (has(id)) return std::string(id);
-    if (const StageText* text = find_stage_text(id))
-        for (const std::string& near : text->nearest)
-            if (has(near)) return near;
-    return "weights";
+    if (has(id)) return id;
+    for (const StageId near : stage_text(id).nearest)
+        if (has(near)) return near;
+    return StageId::weights;
 }
 
-Result<F32Tensor> Trace::stage(std::string_view id, uint32_t head, uint32_t layer) {
+Result<StageId> Trace::stage_named(std::string_view name, uint32_t layer) const {
+    if (const std::optional<StageId> id = stage_from_name(name)) return *id;
+    return impl_->no_stage(name, layer);
+}
+
+Result<F32Tensor> Trace::stage(StageId id, uint32_t head, uint32_t layer) {
     return impl_->stage(id, head, layer);
 }
 
-Result<F32Tensor> Trace::whole_stage(std::string_view id, uint32_t layer) {
+Result<F32Tensor> Trace::whole_stage(StageId id, uint32_t layer) {
     Result<F32Tensor> first = stage(id, 0, layer);
     if (!first) return first;
     const std::vector<TraceStage> all = stages(layer);
@@ -308,9 +340,10 @@ Result<SessionStageText> session_stage_text(ReadSession read, std::string_view s
     if (layer >= trace->layers())
         return wrong("head", "head is " + std::to_string(head) + "; the model has heads 0 to " +
                                  std::to_string(trace->layers() * trace->heads() - 1));
-    const std::string id =
-        stage.empty() ? trace->nearest_stage(read.session.stage, layer) : std::string(stage);
-    const Result<F32Tensor> matrix = trace->stage(id, head - layer * trace->heads(), layer);
+    const Result<StageId> id =
+        stage.empty() ? trace->nearest_stage(read.session.stage, layer) : trace->stage_named(stage, layer);
+    if (!id) return id.error();
+    const Result<F32Tensor> matrix = trace->stage(*id, head - layer * trace->heads(), layer);
     if (!matrix) return matrix.error();
     SessionStageText out{matrix_text(*matrix), std::move(read.notes)};
     out.notes.insert(out.notes.end(), made->notes.begin(), made->notes.end());

@@ -28,7 +28,8 @@ class Trace::Impl {
   public:
     Impl(std::shared_ptr<const Model> model, ModelInput input, const TraceOptions& options);
 
-    Result<F32Tensor> stage(std::string_view id, uint32_t head, uint32_t n);
+    Result<F32Tensor> stage(StageId id, uint32_t head, uint32_t n);
+    Error no_stage(std::string_view name, uint32_t n) const;
     std::vector<TraceStage> stages(uint32_t n) const;
     Result<PreparedAttention> prepare(uint32_t n, uint32_t first, uint32_t count, bool as_half,
                                       bool with_keep);
@@ -116,10 +117,10 @@ class Trace::Impl {
     Result<void> attend(uint32_t n);
     Result<void> attend_by_weights(uint32_t n);
     Result<void> finish(uint32_t n);
-    Result<F32Tensor> behind(std::string_view id);
-    Result<F32Tensor> pair_stage(std::string_view id, uint32_t head, uint32_t n);
-    Result<F32Tensor> flow_stage(std::string_view id, uint32_t head, uint32_t n);
-    std::string formula_of(const StageText& text, uint32_t n) const;
+    Result<F32Tensor> behind(StageId id);
+    Result<F32Tensor> pair_stage(StageId id, uint32_t head, uint32_t n);
+    Result<F32Tensor> flow_stage(StageId id, uint32_t head, uint32_t n);
+    std::string formula_of(StageId id, uint32_t n) const;
 
     std::shared_ptr<const Model> model_;
     ModelInput input_;

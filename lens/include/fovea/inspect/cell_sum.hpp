@@ -2,6 +2,7 @@
 // column of another, a norm's, a residual sum. Cells of queries and keys have a Derivation.
 #pragma once
 
+#include <fovea/model/session.hpp>
 #include <fovea/model/transformer.hpp>
 
 #include <functional>
@@ -19,14 +20,14 @@ struct StageNumbers {
     uint64_t heads = 1, rows = 0, columns = 0;
 };
 
-// A layer and the numbers of its stages, by their ids.
+// A layer and the numbers of its stages.
 struct LayerNumbers {
     const Model* model =
         nullptr;  // with `block` null: queries, keys and values are given, no model made them
     const Block* block = nullptr;
     std::span<const std::string> tokens;
     std::vector<uint32_t> changed_heads;  // whose contexts are not those of their weights and values
-    std::function<StageNumbers(std::string_view id, uint32_t head)> stage;
+    std::function<StageNumbers(StageId id, uint32_t head)> stage;
     // Where a published model's files hold what a part ("query", "up") has for one of its outputs; or none.
     std::function<std::string(std::string_view part, uint64_t output)> origin;
 };
@@ -48,7 +49,7 @@ struct CellSum {
 };
 
 // None for stages that are no sums: inputs and matrices of weights.
-std::optional<CellSum> cell_sum(const LayerNumbers& of, std::string_view stage, uint32_t head, uint64_t row,
+std::optional<CellSum> cell_sum(const LayerNumbers& of, StageId stage, uint32_t head, uint64_t row,
                                 uint64_t column);
 
 // The terms in their order or the largest products first; of more than `most` the largest.

@@ -14,6 +14,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -53,6 +54,43 @@ struct CellEdit {
     friend bool operator==(const CellEdit&, const CellEdit&) = default;
 };
 
+// The stages of a layer, in the order of the computation.
+enum class StageId : uint8_t {
+    inputs,
+    normed,
+    w_query,
+    w_key,
+    w_value,
+    queries,
+    keys,
+    values,
+    scores,
+    scaled,
+    capped,
+    masked,
+    weights_all,
+    masked_weights,
+    row_sums,
+    weights,
+    keep,
+    dropped,
+    context,
+    lse,
+    w_output,
+    output,
+    attended,
+    ff_normed,
+    ff_hidden,
+    ff_output,
+    block,
+    final,
+    logits,
+    probabilities
+};
+// The name by which sessions and users call a stage: "w_query".
+const std::string& stage_name(StageId id);
+std::optional<StageId> stage_from_name(std::string_view name);
+
 // Everything that a reader can set.
 struct Session : AttentionRules {
     // What is computed, beside the rules.
@@ -76,9 +114,9 @@ struct Session : AttentionRules {
     std::string published, published_sha256, changed_heads;
 
     // How it is looked at. None of it changes a number.
-    std::string stage = "weights";  // an id of stage_table()
-    uint32_t head = 0;              // of a model with several layers counted layer by layer
-    uint32_t row = 1, column = 2;   // the picked cell
+    StageId stage = StageId::weights;
+    uint32_t head = 0;             // of a model with several layers counted layer by layer
+    uint32_t row = 1, column = 2;  // the picked cell
     std::string map = "auto";
     bool logarithmic = false;
     std::string low, high;  // numbers; empty: those of the values
@@ -140,17 +178,16 @@ std::string write_address(const Session& session);
 
 // What programs say of a stage.
 struct StageText {
-    std::string id, label, formula, transposed,
+    std::string name, label, formula, transposed,
         about;               // `transposed`: the formula where weights are [out, in]
     bool is_signed = false;  // values on both sides of 0
     bool pairs = false;      // rows are queries, columns keys
     bool sums = false;       // sums of rows mean something
-    std::vector<std::string>
-        nearest;  // what is shown where the model has no such stage, the first that it has
+    // Shown where the model has no such stage: the first of these that it has.
+    std::vector<StageId> nearest;
 };
-// In the order of the computation.
-std::span<const StageText> stage_table();
-const StageText* find_stage_text(std::string_view id);  // null: no such stage
+std::span<const StageText> stage_table();  // by StageId
+const StageText& stage_text(StageId id);
 
 // What programs say of a level.
 struct LevelText {

@@ -87,7 +87,7 @@ struct TraceOptions {
 
 // A stage that a layer has.
 struct TraceStage {
-    std::string id;  // in stage_table(), with label, about and the rest
+    StageId id;
     std::string formula;
     uint64_t heads = 1;  // above 1: a matrix for each
     uint64_t rows = 0, columns = 0;
@@ -124,12 +124,14 @@ class Trace {
     // layer's, what comes behind the last block is the last one's.
     std::vector<TraceStage> stages(uint32_t layer = 0) const;
     // The stage that a reader asked for, or the nearest one that the layer has.
-    std::string nearest_stage(std::string_view id, uint32_t layer = 0) const;
+    StageId nearest_stage(StageId id, uint32_t layer = 0) const;
+    // The stage of a name that a user gave; the error is that of stage().
+    Result<StageId> stage_named(std::string_view name, uint32_t layer = 0) const;
     // [rows, columns] of one head; of a stage that has one matrix for all heads, that matrix, whatever the
     // head. The error names the stages that there are, or the limit of head and layer.
-    Result<F32Tensor> stage(std::string_view id, uint32_t head = 0, uint32_t layer = 0);
+    Result<F32Tensor> stage(StageId id, uint32_t head = 0, uint32_t layer = 0);
     // All heads: [heads, rows, columns], without the first where there is one matrix.
-    Result<F32Tensor> whole_stage(std::string_view id, uint32_t layer = 0);
+    Result<F32Tensor> whole_stage(StageId id, uint32_t layer = 0);
 
     // For programs that run the call themselves, on a device for example.
     Result<PreparedAttention> prepare(uint32_t layer = 0);
