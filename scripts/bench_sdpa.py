@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Times PyTorch's scaled_dot_product_attention on the work of `fovea bench vulkan`, by turns with it.
+"""Times PyTorch's scaled_dot_product_attention on the work of fovea_bench_vulkan, by turns with it.
 
-    python3 scripts/bench_sdpa.py --fovea build/default/bin/fovea --bench --suite prefill,decode --longest 8192
-    python3 scripts/bench_sdpa.py --fovea FOVEA --device cpu --backends math,flash --bench --suite fused --longest 512
+    python3 scripts/bench_sdpa.py --fovea build/default/bin/fovea_bench_vulkan --bench --suite prefill,decode --longest 8192
+    python3 scripts/bench_sdpa.py --fovea PROGRAM --device cpu --backends math,flash --bench --suite fused --longest 512
 
-What stands behind --bench goes to `fovea bench vulkan` as it is (--device, --suite, --longest, --seconds, --tuning,
+What stands behind --bench goes to fovea_bench_vulkan as it is (--device, --suite, --longest, --seconds, --tuning,
 --precision). Each round runs the command once and then every SDPA backend on each of its rows; medians over the
 rounds are printed. On a CUDA device times are those of its own clock (events), on the CPU processor time of all
 threads, as the command tells it of a software driver. A backend that cannot run a row says why. Rows under a mask are
@@ -39,7 +39,7 @@ def fail(message):
 def fovea_rows(program, options):
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "rows.json"
-        done = subprocess.run([program, "bench", "vulkan", *options, "--json", str(file)], capture_output=True, text=True)
+        done = subprocess.run([program, *options, "--json", str(file)], capture_output=True, text=True)
         if done.returncode != 0:
             fail(done.stderr.strip() or f"{program} ended with {done.returncode}")
         return json.loads(file.read_text())

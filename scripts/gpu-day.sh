@@ -24,7 +24,7 @@ pack() {
     source "$here/tools/own-folder.sh"
     [[ -d $lib ]] || fail "$cache has no private tools (scripts/get-vulkan-tools.sh)"
     own_folder "$to" && mkdir -p "$to/bin" "$to/lib" "$to/layers" || exit 2
-    for name in fovea fovea_test_semantics fovea_test_vulkan; do
+    for name in fovea fovea_bench_vulkan fovea_tune fovea_test_semantics fovea_test_vulkan; do
         [[ -x $root/build/default/bin/$name ]] || fail "build/default/bin/$name is not built"
         strip -o "$to/bin/$name" "$root/build/default/bin/$name"
     done
@@ -74,7 +74,7 @@ optional_json() { # KEY FILE: the file's JSON under a key, or null
     if [[ -s $2 ]]; then cat "$2"; else echo null; fi
 }
 
-# The rows that `fovea bench vulkan` printed, as a table of docs/performance.md.
+# The rows that fovea_bench_vulkan printed, as a table of docs/performance.md.
 table_of() { # LOG
     echo "| suite, case, Lq x Lkv, kernel | median | rate | share of ceiling |"
     echo "|---|---|---|---|"
@@ -105,14 +105,14 @@ run() {
         --precision f16-products --seconds 25 --count 3000
     step sweep-staged 30 program fovea_test_semantics --sweep "$RANDOM" --on vulkan:staged --seconds 15 --count 3000
     step suite 90 program fovea_test_vulkan
-    step bench 80 program fovea bench vulkan --seconds "$seconds" --longest "$longest" --json "$out/bench.json"
-    step bench-products 60 program fovea bench vulkan --seconds "$seconds" --longest "$longest" \
+    step bench 80 program fovea_bench_vulkan --seconds "$seconds" --longest "$longest" --json "$out/bench.json"
+    step bench-products 60 program fovea_bench_vulkan --seconds "$seconds" --longest "$longest" \
         --precision f16-products --suite prefill,decode --json "$out/bench-products.json"
-    step tune 60 program fovea bench --tune --seconds 2 --out "$out/device.tuning" --json "$out/tune.json"
+    step tune 60 program fovea_tune --seconds 2 --out "$out/device.tuning" --json "$out/tune.json"
     if [[ -z $behind ]] && python3 -c 'import sys, torch; sys.exit(not torch.cuda.is_available())' 2>/dev/null; then
         # The program that the script times must be one file to run.
-        printf '#!/bin/bash\nexec %q program fovea "$@"\n' "$here/gpu-day.sh" >"$out/fovea" && chmod +x "$out/fovea"
-        step sdpa 60 python3 "$here/bench_sdpa.py" --fovea "$out/fovea" --bench --precision f16-products \
+        printf '#!/bin/bash\nexec %q program fovea_bench_vulkan "$@"\n' "$here/gpu-day.sh" >"$out/bench" && chmod +x "$out/bench"
+        step sdpa 60 python3 "$here/bench_sdpa.py" --fovea "$out/bench" --bench --precision f16-products \
             --suite prefill,decode --longest 4096 --seconds "$seconds"
     fi
     [[ -z ${GGML_VK_BENCH:-} ]] || step ggml 40 "$GGML_VK_BENCH"

@@ -73,13 +73,6 @@ constexpr AttentionOption kShardOptions[] = {
 };
 constexpr OptionSpec kHelp{"--help", "", "this text"};
 
-constexpr OptionSpec kEngineOptions[] = {
-    {"--backend", "auto|cpu|vulkan|reference", "auto: Vulkan on a hardware device, else the CPU"},
-    {"--device", "N|NAME", "a device by its number in `fovea devices`, or by a part of its name"},
-    {"--threads", "N", "CPU threads; default one for each processor"},
-    {"--tuning", "FILE", "what `fovea bench --tune` measured on this Vulkan device"},
-};
-
 constexpr FoveaDtype kCacheTypes[] = {FOVEA_F32,     FOVEA_F16,  FOVEA_BF16, FOVEA_F8_E4M3,
                                       FOVEA_F8_E5M2, FOVEA_Q8_0, FOVEA_Q4_0};
 
@@ -184,12 +177,11 @@ std::vector<OptionSpec> attention_command_options(AttentionCommand command) {
         if (option.commands >> unsigned(command) & 1) specs.push_back(option.spec);
     for (const AttentionOption& option : kShardOptions)
         if (option.commands >> unsigned(command) & 1) specs.push_back(option.spec);
-    specs.insert(specs.end(), std::begin(kEngineOptions), std::end(kEngineOptions));
+    specs.insert(specs.end(), engine_option_specs().begin(), engine_option_specs().end());
     specs.push_back(kHelp);
     return specs;
 }
 
-std::span<const OptionSpec> engine_option_specs() { return kEngineOptions; }
 std::span<const OutputName> output_names() { return kOutputs; }
 
 Result<void> apply_attention_options(const Arguments& a, AttentionCommand command, FoveaAttentionDesc& desc) {
@@ -241,33 +233,6 @@ Result<std::optional<bool>> rows_first_option(const Arguments& a) {
     if (!a.has("--layout")) return std::optional<bool>();
     if (layout == "bhld" || layout == "blhd") return std::optional(layout == "blhd");
     return bad("--layout", "'" + std::string(layout) + "' is not bhld or blhd");
-}
-
-Result<EngineOptions> engine_options(const Arguments& a) {
-    EngineOptions options;
-    const std::string_view backend = a.text("--backend");
-    if (backend == "cpu")
-        options.backend = BackendChoice::cpu;
-    else if (backend == "vulkan")
-        options.backend = BackendChoice::vulkan;
-    else if (backend == "reference")
-        options.backend = BackendChoice::reference;
-    else if (!backend.empty() && backend != "auto")
-        return bad("--backend", "'" + std::string(backend) + "' is not auto, cpu, vulkan or reference");
-    const std::string_view device = a.text("--device");
-    if (device.find_first_not_of("0123456789") != std::string_view::npos) {
-        options.device_name = device;
-    } else if (!device.empty()) {
-        const Result<int64_t> number = a.integer("--device", -1);
-        if (!number) return number.error();
-        options.device = int(std::min<int64_t>(*number, INT32_MAX));
-    }
-    const Result<uint64_t> threads = a.unsigned_integer("--threads", 0);
-    if (!threads) return threads.error();
-    if (*threads > 4096) return bad("--threads", std::to_string(*threads) + " is above the limit, 4096");
-    options.cpu_threads = uint32_t(*threads);
-    options.tuning_file = a.text("--tuning");
-    return options;
 }
 
 }  // namespace fovea::app

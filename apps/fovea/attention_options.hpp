@@ -2,9 +2,7 @@
 // print.
 #pragma once
 
-#include "arguments.hpp"
-
-#include <fovea/runtime.hpp>
+#include "engine_options.hpp"
 
 #include <optional>
 #include <span>
@@ -21,10 +19,6 @@ std::vector<OptionSpec> attention_command_options(AttentionCommand command);
 // from elsewhere.
 Result<void> apply_attention_options(const Arguments& arguments, AttentionCommand command,
                                      FoveaAttentionDesc& desc);
-
-// --backend, --device and --threads, for the commands that describe no attention call.
-std::span<const OptionSpec> engine_option_specs();
-Result<EngineOptions> engine_options(const Arguments& arguments);
 
 // --chunk, which is of --shards.
 Result<uint64_t> chunk_option(const Arguments& arguments);

@@ -3,7 +3,6 @@
 
 #include "arguments.hpp"
 #include "bench/command.hpp"
-#include "conformance_command.hpp"
 #include "standard_streams.hpp"
 
 #include <fovea/fovea.h>
@@ -37,8 +36,6 @@ constexpr Command kCommands[] = {
     {"model", fovea::app::model_command, "what a model's files hold, and what it computes for given tokens"},
     {"generate", fovea::app::generate_command, "the tokens that a model goes on with"},
     {"session", fovea::app::session_command, "the numbers of a session file (.fovea), stage by stage"},
-    {"conformance", fovea::app::conformance_command,
-     "runs ONNX node test cases (Attention, RotaryEmbedding)"},
     {"bench", fovea::app::bench_command, "speed, as a share of this machine's measured peak"},
 };
 

@@ -104,8 +104,6 @@ TEST(BadWords, one_line_names_the_word) {
         {"session IN --list --head 1", "--list: names all stages; --head"},
         {"lesson 2 --kernel flash", "--kernel: the strict backend"},
         {"devices x", "x: devices takes no such argument"},
-        {"conformance", "DIR: give one folder"},
-        {"conformance" + missing, "is no folder"},
         {"bench foo", "foo: no such suite"},
         {"bench --case zz", "--case: there is no 'zz' here; there are a-full, a-causal"},
         {"bench --case f-full,zz", "--case: there is no 'zz' here"},
@@ -113,19 +111,36 @@ TEST(BadWords, one_line_names_the_word) {
         {"bench --seconds -1", "--seconds: -1 is not in 0 .. 3600"},
         {"bench --json" + missing, "No such file or directory"},
         {"bench --check" + missing, "cannot be read"},
-        {"bench vulkan --suite zz", "--suite: there is no 'zz' here; there are prefill, decode"},
-        {"bench vulkan --suite decode --longest 9", "--longest: no case of these suites has so few keys"},
-        {"bench vulkan foo", "foo: `bench vulkan` takes no such argument"},
-        {"bench vulkan --seconds nan", "--seconds: nan is not in 0 .. 3600"},
-        {"bench vulkan --json" + missing, "No such file or directory"},
-        {"bench --tune", "--out: a file to write is needed"},
-        {"bench --tune --out" + missing, "No such file or directory"},
+        {"bench vulkan", "vulkan: no such suite; there is cpu"},
     };
     const std::vector<std::string> kept = {"in.safetensors", "stderr", "stdout"};
     for (const auto& [words, part] : calls) {
         SCOPED_TRACE(words);
         expect_refused(run_command(scratch, words), part);
         EXPECT_EQ(files_in(scratch), kept);
+    }
+}
+
+// The programs of tools/, where this build has them.
+TEST(BadWords, tools_refuse_with_one_line_and_leave_no_file) {
+    const std::string folder = FOVEA_TOOL_FOLDER;
+    if (!std::filesystem::exists(folder + "/fovea_tune")) GTEST_SKIP() << "this build has no tools";
+    const Scratch scratch;
+    const std::pair<std::string, std::string> calls[] = {
+        {"fovea_bench_vulkan --suite zz", "--suite: there is no 'zz' here; there are prefill, decode"},
+        {"fovea_bench_vulkan --suite decode --longest 9",
+         "--longest: no case of these suites has so few keys"},
+        {"fovea_bench_vulkan foo", "foo: fovea_bench_vulkan takes no such argument"},
+        {"fovea_bench_vulkan --seconds nan", "--seconds: nan is not in 0 .. 3600"},
+        {"fovea_bench_vulkan --json no/such", "No such file or directory"},
+        {"fovea_tune", "--out: a file to write is needed"},
+        {"fovea_tune --out no/such", "No such file or directory"},
+        {"fovea_codegen foo", "foo: fovea_codegen takes no such argument"},
+    };
+    for (const auto& [words, part] : calls) {
+        SCOPED_TRACE(words);
+        expect_refused(run_shell(scratch, folder + "/" + words), part);
+        EXPECT_EQ(files_in(scratch), (std::vector<std::string>{"stderr", "stdout"}));
     }
 }
 

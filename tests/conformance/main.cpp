@@ -1,6 +1,7 @@
 //   fovea_test_conformance [--backend cpu|reference|vulkan] [--kernel K] [--precision P] [--gtest_...]
 //
-//   fovea_test_conformance --write DIR     writes the generated cases for `fovea conformance DIR`
+//   FOVEA_ONNX_CASES=DIR fovea_test_conformance --gtest_filter=*published* ...     runs the cases in the
+//   folders of DIR fovea_test_conformance --write DIR     writes the generated cases as files
 #include "conformance/generated_cases.hpp"
 #include "conformance/onnx_writer.hpp"
 #include "conformance/options.hpp"

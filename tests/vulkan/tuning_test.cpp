@@ -55,7 +55,7 @@ void write_text(const std::filesystem::path& file, const std::string& text) {
     std::ofstream(file, std::ios::binary) << text;
 }
 
-// Slow compilers get one tile; the quick one every number of threads and columns that `fovea bench --tune`
+// Slow compilers get one tile; the quick one every number of threads and columns that `./dev bench tune`
 // measures, and of rows the extremes.
 std::vector<FoveaFlashTile> tiles_for_this_driver() {
     const char* driver = std::getenv("FOVEA_TEST_DRIVER");

@@ -3,10 +3,7 @@
 
 #include "arguments.hpp"
 #include "bench/cases.hpp"
-#include "bench/codegen.hpp"
 #include "bench/peak.hpp"
-#include "bench/tune.hpp"
-#include "bench/vulkan.hpp"
 #include "output_file.hpp"
 
 #include <fovea/files/json.hpp>
@@ -260,7 +257,7 @@ std::string check_text(const std::vector<Row>& rows) {
 
 // Before minutes of work, not behind them.
 Result<void> check_files(const Arguments& a) {
-    const std::filesystem::path inputs[] = {a.text("--check"), a.text("--tuning")};
+    const std::filesystem::path inputs[] = {a.text("--check")};
     for (const std::string_view file : {a.text("--json"), a.text("--write-check")})
         if (!file.empty())
             if (Result<void> r = check_writable(file, {}, inputs); !r) return r;
@@ -340,10 +337,7 @@ Result<std::vector<Row>> run_all(const Choice& choice) {
 
 void print_usage() {
     std::printf(
-        "usage: fovea bench [cpu] [options]\n       fovea bench vulkan [options]   (--help lists "
-        "them)\n       fovea bench codegen [options]   (--help lists them)\n       fovea bench --tune --out "
-        "FILE [options]   (--help lists them)\n\nAttention on the "
-        "CPU. Work counts 4*B*H*Lq*Lkv*D FLOP, half "
+        "usage: fovea bench [cpu] [options]\n\nAttention on the CPU. Work counts 4*B*H*Lq*Lkv*D FLOP, half "
         "of that "
         "for a causal call, and K and V once.\nEach share is against the multiply-add peak or the read "
         "bandwidth "
@@ -356,7 +350,7 @@ void print_usage() {
 Result<int> bench_cpu(const Arguments& a) {
     if (!a.positional().empty())
         return Error{FOVEA_INVALID_ARGUMENT, std::string(a.positional()[0]),
-                     "no such suite; there are: cpu, vulkan, codegen"};
+                     "no such suite; there is cpu (of Vulkan devices: `./dev bench vulkan`)"};
     if (Result<void> r = check_files(a); !r) return r.error();
     const Result<Choice> choice = choose(a);
     if (!choice) return choice.error();
@@ -373,9 +367,6 @@ Result<int> bench_cpu(const Arguments& a) {
 }  // namespace
 
 int bench_command(Words words) {
-    if (!words.empty() && words[0] == "--tune") return bench_tune_command(words.subspan(1));
-    if (!words.empty() && words[0] == "codegen") return bench_codegen_command(words.subspan(1));
-    if (!words.empty() && words[0] == "vulkan") return bench_vulkan_command(words.subspan(1));
     if (!words.empty() && words[0] == "cpu") words = words.subspan(1);
     return run_command(words, kOptions, print_usage, bench_cpu);
 }

@@ -602,7 +602,7 @@ typedef struct FoveaDeviceFacts {
     uint32_t coopmat2_threads;        /* of the workgroup that shares a matrix; 0: a subgroup has its own */
     uint32_t coopmat2_max_side;
     uint32_t coopmat2_reserved_bytes; /* of shared memory, taken by the driver where a workgroup shares a matrix */
-    /* Vulkan: what was measured on the device, see fovea::Tuning and `fovea bench --tune`. Tiles are left aside with
+    /* Vulkan: what was measured on the device, see fovea::Tuning and `./dev bench tune`. Tiles are left aside with
      * FOVEA_FLAG_FIXED_SPLITS, where results must not depend on the device. */
     FoveaFlashTile flash_tiles[FOVEA_TILE_CLASS_COUNT];
     FoveaMaskMap mask_map;

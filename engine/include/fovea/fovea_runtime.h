@@ -70,7 +70,7 @@ typedef struct FoveaEngineOptions { /* where to run */
     uint32_t has_device;     /* 0 or 1. 1: `device` counts */
     uint32_t device;         /* a FoveaDeviceInfo::number, which must fit `backend` */
     const char* device_name; /* instead of the number: a part of one FoveaDeviceInfo::name, in any case; or null */
-    const char* tuning_file; /* what `fovea bench --tune` wrote for this device and driver; or null */
+    const char* tuning_file; /* what `./dev bench tune` wrote for this device and driver; or null */
     uint32_t cpu_threads;    /* 0: one for each processor that this process may use */
     uint32_t validation;     /* 0 or 1. 1: Khronos validation with synchronization validation, see foveaEngineMessages */
 } FoveaEngineOptions;

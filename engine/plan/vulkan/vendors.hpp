@@ -13,7 +13,7 @@ constexpr uint32_t kVendorIntel = 0x8086, kVendorApple = 0x106b, kVendorArm = 0x
 uint32_t core_count_of(const FoveaDeviceFacts& facts);
 
 // Intel's cores hold 4 KiB of registers for each eight lanes, half of what others do: tiles must be smaller,
-// or the compiler spills their sums to memory (`fovea bench codegen --device intel-dg2` shows it).
+// or the compiler spills their sums to memory (`./dev bench codegen --device intel-dg2` shows it).
 inline bool has_few_registers(const FoveaDeviceFacts& facts) {
     return facts.vendor_id == kVendorIntel && facts.device_class != FOVEA_CLASS_CPU;
 }

@@ -1,9 +1,8 @@
-#include "bench/tune.hpp"
-#include "bench/median.hpp"
-
+// Measures the tiles of the kernel flash on a Vulkan device and writes down those that beat the planner's.
 #include "arguments.hpp"
-#include "attention_options.hpp"
-#include "bench/ceiling.hpp"
+#include "bench/median.hpp"
+#include "ceiling.hpp"
+#include "engine_options.hpp"
 #include "output_file.hpp"
 
 #include <fovea/files/json.hpp>
@@ -240,7 +239,8 @@ Result<std::vector<bool>> chosen_dims(const Arguments& a) {
 
 Result<int> tune(const Arguments& a) {
     if (!a.positional().empty())
-        return Error{FOVEA_INVALID_ARGUMENT, std::string(a.positional()[0]), "--tune takes no such argument"};
+        return Error{FOVEA_INVALID_ARGUMENT, std::string(a.positional()[0]),
+                     "fovea_tune takes no such argument"};
     if (!a.has("--out")) return Error{FOVEA_INVALID_ARGUMENT, "--out", "a file to write is needed"};
     const std::filesystem::path inputs[] = {a.text("--tuning")};
     for (const std::string_view file : {a.text("--out"), a.text("--json")})
@@ -291,7 +291,7 @@ Result<int> tune(const Arguments& a) {
 
 void print_help() {
     std::printf(
-        "usage: fovea bench --tune --out FILE [options]\n\n"
+        "usage: fovea_tune --out FILE [options]\n\n"
         "Measures the tiles that the kernel flash can have on one Vulkan device, for each class of calls, by "
         "turns,\n"
         "and writes down those that save 5%% or more over the planner's own, and whether the map of a mask "
@@ -303,7 +303,9 @@ void print_help() {
 }
 
 }  // namespace
-
-int bench_tune_command(Words words) { return run_command(words, kOptions, print_help, tune); }
-
 }  // namespace fovea::app
+
+int main(int argc, char** argv) {
+    using namespace fovea::app;
+    return run_command(std::vector<std::string_view>(argv + 1, argv + argc), kOptions, print_help, tune);
+}

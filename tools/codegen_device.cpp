@@ -1,6 +1,5 @@
-#include "bench/codegen_device.hpp"
+#include "codegen_device.hpp"
 
-#ifdef FOVEA_BENCH_CEILING
 #include "runtime/vulkan_device.hpp"
 #include "shaders/interface.h"
 
@@ -268,27 +267,3 @@ Result<PipelineReport> CodegenDevice::compile(const FoveaDispatch& d, uint32_t d
 std::vector<std::string> CodegenDevice::take_messages() { return state_->instance->take_messages(); }
 
 }  // namespace fovea::app
-
-#else
-
-namespace fovea::app {
-
-struct CodegenDevice::State {
-    FoveaDeviceFacts facts{};
-    std::string name;
-};
-CodegenDevice::CodegenDevice(std::unique_ptr<State> state) : state_(std::move(state)) {}
-CodegenDevice::CodegenDevice(CodegenDevice&&) noexcept = default;
-CodegenDevice::~CodegenDevice() = default;
-Result<CodegenDevice> CodegenDevice::open(uint32_t, bool) {
-    return Error{FOVEA_UNSUPPORTED, "bench", "this build has no Vulkan or had no shader compiler"};
-}
-const FoveaDeviceFacts& CodegenDevice::facts() const { return state_->facts; }
-const std::string& CodegenDevice::name() const { return state_->name; }
-Result<PipelineReport> CodegenDevice::compile(const FoveaDispatch&, uint32_t, bool) {
-    return PipelineReport{};
-}
-std::vector<std::string> CodegenDevice::take_messages() { return {}; }
-
-}  // namespace fovea::app
-#endif

@@ -14,8 +14,7 @@ double bench_now(bool software);
 
 class DeviceCeiling {
   public:
-    // `number` as in fovea::DeviceInfo. FOVEA_UNSUPPORTED where this build has no Vulkan or no shader
-    // compiler.
+    // `number` as in fovea::DeviceInfo.
     static Result<DeviceCeiling> open(uint32_t number);
     DeviceCeiling(DeviceCeiling&&) noexcept;
     ~DeviceCeiling();

@@ -1,4 +1,4 @@
-// The calls whose pipelines `fovea bench codegen` compiles: what programs that use attention ask for most.
+// The calls whose pipelines fovea_codegen compiles: what programs that use attention ask for most.
 #pragma once
 
 #include <fovea/fovea.hpp>

@@ -1,4 +1,4 @@
-#include "bench/codegen_mix.hpp"
+#include "codegen_mix.hpp"
 
 #include <algorithm>
 #include <map>

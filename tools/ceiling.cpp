@@ -1,21 +1,10 @@
-#include "bench/ceiling.hpp"
+#include "ceiling.hpp"
 
-#include <chrono>
-#include <ctime>
-
-namespace fovea::app {
-
-double bench_now(bool software) {
-    if (software) return double(std::clock()) / CLOCKS_PER_SEC;
-    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
-}  // namespace fovea::app
-
-#ifdef FOVEA_BENCH_CEILING
 #include "runtime/vulkan_memory.hpp"
 
 #include <algorithm>
+#include <chrono>
+#include <ctime>
 
 #include "bench_ceiling.comp.h"
 
@@ -166,6 +155,11 @@ struct DeviceCeiling::State {
     }
 };
 
+double bench_now(bool software) {
+    if (software) return double(std::clock()) / CLOCKS_PER_SEC;
+    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
 DeviceCeiling::DeviceCeiling(std::unique_ptr<State> state) : state_(std::move(state)) {}
 DeviceCeiling::DeviceCeiling(DeviceCeiling&&) noexcept = default;
 DeviceCeiling::~DeviceCeiling() = default;
@@ -200,20 +194,3 @@ Result<double> DeviceCeiling::gigabytes_per_second(double seconds) {
 }
 
 }  // namespace fovea::app
-
-#else
-
-namespace fovea::app {
-
-struct DeviceCeiling::State {};
-DeviceCeiling::DeviceCeiling(std::unique_ptr<State> state) : state_(std::move(state)) {}
-DeviceCeiling::DeviceCeiling(DeviceCeiling&&) noexcept = default;
-DeviceCeiling::~DeviceCeiling() = default;
-Result<DeviceCeiling> DeviceCeiling::open(uint32_t) {
-    return Error{FOVEA_UNSUPPORTED, "bench", "this build has no Vulkan or had no shader compiler"};
-}
-Result<double> DeviceCeiling::gflops(double) { return 0.0; }
-Result<double> DeviceCeiling::gigabytes_per_second(double) { return 0.0; }
-
-}  // namespace fovea::app
-#endif

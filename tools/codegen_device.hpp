@@ -1,7 +1,7 @@
 // Pipelines of plans on a device of their own, for what its compiler says about them. Nothing is run.
 #pragma once
 
-#include "bench/codegen_mix.hpp"
+#include "codegen_mix.hpp"
 
 #include <fovea/fovea.hpp>
 

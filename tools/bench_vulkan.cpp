@@ -1,9 +1,8 @@
-#include "bench/vulkan.hpp"
-#include "bench/median.hpp"
-
+// Attention on a Vulkan device, measured against what the device reaches in the same process.
 #include "arguments.hpp"
-#include "attention_options.hpp"
-#include "bench/ceiling.hpp"
+#include "bench/median.hpp"
+#include "ceiling.hpp"
+#include "engine_options.hpp"
 #include "output_file.hpp"
 
 #include <fovea/files/json.hpp>
@@ -23,7 +22,7 @@ constexpr OptionSpec kOptions[] = {
     {"--longest", "L",
      "leave out cases with more keys (default: 2048, of decode 32768, on a software driver)"},
     {"--seconds", "S", "time for each row (default 0.5)"},
-    {"--tuning", "FILE", "what `fovea bench --tune` measured on this device"},
+    {"--tuning", "FILE", "what `./dev bench tune` measured on this device"},
     {"--precision", "f32|f16-products",
      "f16-products: factors of products may be rounded to float16 (default: f32)"},
     {"--json", "FILE", "also writes the rows there"},
@@ -315,7 +314,7 @@ Result<int> run_all(const Choice& choice, const Arguments& a) {
 
 void print_help() {
     std::printf(
-        "usage: fovea bench vulkan [options]\n\n"
+        "usage: fovea_bench_vulkan [options]\n\n"
         "Attention on one Vulkan device. Work counts 4*B*H*Lq*Lkv*D FLOP, half of that for a causal call\n"
         "and only the keys that are seen in a window, all keys under a mask; of decode the bytes of K and\n"
         "V, once. Each share is against the float32 multiply-adds or the copied bytes (read and written)\n"
@@ -328,7 +327,7 @@ void print_help() {
 Result<int> bench_vulkan(const Arguments& a) {
     if (!a.positional().empty())
         return Error{FOVEA_INVALID_ARGUMENT, std::string(a.positional()[0]),
-                     "`bench vulkan` takes no such argument"};
+                     "fovea_bench_vulkan takes no such argument"};
     const std::filesystem::path inputs[] = {a.text("--tuning")};
     if (a.has("--json"))
         if (Result<void> r = check_writable(a.text("--json"), {}, inputs); !r) return r.error();
@@ -338,7 +337,10 @@ Result<int> bench_vulkan(const Arguments& a) {
 }
 
 }  // namespace
-
-int bench_vulkan_command(Words words) { return run_command(words, kOptions, print_help, bench_vulkan); }
-
 }  // namespace fovea::app
+
+int main(int argc, char** argv) {
+    using namespace fovea::app;
+    return run_command(std::vector<std::string_view>(argv + 1, argv + argc), kOptions, print_help,
+                       bench_vulkan);
+}

@@ -1,10 +1,10 @@
-#include "bench/codegen.hpp"
+// Holds the code that drivers' compilers make of the kernels to a table.
+#include "arguments.hpp"
+#include "codegen_cases.hpp"
+#include "codegen_device.hpp"
+#include "output_file.hpp"
 
 #include <fovea/files/json.hpp>
-#include "arguments.hpp"
-#include "bench/codegen_cases.hpp"
-#include "bench/codegen_device.hpp"
-#include "output_file.hpp"
 
 #include <algorithm>
 #include <cstdio>
@@ -191,7 +191,7 @@ Result<void> renew_table(const std::vector<Row>& rows, const std::string& file) 
         return a.substr(0, a.find(' ')) < b.substr(0, b.find(' '));
     });
     std::string text =
-        "# What real GPUs' compilers make of typical calls, held by `fovea bench codegen --check`: device, "
+        "# What real GPUs' compilers make of typical calls, held by `fovea_codegen --check`: device, "
         "case, number of\n"
         "# the pipeline; kernel, registers spilled, scratch bytes, occupancy, instructions. Written by "
         "--write.\n";
@@ -276,8 +276,8 @@ Result<int> run_on(const Arguments& a, std::string_view device, std::vector<std:
                          (names.empty() ? "; ./dev setup makes them" : "; there are: " + names)};
     }
     const std::string rows = a.has("--json") ? std::string(a.text("--json")) + "." + std::string(device) : "";
-    std::string command = shell_word(script.string()) + " " + shell_word(self.string()) +
-                          " bench codegen --name " + shell_word(device);
+    std::string command =
+        shell_word(script.string()) + " " + shell_word(self.string()) + " --name " + shell_word(device);
     for (const char* option : {"--case", "--check", "--write"})
         if (a.has(option)) command += std::string(" ") + option + " " + shell_word(a.text(option));
     if (a.has("--gate")) command += " --gate";
@@ -298,10 +298,10 @@ Result<int> run_on(const Arguments& a, std::string_view device, std::vector<std:
     return status == 0 ? 0 : 1;
 }
 
-Result<int> bench_codegen(const Arguments& a) {
+Result<int> compare(const Arguments& a) {
     if (!a.positional().empty())
         return Error{FOVEA_INVALID_ARGUMENT, std::string(a.positional()[0]),
-                     "`bench codegen` takes no such argument"};
+                     "fovea_codegen takes no such argument"};
     if (a.has("--device") && a.has("--name"))
         return Error{FOVEA_INVALID_ARGUMENT, "--name", "not with --device, which names each"};
     const std::filesystem::path inputs[] = {a.text("--check"), a.text("--write")};
@@ -324,7 +324,7 @@ Result<int> bench_codegen(const Arguments& a) {
 
 void print_help() {
     std::printf(
-        "usage: fovea bench codegen [options]\n\n"
+        "usage: fovea_codegen [options]\n\n"
         "What a Vulkan driver's compiler makes of the pipelines of typical calls, planned for that device as "
         "for any\n"
         "host: registers, spills to memory, shared memory, occupancy (subgroups that a SIMD, core or SM "
@@ -337,7 +337,9 @@ void print_help() {
 }
 
 }  // namespace
-
-int bench_codegen_command(Words words) { return run_command(words, kOptions, print_help, bench_codegen); }
-
 }  // namespace fovea::app
+
+int main(int argc, char** argv) {
+    using namespace fovea::app;
+    return run_command(std::vector<std::string_view>(argv + 1, argv + argc), kOptions, print_help, compare);
+}

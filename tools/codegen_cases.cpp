@@ -1,4 +1,4 @@
-#include "bench/codegen_cases.hpp"
+#include "codegen_cases.hpp"
 
 namespace fovea::app {
 namespace {

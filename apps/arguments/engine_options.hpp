@@ -1,0 +1,16 @@
+// The options that choose a device: one table for every program that opens an engine.
+#pragma once
+
+#include "arguments.hpp"
+
+#include <fovea/runtime.hpp>
+
+#include <span>
+
+namespace fovea::app {
+
+// --backend, --device, --threads and --tuning.
+std::span<const OptionSpec> engine_option_specs();
+Result<EngineOptions> engine_options(const Arguments& arguments);
+
+}  // namespace fovea::app
