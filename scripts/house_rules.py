@@ -5,6 +5,7 @@
     house_rules.py --self-test shows on a made-up tree that every rule finds its violation
 """
 import pathlib
+import posixpath
 import re
 import subprocess
 import sys
@@ -44,8 +45,11 @@ DIALECT = [
     (r"(?<![\w.'])(\d[\d']*\.[\d']*|\.\d+|\d+)(e[+-]?\d+)?F\b", 'suffixes of numbers are small letters (1.0f)'),
     (r"(?<![\w.'])(0x[\da-fA-F']+|\d[\d']*)U\b", 'suffixes of numbers are small letters (1u)'),
 ]
-# Folders whose folders include each other in one direction only. Includes between them start with the folder's name.
-LAYERED = ('engine', 'lens', 'apps/visualizer')
+# Folders whose folders include each other in one direction only. C++ includes between them start with the folder's name,
+# imports of TypeScript are relative to the file.
+LAYERED = ('engine', 'lens', 'apps/visualizer', 'web/src')
+INCLUDE = re.compile(r'\s*#\s*include "([^"]+)"')
+IMPORT = re.compile(r'\b(?:from |import\()"(\.[^"]+)"')
 # A barrier towards the host: no software driver shows what a missing HOST_READ lets a processor's cache keep.
 HOST_STAGE = re.compile(r'\bVK_PIPELINE_STAGE(_2)?_HOST_BIT\b')
 HOST_ACCESS = re.compile(r'\bVK_ACCESS(_2)?_HOST_(READ|WRITE)_BIT\b')
@@ -192,20 +196,25 @@ def check_file(root, name):
 
 
 def folder_includes(root, names, parent):
-    """For folders a and b of `parent`: the first include by which a uses b, as {a: {b: 'file:line: includes "..."'}}."""
-    inside = [name for name in names if name.startswith(parent + '/') and pathlib.Path(name).suffix in CODE]
-    folder_of = lambda name: name[len(parent) + 1:].split('/')[0] if name.count('/') > parent.count('/') + 1 else '.'
+    """For folders a and b of `parent`: the first include by which a uses b, as {a: {b: 'file:line: #include "..."'}}."""
+    inside = {name[len(parent) + 1:] for name in names
+              if name.startswith(parent + '/') and pathlib.Path(name).suffix in CODE | {'.ts'}}
+    folder_of = lambda name: name.split('/')[0] if '/' in name else '.'
     folders = {folder_of(name) for name in inside}
     uses = {}
-    for name in inside:
-        for number, line in enumerate((root / name).read_text(encoding='utf-8').split('\n'), 1):
-            include = re.match(r'\s*#\s*include "([^"/]+)(/?)', line)
+    for name in sorted(inside):
+        here = folder_of(name)
+        is_script = name.endswith('.ts')
+        for number, line in enumerate((root / parent / name).read_text(encoding='utf-8').split('\n'), 1):
+            include = (IMPORT.search if is_script else INCLUDE.match)(line)
             if not include:
                 continue
-            here = folder_of(name)
-            there = include.group(1) if include.group(2) else '.' if (root / parent / include.group(1)).exists() else here
+            target = include.group(1)
+            if is_script:
+                target = posixpath.normpath(posixpath.join(posixpath.dirname(name), target))
+            there = folder_of(target) if '/' in target or target in inside else here
             if there in folders and there != here:
-                uses.setdefault(here, {}).setdefault(there, f'{name}:{number}: {line.strip()}')
+                uses.setdefault(here, {}).setdefault(there, f'{parent}/{name}:{number}: {line.strip()}')
     return uses
 
 
@@ -260,6 +269,8 @@ def self_test():
         'engine/upper/up.cpp': '#include "lower/low.hpp"\n',
         'engine/lower/low.hpp': '#include "middle/middle.hpp"\n',
         'engine/middle/middle.hpp': '#include "upper/up.hpp"\n',
+        'web/src/up/up.ts': 'import { low } from "../low/low.ts";\n',
+        'web/src/low/low.ts': 'import {\n    up,\n} from "../up/up.ts";\n',
         'apps/a/i.cpp': 'std::uint32_t i;\n',
         'apps/a/j.cpp': 'float f = 1.0F;\n',
         'apps/a/k.cpp': 'unsigned u = 0xffU;\n',
@@ -281,6 +292,7 @@ def self_test():
         'apps/a/host.cpp': 'b.dstAccessMask = VK_ACCESS_HOST_READ_BIT;\nbarrier(VK_PIPELINE_STAGE_HOST_BIT, b);\n',
         'apps/a/ok.cpp': 'uint32_t a = 0xFFu + 0x1F; float f = 1.0f; long long b = 1LL;\n',
         'engine/top/ok.cpp': '#include "files/ok.hpp"\n#include "lower/low.hpp"\n#include "top/ok.hpp"\n',
+        'web/src/top/ok.ts': 'import { up } from "../up/up.ts";\nconst low = await import("../low/low.ts");\nimport "./ok.css";\n',
         'lens/files/ok.cpp': 'std::vector<int> v;\n' + 'void f() {\n    g();\n}\n' * 200,
     }
     with tempfile.TemporaryDirectory() as folder:

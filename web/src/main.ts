@@ -1,18 +1,18 @@
 // Brings the static page to life.
-import { App, type Held } from "./page/app.ts";
+import { App, type Held } from "./app/app.ts";
 import { byId, hide, setHtml, setText, taskEnds } from "./page/dom.ts";
 import { duration, withCommas } from "./page/format.ts";
 import { connectExport, sessionText } from "./files/exporting.ts";
 import { connectFiles } from "./files/files.ts";
 import { Flow } from "./layer/flow.ts";
 import { Heads } from "./layer/heads.ts";
-import { connectKeys } from "./page/keys.ts";
-import { connectKnobs } from "./page/knobs.ts";
+import { connectKeys } from "./keys.ts";
+import { connectKnobs } from "./knobs.ts";
 import { connectLearned } from "./layer/learned.ts";
 import { connectLessons } from "./lessons/lessons.ts";
-import { MaskEditor } from "./matrix/mask.ts";
+import { MaskEditor } from "./layer/mask.ts";
 import { Reshape } from "./layer/reshape.ts";
-import { connectSpeed, showCores } from "./page/speed.ts";
+import { connectSpeed, showCores } from "./app/speed.ts";
 import { Workbench } from "./layer/stage.ts";
 import { Story } from "./lessons/story.ts";
 import { ModelDoor } from "./model/model_door.ts";

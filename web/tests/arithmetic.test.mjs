@@ -9,8 +9,8 @@ import { pageModules } from "./page_modules.mjs";
 let page, session;
 before(async () => {
     page = await pageModules(
-        "layer/arithmetic.ts",
-        "files/copies.ts",
+        "app/arithmetic.ts",
+        "layer/copies.ts",
         "files/notebook.ts",
         "page/state.ts",
         "engine/engine_session.ts",

@@ -10,7 +10,7 @@ let engine, page;
 
 before(async () => {
     engine = await openEngine();
-    page = await pageModules("page/format.ts", "matrix/colors.ts");
+    page = await pageModules("page/format.ts", "page/colors.ts");
 });
 
 // A known sequence, so that a failure comes again.

@@ -92,7 +92,7 @@ function takeBuilt(variant, kind, module, prefix) {
 }
 
 // The weights of each task's model, by name and hash.
-const learnedFolder = join(root, "engine", "model", "learned");
+const learnedFolder = join(root, "lens/model/learned");
 const learned = readdirSync(learnedFolder)
     .filter((name) => name.endsWith(".safetensors"))
     .map((name) => ({ task: name.slice(0, -".safetensors".length), path: join(learnedFolder, name) }))
@@ -143,7 +143,7 @@ async function bundle(engines, trainer, modelEngines, learnedFiles) {
     const gpu = await build({ ...common, entryPoints: [join(web, "src/gpu/gpu_page.ts")] });
     const worker = await build({
         ...common,
-        entryPoints: [join(web, "src/engine/worker.ts")],
+        entryPoints: [join(web, "src/worker.ts")],
         define: {
             ENGINE_FOLDERS: JSON.stringify(engines),
             LEARNED_FILES: JSON.stringify(learnedFiles),
@@ -151,7 +151,7 @@ async function bundle(engines, trainer, modelEngines, learnedFiles) {
             KERNELS_FILE: JSON.stringify(writeKernels()),
         },
     });
-    const workerName = nameOf(worker, "src/engine/worker.ts");
+    const workerName = nameOf(worker, "src/worker.ts");
     const trainWorker = await build({
         ...common,
         entryPoints: [join(web, "src/playground/train_worker.ts")],
@@ -204,7 +204,7 @@ async function staticParts(engineTarget, entry) {
         platform: "node",
         target: "es2022",
         outfile: file,
-        entryPoints: [join(web, `src/page/${entry}.ts`)],
+        entryPoints: [join(web, `src/static/${entry}.ts`)],
         logLevel: "warning",
     });
     const made = await import(`${pathToFileURL(file)}?${Date.now()}`);

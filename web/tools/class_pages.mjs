@@ -1,4 +1,4 @@
-// Writes the pages of web/src/page/class_pages.ts. A preview needs a whole address: FOVEA_SITE=https://host/path/ gives it; without
+// Writes the pages of web/src/static/class_pages.ts. A preview needs a whole address: FOVEA_SITE=https://host/path/ gives it; without
 // it previews are named by a relative one, which some readers of links take and others do not.
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

@@ -42,7 +42,7 @@ export async function standalone({ web, engine, learned, html, styleFile, mainFi
             ...options,
             format: "iife",
             logOverride: { "empty-import-meta": "silent" },
-            entryPoints: [join(web, "src/engine/worker.ts")],
+            entryPoints: [join(web, "src/worker.ts")],
             plugins: [within],
             loader: { ".wasm": "binary", ".safetensors": "binary" },
             platform: "browser",

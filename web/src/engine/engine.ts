@@ -1,5 +1,5 @@
 // The page's side of the Worker: requests as promises, and what happens when the Worker dies.
-import { setTables } from "../matrix/colors.ts";
+import { setTables } from "../page/colors.ts";
 import type { EngineInfo, Kind, Reply, Request, Requests } from "./protocol.ts";
 
 declare const WORKER_FILE: string;

@@ -1,5 +1,5 @@
 // Calls the engine module's C functions. Used by the Worker, and at build time for the numbers in the HTML.
-import { allTables, type Tables } from "../matrix/colors.ts";
+import { allTables, type Tables } from "../page/colors.ts";
 import type { EngineModule, Pointer } from "./engine_abi.ts";
 import { allocateText } from "./memory.ts";
 import type {

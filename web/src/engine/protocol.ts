@@ -1,6 +1,5 @@
 // What the page and its Worker say to each other. Every request has an id; a reply carries it.
-import type { Tables } from "../matrix/colors.ts";
-import type { GpuState } from "../gpu/gpu_host.ts";
+import type { Tables } from "../page/colors.ts";
 import type { State, TensorShape } from "../page/state.ts";
 
 // What of a session could not be taken as it stands, in words.
@@ -121,6 +120,11 @@ export interface Computed {
     thumbnailSize: number;
     stats: HeadStats[];
     ms: number;
+}
+// `name`: of the GPU that computes; else `reason`, why none does, "" as long as nobody asked.
+export interface GpuState {
+    name: string;
+    reason: string;
 }
 export interface EngineInfo {
     variant: string;

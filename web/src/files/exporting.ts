@@ -1,6 +1,6 @@
 // The shown matrix as a picture, a drawing, numbers or an array, and the state as a session file.
-import type { App } from "../page/app.ts";
-import { colorAt, css, inkOn } from "../matrix/colors.ts";
+import type { App } from "../app/app.ts";
+import { colorAt, css, inkOn } from "../page/colors.ts";
 import { byId, saveFile } from "../page/dom.ts";
 import { escape, fixed, withCommas } from "../page/format.ts";
 import { isHidden } from "../matrix/matrix_content.ts";

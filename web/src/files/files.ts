@@ -1,5 +1,5 @@
 // A reader's own tensors: dropped or chosen, named, and shown. Nothing is sent anywhere.
-import type { App } from "../page/app.ts";
+import type { App } from "../app/app.ts";
 import { byId, input } from "../page/dom.ts";
 import { escape, shapeText, withCommas } from "../page/format.ts";
 import { isModel, type ModelDoor } from "../model/model_door.ts";

@@ -1,6 +1,6 @@
 // The whole layer as a Jupyter notebook: NumPy from the words' vectors, or from the queries and keys where no such product
 // made them, to weights, contexts and output, which it asserts to be the page's.
-import type { Copied } from "./python_copy.ts";
+import type { Copied } from "../layer/python_copy.ts";
 import type { Stage } from "../engine/protocol.ts";
 
 // A notebook with more is no text any more: arrays are exported for that.

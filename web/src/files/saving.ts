@@ -1,6 +1,6 @@
 // What an export writes: numbers, an array, a drawing, a notebook. Loaded when a reader first saves one; the page's own
 // drawing of cells is lent to it, as a copy of it would be a file that the first view waits for.
-import type { Rgb, Scale } from "../matrix/colors.ts";
+import type { Rgb, Scale } from "../page/colors.ts";
 import type { MatrixView } from "../matrix/matrix.ts";
 import type { MatrixContent } from "../matrix/matrix_content.ts";
 export { notebookOf } from "./notebook.ts";

@@ -2,16 +2,11 @@
 // none. Whatever the GPU does not do, the CPU engine does: a reader sees the same numbers, later.
 import type { CallModule } from "../engine/call_abi.ts";
 import type { EngineModule } from "../engine/engine_abi.ts";
+import type { GpuState } from "../engine/protocol.ts";
 import type { PageGpu, PageGpuOptions } from "./gpu_page.ts";
 
 declare const GPU_FILE: string; // "" in the page that is one file
 declare const KERNELS_FILE: string;
-
-// `name`: of the GPU that computes; else `reason`, why none does, "" as long as nobody asked.
-export interface GpuState {
-    name: string;
-    reason: string;
-}
 
 // ?engine= of these asks for the GPU, and of wasm for none.
 export const gpuEngines = ["webgpu", "webgpu-software", "webgpu-damaged"];

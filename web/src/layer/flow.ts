@@ -1,8 +1,8 @@
 // The flow on one screen: from the words' vectors to what leaves the layer, as small matrices. What the picked number is made
 // of is framed in each of them, and a token's way through can be played.
-import { arithmeticOf } from "./arithmetic.ts";
-import type { App, Result } from "../page/app.ts";
-import { autoRange, colorTable, isDark, picture, themeColors } from "../matrix/colors.ts";
+import { arithmeticOf } from "../app/arithmetic.ts";
+import type { App, Result } from "../app/app.ts";
+import { autoRange, colorTable, isDark, picture, themeColors } from "../page/colors.ts";
 import { byId, drawnInSight, setHtml, setText } from "../page/dom.ts";
 import { escape, shapeText } from "../page/format.ts";
 import type { Stage } from "../engine/protocol.ts";

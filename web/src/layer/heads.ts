@@ -1,13 +1,13 @@
 // Thumbnails of all heads, and one head against another.
-import type { App, Result } from "../page/app.ts";
-import { colorTable, isDark, picture } from "../matrix/colors.ts";
+import type { App, Result } from "../app/app.ts";
+import { colorTable, isDark, picture } from "../page/colors.ts";
 import { byId, hide, select, setText } from "../page/dom.ts";
 import { number } from "../page/format.ts";
 import { stageTexts } from "../page/state.ts";
 import { MatrixView } from "../matrix/matrix.ts";
 import type { MatrixContent } from "../matrix/matrix_content.ts";
 import type { Workbench } from "./stage.ts";
-import { headName } from "../page/views.ts";
+import { headName } from "../app/views.ts";
 
 // How far apart two distributions are: 0 the same, ln 2 nothing in common.
 function jensenShannon(p: Float32Array, q: Float32Array): number {

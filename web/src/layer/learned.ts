@@ -1,8 +1,8 @@
 // Heads that learned: a small picture of each by name, which one is off, and what the model says comes next.
-import type { App, Result } from "../page/app.ts";
+import type { App, Result } from "../app/app.ts";
 import { byId, hide, setHtml, setText } from "../page/dom.ts";
 import type { Workbench } from "./stage.ts";
-import { learnedHtml, saidHtml } from "../page/views.ts";
+import { learnedHtml, saidHtml } from "../app/views.ts";
 
 export function connectLearned(app: App, workbench: Workbench): void {
     let head = ""; // in sight

@@ -1,6 +1,6 @@
 // How one projection becomes heads and heads become one again: the first tokens' numbers move to where the shape puts them.
-import { labels, type App, type Result } from "../page/app.ts";
-import { autoRange, colorAt, colorTable, css } from "../matrix/colors.ts";
+import { labels, type App, type Result } from "../app/app.ts";
+import { autoRange, colorAt, colorTable, css } from "../page/colors.ts";
 import { byId, hide, setText } from "../page/dom.ts";
 import type { Stage } from "../engine/protocol.ts";
 

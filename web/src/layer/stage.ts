@@ -1,11 +1,11 @@
 // The workbench: rail, matrix, colour scale and inspector.
-import { arithmeticOf } from "./arithmetic.ts";
-import { labels, type App, type Derived, type Result } from "../page/app.ts";
-import { css, histogram, themeColors, type Rgb, type Scale } from "../matrix/colors.ts";
+import { arithmeticOf } from "../app/arithmetic.ts";
+import { labels, type App, type Derived, type Result } from "../app/app.ts";
+import { css, histogram, themeColors, type Rgb, type Scale } from "../page/colors.ts";
 import { byId, choose, fillOptions, hide, input, select, setHtml, setText } from "../page/dom.ts";
 import { escape, fixed, formula, number, place, shapeText } from "../page/format.ts";
 import { rewriteHtml } from "./rewrite.ts";
-import { arithmeticHtml, headName, inspectorHtml, levelsHtml, railHtml, tableHtml } from "../page/views.ts";
+import { arithmeticHtml, headName, inspectorHtml, levelsHtml, railHtml, tableHtml } from "../app/views.ts";
 import { MatrixView } from "../matrix/matrix.ts";
 import { isHidden, type MatrixContent } from "../matrix/matrix_content.ts";
 import type { Stage } from "../engine/protocol.ts";
@@ -158,7 +158,7 @@ export class Workbench {
         const { app } = this,
             stage = this.stage();
         if (!stage || app.failed || !isEditable(stage.id, app.state.task, app.own)) return;
-        const { openCell } = await app.during(import("../matrix/edit.ts")),
+        const { openCell } = await app.during(import("./edit.ts")),
             [least, most] = limits.edits!;
         openCell(app, this, { least, most, cells: mostEdits }, row, column);
     }
@@ -264,7 +264,7 @@ export class Workbench {
 
     private showMatrix(): void {
         const shown = this.toShow(),
-            content = this.matrix.current;
+            content = this.matrix.content;
         if (!shown || !content) return;
         const { stage } = shown,
             isSmall = content.rows <= largestTable && content.columns <= largestTable,
@@ -290,7 +290,7 @@ export class Workbench {
 
     private showPick(): void {
         const shown = this.toShow(),
-            content = this.matrix.current;
+            content = this.matrix.content;
         if (!shown || !content) return;
         this.showScale(content);
         this.showSteps(shown.stage, ...this.matrix.picked);
@@ -508,7 +508,7 @@ export class Workbench {
         try {
             const result = app.result!,
                 format = Number(button.dataset.copy);
-            const { pythonOf, latexOf, csvOf } = await app.during(import("../files/copies.ts"));
+            const { pythonOf, latexOf, csvOf } = await app.during(import("./copies.ts"));
             const whole: Record<string, typeof pythonOf> = { Python: pythonOf, LaTeX: latexOf, CSV: csvOf };
             const text =
                 (result.learned ? null : whole[name ?? ""]?.(withVisible(result), row, column)) ??

@@ -1,9 +1,9 @@
 // Queries and keys of two numbers as arrows in a plane: the picked word's query and any key can be dragged, and the weights follow.
 // What is dragged is tried out here alone; the numbers of the layer stay.
-import type { App, Result } from "../page/app.ts";
+import type { App, Result } from "../app/app.ts";
 import { byId, setHtml, setText } from "../page/dom.ts";
 import { escape, fixed, short } from "../page/format.ts";
-import { connectLines } from "../matrix/lines.ts";
+import { connectLines } from "./lines.ts";
 import type { Stage } from "../engine/protocol.ts";
 import type { Workbench } from "./stage.ts";
 import { connectWords } from "./words.ts";

@@ -1,5 +1,5 @@
 // The words' own vectors as points in a plane; loaded with the plane of queries and keys.
-import type { App, Result } from "../page/app.ts";
+import type { App, Result } from "../app/app.ts";
 import { byId, drawnInSight, setHtml, setText } from "../page/dom.ts";
 import { escape } from "../page/format.ts";
 import { planeOf } from "./principal.ts";

@@ -1,8 +1,8 @@
 // The tutorials' tables beside ours.
-import type { App } from "../page/app.ts";
+import type { App } from "../app/app.ts";
 import { byId, input, select } from "../page/dom.ts";
 import { levels } from "../page/state.ts";
-import { lessonHtml, lessonOptions } from "../page/views.ts";
+import { lessonHtml, lessonOptions } from "../app/views.ts";
 
 export function connectLessons(app: App): void {
     let shownLevel = 0,

@@ -1,11 +1,11 @@
 // The walk through a level: a step says one thing, marks the cells it is about, asks for one thing to be done, and sees
 // whether it was. The steps are data (lens/model/tables/stories.json) that comes when it is first wanted.
-import type { App } from "../page/app.ts";
+import type { App } from "../app/app.ts";
 import { byId, setHtml } from "../page/dom.ts";
 import { formula } from "../page/format.ts";
 import type { Step, stories } from "./model_stories.ts";
 import { levels, presetState, tasks, type State } from "../page/state.ts";
-import { ownIntroHtml, introHtml } from "../page/views.ts";
+import { ownIntroHtml, introHtml } from "../app/views.ts";
 import type { Workbench } from "../layer/stage.ts";
 
 const keyNames: Record<string, string> = {

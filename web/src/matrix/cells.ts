@@ -1,5 +1,5 @@
 // One cell of a matrix on a canvas.
-import { colorAt, css, inkOn, type Scale } from "./colors.ts";
+import { colorAt, css, inkOn, type Scale } from "../page/colors.ts";
 
 export function hatch(
     context: CanvasRenderingContext2D,

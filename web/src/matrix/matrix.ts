@@ -1,8 +1,7 @@
 // A matrix on a canvas, with a grid for keyboards and screen readers beside it.
-import { hatch, paintCell } from "./cells.ts";
-import { autoRange, colorTable, logFloor, picture, themeColors, type Scale } from "./colors.ts";
+import { autoRange, colorTable, logFloor, picture, themeColors, type Scale } from "../page/colors.ts";
 import { attribute, setText } from "../page/dom.ts";
-import { fixed, short } from "../page/format.ts";
+import { fixed } from "../page/format.ts";
 import {
     isHidden,
     sameNumbers,
@@ -10,18 +9,22 @@ import {
     type MatrixContent,
     type MatrixHandlers,
 } from "./matrix_content.ts";
+import {
+    fonts,
+    paintCells,
+    paintColumnSums,
+    paintLabels,
+    paintMinimap,
+    type Layout,
+} from "./matrix_painter.ts";
 
 const maxCell = 92,
-    minDigits = 30,
     wideDigits = 50,
     wideSigned = 58, // with room for a minus
     maxHeight = 640,
     mostWithDigits = 12, // rows that fit a screen with digits in their cells
     leastPicture = 13,
     leastWord = 11;
-const fonts =
-    '"Inter", system-ui, "Segoe UI", Roboto, "Helvetica Neue", "Noto Sans", "Liberation Sans", Arial, sans-serif';
-
 // Children are used again: a new grid for each key would be most of the page's work.
 function resize(parent: Element, count: number, tag: string, role: string): void {
     while (parent.childElementCount > count) parent.lastElementChild!.remove();
@@ -50,23 +53,11 @@ function widestOf({ rowLabels, columnLabels }: MatrixContent): [number, number] 
     return [rows, rowLabels.join("\n") === columnLabels.join("\n") ? rows : widest(columnLabels)];
 }
 
-interface Layout {
-    left: number;
-    top: number;
-    right: number;
-    bottom: number;
-    cell: number;
-    width: number;
-    height: number;
-    slanted: boolean;
-    labels: boolean;
-}
-
 export class MatrixView {
     private readonly canvas = document.createElement("canvas");
-    private readonly grid = document.createElement("div");
-    private content: MatrixContent | null = null;
-    private layout: Layout = {
+    readonly grid = document.createElement("div");
+    content: MatrixContent | null = null;
+    layout: Layout = {
         left: 0,
         top: 0,
         right: 0,
@@ -78,25 +69,25 @@ export class MatrixView {
         labels: true,
     };
     picked: [number, number] = [0, 0]; // set by `pick`
-    private hovered: [number, number] | null = null;
-    private zoom = 1;
-    private origin: [number, number] = [0, 0]; // first visible cell: row, column (fractions)
+    hovered: [number, number] | null = null;
+    zoom = 1;
+    origin: [number, number] = [0, 0]; // first visible cell: row, column (fractions)
     private frame = 0;
-    private readonly type = document.documentElement.classList.contains("projector") ? 1.4 : 1; // how large
-    private readonly ofSums = `450 ${12 * this.type}px ${fonts}`;
+    readonly type = document.documentElement.classList.contains("projector") ? 1.4 : 1; // how large
+    readonly ofSums = `450 ${12 * this.type}px ${fonts}`;
     private available = 0; // pixels, 0 while it is hidden
     private room = Infinity; // from its upper edge to the end of the first screen, where it begins there
     private widths: [number, number] = [0, 0]; // of the widest row label and column label
     private viewTimer = 0;
     private readonly pixels = document.createElement("canvas");
     private image: HTMLCanvasElement | null = null; // `pixels`, when they are of these numbers
-    private columnSums: Float32Array | null = null;
+    columnSums: Float32Array | null = null;
     scale: Scale = { table: new Uint8Array(768), low: 0, high: 1, log: false };
     painting = false;
     brush: Brush | null = null;
     visible: Uint8Array | null = null; // the mask while it is edited: what is hidden is hatched
     rectangle: [[number, number], [number, number]] | null = null; // two corners, not yet filled
-    private marked: [number, number, number, number] | null = null; // first row and column, last row and column
+    marked: [number, number, number, number] | null = null; // first row and column, last row and column
     private painted: unknown[] = [];
     private scaleFor: string | undefined; // the theme that `scale` was made for
 
@@ -209,9 +200,6 @@ export class MatrixView {
     }
     get element(): HTMLCanvasElement {
         return this.canvas;
-    }
-    get current(): MatrixContent | null {
-        return this.content;
     }
 
     zoomBy(factor: number, x = this.layout.width / 2, y = this.layout.height / 2): void {
@@ -464,7 +452,7 @@ export class MatrixView {
         ];
     }
 
-    private digitsFrom = ({ signed }: MatrixContent) => (signed ? wideSigned : wideDigits) * this.type;
+    digitsFrom = ({ signed }: MatrixContent) => (signed ? wideSigned : wideDigits) * this.type;
 
     // Words take room where cells are large enough for them; beside smaller ones stand numbers.
     private measure(): void {
@@ -567,152 +555,15 @@ export class MatrixView {
         context.setTransform(ratio, 0, 0, ratio, 0, 0);
         context.clearRect(0, 0, width, height);
         const colors = themeColors();
-        this.paintCells(context, colors);
-        this.paintLabels(context, colors);
-        this.paintColumnSums(context, colors);
-        if (this.zoom > 1) this.paintMinimap(context, colors);
+        paintCells(this, context, colors);
+        paintLabels(this, context, colors);
+        paintColumnSums(this, context, colors);
+        if (this.zoom > 1) paintMinimap(this, context, colors);
     }
 
-    private inView(): [number, number, number, number] {
-        const { left, top, right, cell, width, height } = this.layout,
-            content = this.content!;
-        const bottomRow = Math.min(
-            content.rows,
-            Math.ceil(this.origin[0] + (height - top - this.layout.bottom) / cell),
-        );
-        const lastColumn = Math.min(
-            content.columns,
-            Math.ceil(this.origin[1] + (width - left - (this.zoom > 1 ? right : 0)) / cell),
-        );
-        return [Math.floor(this.origin[0]), bottomRow, Math.floor(this.origin[1]), lastColumn];
-    }
-
-    private value(row: number, column: number): number {
+    value(row: number, column: number): number {
         const content = this.content!;
         return (content.upper && column > row ? content.upper : content.data)[row * content.columns + column];
-    }
-
-    private paintCells(context: CanvasRenderingContext2D, colors: Record<string, string>): void {
-        const { left, top, cell, width, height } = this.layout,
-            content = this.content!;
-        const [r0, r1, c0, c1] = this.inView();
-        context.save();
-        context.beginPath();
-        context.rect(left - 3, top - 3, width - left + 3, height - top + 3 - this.layout.bottom);
-        context.clip();
-        if (cell < 9) this.paintImage(context, colors);
-        else {
-            const gap = cell >= 20 ? 2 : cell >= 9 ? 1 : 0,
-                radius = cell >= 30 ? 4 : cell >= 14 ? 2 : 0;
-            context.textAlign = "center";
-            context.textBaseline = "middle";
-            const room = cell / this.type;
-            context.font = `500 ${(room >= 76 ? 14 : room >= 58 ? 13 : 12) * this.type}px ${fonts}`;
-            context.fontKerning = "none";
-            for (let i = r0; i < r1; ++i)
-                for (let j = c0; j < c1; ++j) {
-                    const value = this.value(i, j);
-                    const x = left + (j - this.origin[1]) * cell,
-                        y = top + (i - this.origin[0]) * cell;
-                    const hidden = isHidden(content, i * content.columns + j);
-                    const fill = paintCell(
-                        context,
-                        this.scale,
-                        x,
-                        y,
-                        cell - gap,
-                        radius,
-                        hidden ? -Infinity : value,
-                        colors,
-                    );
-                    if (this.visible && !this.visible[i * content.columns + j])
-                        hatch(context, x, y, cell - gap, radius, colors.ink);
-                    if (cell < minDigits || (this.visible && !this.visible[i * content.columns + j]))
-                        continue;
-                    if (content.edited?.has(i * content.columns + j)) {
-                        context.fillStyle = fill;
-                        context.beginPath();
-                        context.moveTo(x + cell - gap - 12, y);
-                        context.lineTo(x + cell - gap, y);
-                        context.lineTo(x + cell - gap, y + 12);
-                        context.fill();
-                    }
-                    if (hidden) continue; // its hatching says so: a 0 would look like a small weight
-                    // An exact 0 is a cell that plays no part: its digits step back.
-                    context.fillStyle = value === 0 && !content.signed ? colors.faint : fill;
-                    context.fillText(
-                        cell >= this.digitsFrom(content) ? fixed(value) : short(value),
-                        x + (cell - gap) / 2,
-                        y + (cell - gap) / 2 + 0.5,
-                    );
-                }
-            this.outline(
-                context,
-                this.picked,
-                gap,
-                radius,
-                colors.accent,
-                colors.surface,
-                this.grid.contains(document.activeElement),
-            );
-            if (this.hovered)
-                this.outline(context, this.hovered, gap, radius, colors.ink, colors.surface, false);
-        }
-        if (this.marked) {
-            const [r0, c0, r1, c1] = this.marked,
-                within = (at: number, count: number) => Math.min(at, count - 1);
-            const corners: [[number, number], [number, number]] = [
-                [within(r0, content.rows), within(c0, content.columns)],
-                [within(r1, content.rows), within(c1, content.columns)],
-            ];
-            this.outlineRectangle(context, colors.surface, corners, []);
-            this.outlineRectangle(context, colors.ink, corners);
-        }
-        // What the next press fills.
-        if (this.rectangle) this.outlineRectangle(context, colors.accent, this.rectangle);
-        context.restore();
-    }
-
-    private outlineRectangle(
-        context: CanvasRenderingContext2D,
-        color: string,
-        [[r0, c0], [r1, c1]]: [[number, number], [number, number]],
-        dashes = [6, 4],
-    ): void {
-        const { left, top, cell } = this.layout;
-        context.strokeStyle = color;
-        context.lineWidth = 2.5;
-        context.setLineDash(dashes);
-        context.strokeRect(
-            left + (Math.min(c0, c1) - this.origin[1]) * cell - 1,
-            top + (Math.min(r0, r1) - this.origin[0]) * cell - 1,
-            (Math.abs(c1 - c0) + 1) * cell,
-            (Math.abs(r1 - r0) + 1) * cell,
-        );
-        context.setLineDash([]);
-    }
-
-    private outline(
-        context: CanvasRenderingContext2D,
-        [row, column]: [number, number],
-        gap: number,
-        radius: number,
-        color: string,
-        halo: string,
-        focused: boolean,
-    ): void {
-        const { left, top, cell } = this.layout;
-        const x = left + (column - this.origin[1]) * cell,
-            y = top + (row - this.origin[0]) * cell;
-        const size = cell - gap;
-        context.lineWidth = focused ? 5 : 4;
-        context.strokeStyle = halo;
-        context.beginPath();
-        context.roundRect(x, y, size, size, radius);
-        context.stroke();
-        context.lineWidth = focused ? 3 : 2;
-        context.strokeStyle = color;
-        context.stroke();
     }
 
     // One pixel for each cell.
@@ -733,181 +584,5 @@ export class MatrixView {
             this.pixels,
         );
         return this.image;
-    }
-
-    private paintImage(context: CanvasRenderingContext2D, colors: Record<string, string>): void {
-        const content = this.content!,
-            { left, top, cell } = this.layout;
-        const image = this.cellPicture()!;
-        context.imageSmoothingEnabled = cell < 1;
-        context.drawImage(
-            image,
-            left - this.origin[1] * cell,
-            top - this.origin[0] * cell,
-            content.columns * cell,
-            content.rows * cell,
-        );
-        const [row, column] = this.picked;
-        context.strokeStyle = colors.accent;
-        context.lineWidth = 1;
-        const x = left + (column + 0.5 - this.origin[1]) * cell,
-            y = top + (row + 0.5 - this.origin[0]) * cell;
-        context.strokeRect(x - 4.5, y - 4.5, 9, 9);
-    }
-
-    // What each key receives from all queries.
-    private paintColumnSums(context: CanvasRenderingContext2D, colors: Record<string, string>): void {
-        const content = this.content!,
-            { left, bottom, cell, height, width } = this.layout;
-        if (!bottom) return;
-        this.columnSums ??= Float32Array.from({ length: content.columns }, (_, j) => {
-            let sum = 0;
-            for (let i = 0; i < content.rows; ++i) sum += this.value(i, j);
-            return sum;
-        });
-        const [, , c0, c1] = this.inView(),
-            digits = cell >= minDigits,
-            base = height - bottom + 8;
-        const top = this.columnSums.reduce((a, b) => Math.max(a, b), 1e-30);
-        context.save();
-        context.beginPath();
-        context.rect(left, base - 4, width - left, bottom);
-        context.clip();
-        context.font = this.ofSums;
-        context.textAlign = "center";
-        context.textBaseline = "middle";
-        // On whole pixels: edges between them, and a path of a hundred bars, would be felt at a key.
-        const put = (j: number) => {
-            const x = left + (j - this.origin[1]) * cell,
-                tall = Math.max(1, (18 * this.columnSums![j]) / top);
-            if (digits)
-                context.fillText(
-                    cell >= this.digitsFrom(content)
-                        ? fixed(this.columnSums![j], 3)
-                        : short(this.columnSums![j]),
-                    x + cell / 2 - 1,
-                    base + 8,
-                );
-            else {
-                const from = Math.round(x),
-                    wide = Math.max(1, Math.round(x + cell) - from - (cell >= 9 ? 1 : 0));
-                context.fillRect(from, base + 20 - Math.round(tall), wide, Math.round(tall));
-            }
-        };
-        context.fillStyle = colors.soft;
-        for (let j = c0; j < c1; ++j) if (j !== this.picked[1]) put(j);
-        context.fillStyle = colors.accent;
-        if (this.picked[1] >= c0 && this.picked[1] < c1) put(this.picked[1]);
-        context.restore();
-        if (left < 45) return;
-        context.font = this.ofSums;
-        context.fillStyle = colors.soft;
-        context.textAlign = "right";
-        context.textBaseline = "middle";
-        context.fillText("sum", left - 9, base + 8);
-    }
-
-    // The whole matrix in the corner, with what is in view.
-    private paintMinimap(context: CanvasRenderingContext2D, colors: Record<string, string>): void {
-        const content = this.content!,
-            { left, top, bottom, width, height } = this.layout,
-            longest = Math.max(content.rows, content.columns);
-        const w = (110 * content.columns) / longest,
-            h = (110 * content.rows) / longest,
-            x = width - w - 8,
-            y = height - bottom - h - 8;
-        context.fillStyle = colors.surface;
-        context.fillRect(x - 5, y - 5, w + 10, h + 10);
-        context.imageSmoothingEnabled = longest > 110;
-        context.drawImage(this.cellPicture()!, x, y, w, h);
-        context.strokeStyle = colors.line;
-        context.lineWidth = 1;
-        context.strokeRect(x - 5.5, y - 5.5, w + 11, h + 11);
-        context.strokeStyle = colors.accent;
-        context.lineWidth = 2;
-        const rows = (height - top - bottom) / this.layout.cell,
-            columns = (width - left) / this.layout.cell;
-        context.strokeRect(
-            x + (this.origin[1] / content.columns) * w,
-            y + (this.origin[0] / content.rows) * h,
-            Math.min(1, columns / content.columns) * w,
-            Math.min(1, rows / content.rows) * h,
-        );
-    }
-
-    private paintLabels(context: CanvasRenderingContext2D, colors: Record<string, string>): void {
-        const content = this.content!,
-            { left, top, right, bottom, cell, slanted, labels, width, height } = this.layout;
-        const [r0, r1, c0, c1] = this.inView();
-        const strong = (i: number, axis: 0 | 1) => i === this.picked[axis] || i === this.hovered?.[axis];
-        const stride = labels ? 1 : Math.max(1, Math.ceil(40 / cell));
-        const gap = cell >= 20 ? 2 : 0;
-        // Setting a font that is set already makes the browser look at the page's styles.
-        let font = "";
-        const write = (wanted: string) => {
-            if (font !== wanted) context.font = wanted;
-            font = wanted;
-        };
-        const put = (index: number, axis: 0 | 1) => {
-            const on = strong(index, axis),
-                room = axis && !labels ? 26 : 12; // of the number beside the picked one
-            if (!on && (index % stride || (stride > 1 && Math.abs(index - this.picked[axis]) * cell < room)))
-                return false;
-            write(`${on ? 600 : 450} ${(cell >= 14 ? 13 : 11) * this.type}px ${fonts}`);
-            context.fillStyle = on ? (index === this.picked[axis] ? colors.accent : colors.ink) : colors.soft;
-            return true;
-        };
-        const clip = (text: string, width: number) => {
-            if (context.measureText(text).width <= width) return text;
-            const letters = [...text];
-            while (letters.length > 1 && context.measureText(`${letters.join("")}…`).width > width)
-                letters.pop();
-            return `${letters.join("")}…`;
-        };
-        context.textBaseline = "middle";
-        for (let i = r0; i < r1; ++i) {
-            const y = top + (i + 0.5 - this.origin[0]) * cell - gap / 2;
-            if (y < top - 2 || y > height - bottom || !put(i, 0)) continue;
-            context.textAlign = "right";
-            context.fillText(labels ? clip(content.rowLabels[i], left - 10) : String(i), left - 9, y);
-            if (right > 2 && this.zoom === 1 && cell >= 14) {
-                let sum = 0;
-                for (let j = 0; j < content.columns; ++j) sum += this.value(i, j);
-                write(this.ofSums);
-                context.fillStyle = colors.soft;
-                context.textAlign = "left";
-                context.fillText(fixed(sum, 3), left + content.columns * cell + 8, y);
-            }
-        }
-        for (let j = c0; j < c1; ++j) {
-            const x = left + (j + 0.5 - this.origin[1]) * cell - gap / 2;
-            if (x < left || !put(j, 1)) continue;
-            const text = labels
-                ? clip(
-                      content.columnLabels[j],
-                      slanted ? Math.min((top - 14) * 1.35, (width - x + 1) * Math.SQRT2) : cell - 4,
-                  )
-                : String(j);
-            context.textAlign = slanted ? "left" : "center";
-            if (!slanted) {
-                context.fillText(text, x, top - 9);
-                continue;
-            }
-            context.save();
-            context.translate(x, top - 9);
-            context.rotate(-Math.PI / 4);
-            context.fillText(text, 0, 0);
-            context.restore();
-        }
-        if (right > 2 && this.zoom === 1 && cell >= 14) {
-            context.font = this.ofSums;
-            context.fillStyle = colors.soft;
-            context.textAlign = "left";
-            context.save();
-            context.translate(left + content.columns * cell + (slanted ? 20 : 8), top - 9);
-            if (slanted) context.rotate(-Math.PI / 4);
-            context.fillText("sum", 0, 0);
-            context.restore();
-        }
     }
 }

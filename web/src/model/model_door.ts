@@ -1,33 +1,10 @@
 // The way into a reader's own model, whose code and engine come when one is opened.
-import type { App } from "../page/app.ts";
-import { colorAt, colorTable, isDark } from "../matrix/colors.ts";
-import { byId, input, setHtml, setText } from "../page/dom.ts";
-import { escape, number, short } from "../page/format.ts";
-import { MatrixView } from "../matrix/matrix.ts";
+import type { App } from "../app/app.ts";
+import { pageKit, type AppKit } from "../app/kit.ts";
+import { byId, input, setText } from "../page/dom.ts";
 import type { Models } from "./models.ts";
-import { stageTexts } from "../page/state.ts";
-import { inspectorHtml, megabytes } from "../page/views.ts";
 
 declare const MODELS_FILE: string;
-
-// What the page has already is handed over: two scripts that import it would make a third, which the first view waits for.
-const kit = {
-    byId,
-    input,
-    setHtml,
-    setText,
-    escape,
-    number,
-    short,
-    colorAt,
-    colorTable,
-    isDark,
-    MatrixView,
-    inspectorHtml,
-    megabytes,
-    stageTexts,
-};
-export type ModelKit = typeof kit & { app: App };
 
 // Files that are a model, not tensors to be shown.
 export const isModel = (files: File[]) =>
@@ -59,7 +36,7 @@ export class ModelDoor {
         }
         try {
             this.coming ??= import(new URL(MODELS_FILE, import.meta.url).href).then(
-                ({ begin }: { begin: (kit: ModelKit) => Models }) => begin({ ...kit, app: this.app }),
+                ({ begin }: { begin: (kit: AppKit) => Models }) => begin({ ...pageKit, app: this.app }),
             );
             await (await this.coming).open(files);
         } catch (error) {

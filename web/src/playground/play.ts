@@ -1,6 +1,6 @@
 // The way into the playground, whose code and engine come when a reader, or a link, asks for them.
-import type { App } from "../page/app.ts";
-import { colorAt, colorTable } from "../matrix/colors.ts";
+import type { App } from "../app/app.ts";
+import { colorAt, colorTable } from "../page/colors.ts";
 import { byId, setText } from "../page/dom.ts";
 import type { Kit } from "./playground.ts";
 

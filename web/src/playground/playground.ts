@@ -1,7 +1,7 @@
 // The playground: a small model learns a task while a reader watches its heads. Loaded when it is asked for; what it needs
 // of the page comes with the call, so that nothing of the page is loaded twice.
-import type { App } from "../page/app.ts";
-import type { colorAt, colorTable } from "../matrix/colors.ts";
+import type { App } from "../app/app.ts";
+import type { colorAt, colorTable } from "../page/colors.ts";
 import { byId, input, select, setHtml, setText } from "../page/dom.ts";
 import { escape } from "../page/format.ts";
 import { drawCurves, drawHead, headCell } from "./playground_pictures.ts";

@@ -1,6 +1,6 @@
 // What the playground draws: curves over the steps, and a head's weights.
 import type { Probe, Report } from "./train_protocol.ts";
-import type { Rgb } from "../matrix/colors.ts";
+import type { Rgb } from "../page/colors.ts";
 
 // In the order of the letters that the style sheet gives them.
 const colorNames: Record<string, string> = {

@@ -7,6 +7,7 @@ export interface Sight {
     share: number; // of a row's weight that lies there, as a mean over the rows that could
 }
 
+export const mostZoomed = 1 / 80; // cells in a pixel: room for a weight's digits
 const mostOfAKind = 2;
 const outstanding = 3; // times the median
 
@@ -66,4 +67,30 @@ export function sightsOf(sides: Sides, mass: (row: number, key: number) => numbe
             .slice(0, mostOfAKind + (kind === "key" ? 1 : 0))
             .map((at) => ({ kind, at, row: rows[kind][at], share: means[at] }));
     });
+}
+
+// `cells`: in a pixel of the map.
+export function sightButton(
+    { kind, at, row, share }: Sight,
+    cells: number,
+    words: string[],
+): HTMLButtonElement {
+    const button = document.createElement("button"),
+        middle = (n: number) => (n + 0.5) * cells,
+        key = kind === "key" ? at : row - at,
+        about = cells > 1 && at ? "about " : "",
+        word = cells === 1 && words[key] ? ` (${words[key]})` : "",
+        name =
+            kind === "distance"
+                ? `${about}${(at * cells).toLocaleString("en")} tokens back`
+                : at
+                  ? `key ${about}${Math.floor(middle(at)).toLocaleString("en")}${word}`
+                  : cells > 1
+                    ? "the first keys"
+                    : `the first key${word}`;
+    button.type = "button";
+    button.className = "quiet";
+    button.dataset.at = `${middle(row)},${middle(key)},${Math.max(mostZoomed, cells / 64)}`;
+    button.textContent = `${name}: ${(100 * share).toPrecision(2)}% of a row`;
+    return button;
 }

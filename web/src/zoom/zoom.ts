@@ -1,49 +1,31 @@
 // Deep zoom: a map that is never stored. The engine's scheduler says which tiles a view needs and what to draw until they
 // are exact; here they are coloured, drawn and moved.
-import type { App } from "../page/app.ts";
-import type { Scale } from "../matrix/colors.ts";
-import type {
-    MapPiece,
-    MapShown,
-    OwnHead,
-    OwnTensors,
-    ScoreSteps,
-    TileId,
-    TilePixels,
-} from "../engine/protocol.ts";
-import { sightsOf } from "./sights.ts";
+import type { App } from "../app/app.ts";
+import type { Scale } from "../page/colors.ts";
+import { headOf, keep, timeLeft, weighed } from "./zoom_source.ts";
+import type { MapPiece, MapShown, OwnHead, OwnTensors, ScoreSteps, TilePixels } from "../engine/protocol.ts";
+import { mostZoomed, sightButton, sightsOf } from "./sights.ts";
 import type { State } from "../page/state.ts";
 import { adoptStyle } from "../page/style_text.ts";
 import style from "./zoom.css";
 import { zoomBody } from "./zoom_body.ts";
+import { listen } from "./zoom_hand.ts";
+import { clearedAt, drawPiece, imageOf, keyOf, scaleOf, side, type Held } from "./zoom_tiles.ts";
 import { digitsFrom, MapAxes, marginOf, showLegend, type MapPlace } from "./zoom_axes.ts";
-import type { ZoomKit } from "./zoom_door.ts";
+import type { PageKit } from "../app/kit.ts";
 
-const side = 256; // pixels of a tile's edge
 const maxTiles = 160;
 const stepMs = 10; // how long the engine's thread may be deaf to a pick or a new view
-const samplesKept = 600;
-const mostZoomed = 1 / 80; // cells in a pixel: room for a weight's digits
 const quickMs = 400; // a forward pass that is made again with every change of the text
 const patienceMs = 1000; // until a forward pass says how long it will take
 
-interface Held {
-    pixels: TilePixels;
-    image: HTMLCanvasElement;
-    paintedFor: string;
-}
-
 // What a map is of: planted patterns over so many tokens, what the page shows, or tensors that are too long for it.
 type Source = number | "own" | "file";
-// Keys of a state that change no weight.
-const looks = "stage i j map log lo hi table cmp how view zoom step train bits side under".split(" ");
 const superseded = new Error("another map");
 const plain = { scale: "auto", temp: 1, cap: 0, p: 0, alibi: false };
 
-const keyOf = (id: TileId) => `${id.level}/${id.y}/${id.x}${id.sampled ? "s" : ""}`;
-
 export class DeepZoom {
-    private readonly canvas: HTMLCanvasElement;
+    readonly canvas: HTMLCanvasElement;
     private source: Source = 16384;
     private rows = 16384;
     private keys = 16384;
@@ -59,7 +41,7 @@ export class DeepZoom {
     private center: [number, number] = [0, 0]; // row, key
     private cellsPerPixel = 32;
     private reducer: keyof TilePixels = "mass";
-    private picked: [number, number] | null = null;
+    picked: [number, number] | null = null;
     private started = false;
     private run = 0; // counts forward passes: who finds another number has been given up
     private legend = ""; // which one is shown
@@ -76,7 +58,7 @@ export class DeepZoom {
 
     constructor(
         private readonly app: App,
-        private readonly kit: ZoomKit,
+        private readonly kit: PageKit,
     ) {
         const { byId, select } = kit;
         adoptStyle(style);
@@ -111,7 +93,7 @@ export class DeepZoom {
                 this.tellState();
                 this.draw();
             });
-        this.listen();
+        listen(this);
         new ResizeObserver(() => this.view(false)).observe(this.canvas);
     }
 
@@ -152,10 +134,7 @@ export class DeepZoom {
     }
     // What the session's map is made from, as text; the tensors beside it are compared by themselves.
     private get asked(): string {
-        const state: Record<string, unknown> = { ...this.session };
-        for (const key of looks)
-            if (state.mask !== "painted" || !/bits|side|under/.test(key)) delete state[key];
-        return JSON.stringify(state);
+        return weighed(this.session);
     }
     private madeFrom: OwnTensors | null = null;
 
@@ -179,14 +158,7 @@ export class DeepZoom {
         const { app, file } = this,
             own = this.source === "file" ? file!.own : app.own;
         if (!own) return null;
-        const { heads, kv, rows, keys, dim } = own.shape,
-            head = this.source === "file" ? file!.head : Math.min(app.state.head, heads - 1),
-            from = Math.floor(head / (heads / kv));
-        return {
-            ...{ head, heads, rows, keys, dim },
-            q: own.q.slice(head * rows * dim, (head + 1) * rows * dim),
-            k: own.k.slice(from * keys * dim, (from + 1) * keys * dim),
-        };
+        return headOf(own, this.source === "file" ? file!.head : app.state.head);
     }
 
     private async openMap(): Promise<void> {
@@ -326,7 +298,7 @@ export class DeepZoom {
         });
     }
 
-    private get size(): [number, number] {
+    get size(): [number, number] {
         return [this.canvas.clientWidth, this.canvas.clientHeight];
     }
 
@@ -335,7 +307,7 @@ export class DeepZoom {
     }
 
     // The whole map beside its words or numbers.
-    private fit(): void {
+    fit(): void {
         const [width, height] = this.size;
         const toFit = ([left, top]: [number, number]) =>
             this.within(
@@ -354,7 +326,7 @@ export class DeepZoom {
         this.view();
     }
 
-    private zoom(factor: number, x = this.size[0] / 2, y = this.size[1] / 2): void {
+    zoom(factor: number, x = this.size[0] / 2, y = this.size[1] / 2): void {
         const [width, height] = this.size;
         const next = this.within(this.cellsPerPixel * factor);
         const move = (at: number, pixel: number, extent: number, most: number) =>
@@ -364,7 +336,7 @@ export class DeepZoom {
         this.view();
     }
 
-    private pan(dx: number, dy: number): void {
+    pan(dx: number, dy: number): void {
         const keep = (v: number, most: number) => Math.max(0, Math.min(most, v));
         this.center = [
             keep(this.center[0] - dy * this.cellsPerPixel, this.rows),
@@ -380,78 +352,14 @@ export class DeepZoom {
         void this.work();
     }
 
-    private cellAt(x: number, y: number): [number, number] | null {
+    cellAt(x: number, y: number): [number, number] | null {
         const [width, height] = this.size;
         const row = Math.floor(this.center[0] + (y - height / 2) * this.cellsPerPixel),
             key = Math.floor(this.center[1] + (x - width / 2) * this.cellsPerPixel);
         return row < 0 || key < 0 || row >= this.rows || key >= this.keys ? null : [row, key];
     }
 
-    private listen(): void {
-        const pointers = new Map<number, PointerEvent>();
-        const { canvas } = this;
-        let dragged = 0;
-        canvas.addEventListener("pointerdown", (event) => {
-            pointers.set(event.pointerId, event);
-            canvas.setPointerCapture(event.pointerId);
-            dragged = 0;
-        });
-        canvas.addEventListener("pointermove", (event) => {
-            const last = pointers.get(event.pointerId);
-            if (!last) {
-                const cell = this.cellAt(event.offsetX, event.offsetY);
-                if (cell && !this.picked) void this.describe(cell);
-                return;
-            }
-            const other = [...pointers.values()].find((p) => p.pointerId !== event.pointerId);
-            dragged += Math.hypot(event.clientX - last.clientX, event.clientY - last.clientY);
-            if (other) {
-                const box = canvas.getBoundingClientRect();
-                const distance = (p: PointerEvent) =>
-                    Math.max(1, Math.hypot(p.clientX - other.clientX, p.clientY - other.clientY));
-                this.zoom(
-                    distance(last) / distance(event),
-                    (event.clientX + other.clientX) / 2 - box.left,
-                    (event.clientY + other.clientY) / 2 - box.top,
-                );
-            } else this.pan(event.clientX - last.clientX, event.clientY - last.clientY);
-            pointers.set(event.pointerId, event);
-        });
-        canvas.addEventListener("pointerup", (event) => {
-            if (pointers.size === 1 && dragged < 4) this.pick(this.cellAt(event.offsetX, event.offsetY));
-            pointers.delete(event.pointerId);
-        });
-        canvas.addEventListener("pointercancel", (event) => pointers.delete(event.pointerId));
-        canvas.addEventListener(
-            "wheel",
-            (event) => {
-                if (document.activeElement !== canvas && !event.ctrlKey && !event.metaKey) return; // click it first
-                event.preventDefault();
-                this.zoom(Math.exp(event.deltaY / 400), event.offsetX, event.offsetY);
-            },
-            { passive: false },
-        );
-        canvas.addEventListener("keydown", (event) => {
-            const moves: Record<string, () => void> = {
-                ArrowUp: () => this.pan(0, 60),
-                ArrowDown: () => this.pan(0, -60),
-                ArrowLeft: () => this.pan(60, 0),
-                ArrowRight: () => this.pan(-60, 0),
-                "+": () => this.zoom(0.5),
-                "=": () => this.zoom(0.5),
-                "-": () => this.zoom(2),
-                f: () => this.fit(),
-                Home: () => this.fit(),
-                Enter: () => this.pick(this.cellAt(this.size[0] / 2, this.size[1] / 2)),
-                Escape: () => this.pick(null),
-            };
-            if (!moves[event.key] || event.ctrlKey || event.metaKey) return;
-            event.preventDefault();
-            moves[event.key]();
-        });
-    }
-
-    private pick(cell: [number, number] | null): void {
+    pick(cell: [number, number] | null): void {
         this.picked = cell;
         if (cell) void this.derive(cell);
         else this.kit.byId("zoom-steps").textContent = "";
@@ -467,7 +375,7 @@ export class DeepZoom {
     // whatever the colours come from.
     private asking = false;
     private wanted: [number, number] | null = null;
-    private async describe(cell: [number, number]): Promise<void> {
+    async describe(cell: [number, number]): Promise<void> {
         this.wanted = cell;
         if (!this.started || this.asking) return;
         this.asking = true;
@@ -528,60 +436,13 @@ export class DeepZoom {
         });
     }
 
-    // Mass grows with the number of cells in a pixel; the colours follow a logarithm.
     private scaleFor(level: number): Scale {
-        // Of few keys each has more.
-        const few = 4 / this.keys,
-            high =
-                this.reducer === "mass"
-                    ? Math.min(1, Math.max(few, 0.05) * 2 ** level + 0.05)
-                    : Math.min(1, Math.max(few, 0.5));
-        return { table: this.kit.colorTable("ink"), low: this.kit.logFloor(0, high), high, log: true };
-    }
-
-    private imageOf(held: Held, level: number): HTMLCanvasElement {
-        const wanted = `${this.reducer} ${this.kit.isDark()}`;
-        if (held.paintedFor === wanted) return held.image;
-        const scale = this.scaleFor(level),
-            pixels = new ImageData(side, side),
-            colors = new Uint32Array(pixels.data.buffer);
-        const values = held.pixels[this.reducer],
-            table = new Uint32Array(257);
-        for (let i = 0; i < 256; ++i)
-            table[i] =
-                0xff000000 |
-                (scale.table[3 * i + 2] << 16) |
-                (scale.table[3 * i + 1] << 8) |
-                scale.table[3 * i];
-        const factor = 255 / Math.log(scale.high / scale.low),
-            shift = Math.log(scale.low);
-        for (let i = 0; i < values.length; ++i) {
-            const x = values[i];
-            colors[i] =
-                x > scale.low
-                    ? table[Math.min(255, Math.round((Math.log(x) - shift) * factor))]
-                    : x <= scale.low
-                      ? table[0]
-                      : 0xff9a00d6; // no number: magenta
-        }
-        held.image.getContext("2d")!.putImageData(pixels, 0, 0);
-        held.paintedFor = wanted;
-        return held.image;
+        return scaleOf(this.kit, this.reducer, level, this.keys);
     }
 
     private paint(): void {
         const [width, height] = this.size,
-            ratio = Math.min(2, devicePixelRatio || 1);
-        if (
-            this.canvas.width !== Math.round(width * ratio) ||
-            this.canvas.height !== Math.round(height * ratio)
-        ) {
-            this.canvas.width = Math.round(width * ratio);
-            this.canvas.height = Math.round(height * ratio);
-        }
-        const context = this.canvas.getContext("2d")!;
-        context.setTransform(ratio, 0, 0, ratio, 0, 0);
-        context.clearRect(0, 0, width, height);
+            context = clearedAt(this.canvas, width, height);
         context.imageSmoothingEnabled = this.cellsPerPixel > 1;
         const cell = 1 / this.cellsPerPixel,
             toX = (key: number) => (key - this.center[1]) * cell + width / 2,
@@ -592,26 +453,14 @@ export class DeepZoom {
         context.beginPath();
         context.rect(toX(0), toY(0), keys * cell, rows * cell);
         context.clip();
+        const { reducer } = this,
+            wanted = `${reducer} ${this.kit.isDark()}`;
         for (const piece of this.pieces) {
             const held = this.held.get(keyOf(piece));
-            if (!held) continue;
-            const [row, key, rows, keys, x, y, w, h] = piece.at;
-            const left = toX(key),
-                top = toY(row),
-                right = toX(key + keys),
-                bottom = toY(row + rows);
-            if (left > width || top > height || right < 0 || bottom < 0) continue;
-            context.drawImage(
-                this.imageOf(held, piece.level),
-                x,
-                y,
-                w,
-                h,
-                left,
-                top,
-                right - left + 0.5,
-                bottom - top + 0.5,
-            );
+            if (held)
+                drawPiece(context, place, piece, () =>
+                    imageOf(held, wanted, reducer, this.scaleFor(piece.level)),
+                );
         }
         context.restore();
         const axes = new MapAxes(this.kit, context, place);
@@ -649,26 +498,7 @@ export class DeepZoom {
         box.hidden = !sights.length;
         box.replaceChildren(
             "Worth a look: ",
-            ...sights.map(({ kind, at, row, share }) => {
-                const button = document.createElement("button"),
-                    middle = (n: number) => (n + 0.5) * cells,
-                    key = kind === "key" ? at : row - at,
-                    about = cells > 1 && at ? "about " : "",
-                    word = cells === 1 && this.words[key] ? ` (${this.words[key]})` : "",
-                    name =
-                        kind === "distance"
-                            ? `${about}${(at * cells).toLocaleString("en")} tokens back`
-                            : at
-                              ? `key ${about}${Math.floor(middle(at)).toLocaleString("en")}${word}`
-                              : cells > 1
-                                ? "the first keys"
-                                : `the first key${word}`;
-                button.type = "button";
-                button.className = "quiet";
-                button.dataset.at = `${middle(row)},${middle(key)},${Math.max(mostZoomed, cells / 64)}`;
-                button.textContent = `${name}: ${(100 * share).toPrecision(2)}% of a row`;
-                return button;
-            }),
+            ...sights.map((sight) => sightButton(sight, cells, this.words)),
         );
     }
 
@@ -766,18 +596,4 @@ export class DeepZoom {
         this.offerSights();
         this.draw();
     }
-}
-
-function keep(list: number[], value: number): void {
-    list.push(value);
-    if (list.length > samplesKept) list.shift();
-}
-
-function timeLeft(ms: number): string {
-    const [n, unit] = [
-        [ms / 1000, "second"] as const,
-        [ms / 60_000, "minute"] as const,
-        [ms / 3_600_000, "hour"] as const,
-    ].findLast(([n]) => n >= 1.5) ?? [1, "second"];
-    return `${Math.round(n)} ${unit}${Math.round(n) > 1 ? "s" : ""}`;
 }

@@ -1,6 +1,6 @@
 // What stands over a map: numbers and words along its edges, the weights' digits, and what the colours mean.
-import type { Rgb, Scale } from "../matrix/colors.ts";
-import type { ZoomKit } from "./zoom_door.ts";
+import type { Rgb, Scale } from "../page/colors.ts";
+import type { PageKit } from "../app/kit.ts";
 
 // Where a map lies on its canvas.
 export interface MapPlace {
@@ -27,7 +27,7 @@ export function marginOf(cell: number, words: string[]): [number, number] {
 }
 
 // What the colours mean: a bar beside the map's tools.
-export function showLegend({ byId, css, number, setText }: ZoomKit, { table, low, high }: Scale): void {
+export function showLegend({ byId, css, number, setText }: PageKit, { table, low, high }: Scale): void {
     const bar = byId<HTMLCanvasElement>("zoom-bar"),
         context = bar.getContext("2d")!;
     for (let x = 0; x < bar.width; ++x) {
@@ -43,7 +43,7 @@ export class MapAxes {
     private readonly style: CSSStyleDeclaration;
 
     constructor(
-        private readonly kit: ZoomKit,
+        private readonly kit: PageKit,
         private readonly context: CanvasRenderingContext2D,
         private readonly place: MapPlace,
     ) {

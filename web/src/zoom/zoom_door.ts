@@ -1,34 +1,8 @@
 // The way into the deep zoom, whose code comes when a reader, or a link, asks for it.
-import { shownTokens, type App } from "../page/app.ts";
-import { colorAt, colorTable, css, inkOn, isDark, logFloor } from "../matrix/colors.ts";
-import { byId, select, setText } from "../page/dom.ts";
-import { duration, escape, fixed, number, short } from "../page/format.ts";
-import { presetState, toHash } from "../page/state.ts";
-import { scoreSteps } from "../page/views.ts";
+import type { App } from "../app/app.ts";
+import { pageKit } from "../app/kit.ts";
+import { byId, select } from "../page/dom.ts";
 import type { DeepZoom } from "./zoom.ts";
-
-// What the page has already is handed over: two scripts that import it would make a third, which the first view waits for.
-const kit = {
-    byId,
-    select,
-    setText,
-    colorAt,
-    colorTable,
-    css,
-    inkOn,
-    isDark,
-    logFloor,
-    duration,
-    escape,
-    fixed,
-    number,
-    short,
-    scoreSteps,
-    shownTokens,
-    presetState,
-    toHash,
-};
-export type ZoomKit = typeof kit;
 
 export class ZoomDoor {
     zoom: DeepZoom | null = null;
@@ -73,7 +47,7 @@ export class ZoomDoor {
         try {
             this.coming ??= this.app
                 .during(import("./zoom.ts"))
-                .then(({ DeepZoom }) => (this.zoom = new DeepZoom(this.app, kit)));
+                .then(({ DeepZoom }) => (this.zoom = new DeepZoom(this.app, pageKit)));
             then(await this.coming);
         } catch (error) {
             this.coming = null;

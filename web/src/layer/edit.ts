@@ -1,8 +1,17 @@
 // A number typed into a cell of X or of a weight matrix: a field over the cell. Loaded when the first cell is opened, so it
 // imports nothing but types: what it shared with the page would become a file of its own that the first view waits for.
-import type { App } from "../page/app.ts";
-import type { Workbench } from "../layer/stage.ts";
+import type { App, Result } from "../app/app.ts";
+import type { Stage } from "../engine/protocol.ts";
+import type { MatrixView } from "../matrix/matrix.ts";
+import type { MatrixContent } from "../matrix/matrix_content.ts";
 
+// The part of the workbench that a cell needs.
+interface Workbench {
+    readonly matrix: MatrixView;
+    stage(): Stage | null;
+    content(stage: Stage, result: Result): MatrixContent;
+    say(text: string): void;
+}
 export interface EditLimits {
     least: number; // of a number
     most: number;

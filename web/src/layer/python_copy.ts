@@ -1,5 +1,5 @@
 // One weight as a Python script that begins with the words' vectors and the weight matrices, and asserts the page's number.
-import type { Source } from "../layer/arithmetic.ts";
+import type { Source } from "../app/arithmetic.ts";
 import type { State } from "../page/state.ts";
 
 // Longer scripts would be data, not arithmetic.

@@ -1,12 +1,12 @@
 // A page for each level and each task that needs no script: what it is about, its weights, and its exercises, each a link into
 // the live page with its answer folded away. Made when the page is built, from the texts that every program shows.
 import type { EngineModule } from "../engine/engine_abi.ts";
-import { allTables, colorAt, type Rgb } from "../matrix/colors.ts";
+import { allTables, colorAt, type Rgb } from "../page/colors.ts";
 import { EngineSession } from "../engine/engine_session.ts";
-import { formula, short } from "./format.ts";
+import { formula, short } from "../page/format.ts";
 import { stories, type Step } from "../lessons/model_stories.ts";
-import { levels, presetState, tasks, toHash, type State } from "./state.ts";
-import { tableHtml } from "./views.ts";
+import { levels, presetState, tasks, toHash, type State } from "../page/state.ts";
+import { tableHtml } from "../app/views.ts";
 
 export interface ClassPage {
     path: string; // "level/3"

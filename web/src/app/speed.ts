@@ -1,7 +1,7 @@
 // Timings on this machine, threads by service worker, offline use.
 import type { App } from "./app.ts";
-import { byId } from "./dom.ts";
-import { duration, rate } from "./format.ts";
+import { byId } from "../page/dom.ts";
+import { duration, rate } from "../page/format.ts";
 
 const sizes = [
     { name: "6 tokens, 1 head of 2", heads: 1, tokens: 6, dim: 2, repeats: 10 },

@@ -1,9 +1,9 @@
 // One table binds the keys and documents them. Letters act while the matrix or nothing that takes text has the focus.
-import type { App } from "./app.ts";
-import { byId, input } from "./dom.ts";
-import type { MaskEditor } from "../matrix/mask.ts";
-import type { Workbench } from "../layer/stage.ts";
-import type { Story } from "../lessons/story.ts";
+import type { App } from "./app/app.ts";
+import { byId, input } from "./page/dom.ts";
+import type { MaskEditor } from "./layer/mask.ts";
+import type { Workbench } from "./layer/stage.ts";
+import type { Story } from "./lessons/story.ts";
 
 interface Binding {
     keys: string[];
@@ -161,7 +161,7 @@ function connectGoTo(app: App, workbench: Workbench): void {
 }
 
 function narrowRange(app: App, workbench: Workbench): void {
-    const data = workbench.matrix.current?.data.filter((x) => Number.isFinite(x)).sort();
+    const data = workbench.matrix.content?.data.filter((x) => Number.isFinite(x)).sort();
     if (!data || data.length < 2) return;
     const cut = Math.floor(data.length / 100),
         text = (x: number) => String(Number(x.toPrecision(4)));

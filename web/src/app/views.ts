@@ -1,8 +1,18 @@
 // Pieces of the page as HTML text. The build draws the first state with them, the live page every other.
-import { escape, fixed, formula, number, place, shapeText, short, valueOf, withCommas } from "./format.ts";
-import type { Arithmetic } from "../layer/arithmetic.ts";
+import {
+    escape,
+    fixed,
+    formula,
+    number,
+    place,
+    shapeText,
+    short,
+    valueOf,
+    withCommas,
+} from "../page/format.ts";
+import type { Arithmetic } from "./arithmetic.ts";
 import type { Learned, LessonName, LessonResult, ScoreSteps, Stage, Steps } from "../engine/protocol.ts";
-import { levels, stageTexts, tasks, type State, type TensorShape } from "./state.ts";
+import { levels, stageTexts, tasks, type State, type TensorShape } from "../page/state.ts";
 
 // `current`: a level, 0 for none of them; or a task.
 export function levelsHtml(current: number | string): string {

@@ -1,8 +1,8 @@
 // The page's first state, computed at build time: what is readable before any script runs.
 import type { EngineModule } from "../engine/engine_abi.ts";
 import { EngineSession } from "../engine/engine_session.ts";
-import { formula, short } from "./format.ts";
-import { firstState, inOrder, levels, stageTexts, toHash } from "./state.ts";
+import { formula, short } from "../page/format.ts";
+import { firstState, inOrder, levels, stageTexts, toHash } from "../page/state.ts";
 import {
     inspectorHtml,
     introHtml,
@@ -12,7 +12,7 @@ import {
     railHtml,
     saidHtml,
     tableHtml,
-} from "./views.ts";
+} from "../app/views.ts";
 
 const level2Lesson = levels[1].lessons[0];
 

@@ -1,10 +1,10 @@
 // The engine's thread: picks the module that this browser can run, then answers requests one by one.
-import { EngineSession } from "./engine_session.ts";
-import { GpuHost, gpuEngines } from "../gpu/gpu_host.ts";
-import { loadEngine, loadLearned } from "./load_engine.ts";
-import type { EngineInfo, FileTensor, NamedBytes, Request } from "./protocol.ts";
-import { answerInTurn, textOf } from "./turns.ts";
-import { unzip } from "../files/unzip.ts";
+import { EngineSession } from "./engine/engine_session.ts";
+import { GpuHost, gpuEngines } from "./gpu/gpu_host.ts";
+import { loadEngine, loadLearned } from "./engine/load_engine.ts";
+import type { EngineInfo, FileTensor, NamedBytes, Request } from "./engine/protocol.ts";
+import { answerInTurn, textOf } from "./engine/turns.ts";
+import { unzip } from "./files/unzip.ts";
 
 declare const ENGINE_FOLDERS: Record<string, string>;
 

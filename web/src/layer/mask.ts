@@ -1,9 +1,9 @@
 // The mask editor: cells, rectangles, rows and columns of a mask shown or hidden, by pointer or keyboard. What a rule
 // hid before becomes paint, so that each cell can be changed.
-import type { App } from "../page/app.ts";
+import type { App } from "../app/app.ts";
 import { byId, hide, setText } from "../page/dom.ts";
 import { decodeBits, encodeBits, stageTexts, type State } from "../page/state.ts";
-import type { Workbench } from "../layer/stage.ts";
+import type { Workbench } from "./stage.ts";
 
 type Tool = "cell" | "rectangle" | "row" | "column";
 type Cell = [number, number];

@@ -1,8 +1,17 @@
 // The state, the engine's latest results, and who wants to hear of changes.
-import { taskEnds } from "./dom.ts";
+import { taskEnds } from "../page/dom.ts";
 import { Engine } from "../engine/engine.ts";
 import type { Computed, Note, OwnTensors, Stage, Steps } from "../engine/protocol.ts";
-import { addressOf, firstState, inOrder, ofMask, presetState, tasks, toHash, type State } from "./state.ts";
+import {
+    addressOf,
+    firstState,
+    inOrder,
+    ofMask,
+    presetState,
+    tasks,
+    toHash,
+    type State,
+} from "../page/state.ts";
 import { largeModel, megabytes } from "./views.ts";
 
 const thumbnailSize = 48;

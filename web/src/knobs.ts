@@ -1,8 +1,8 @@
 // Controls on one side, the state on the other.
-import type { App } from "./app.ts";
-import { byId, fillOptions, hide, input, select, setText } from "./dom.ts";
-import { firstState, levels, limits, presetState, type State } from "./state.ts";
-import type { MaskEditor } from "../matrix/mask.ts";
+import type { App } from "./app/app.ts";
+import { byId, fillOptions, hide, input, select, setText } from "./page/dom.ts";
+import { firstState, levels, limits, presetState, type State } from "./page/state.ts";
+import type { MaskEditor } from "./layer/mask.ts";
 
 const temperatureOf = (slider: number) => Number((10 ** (slider / 100)).toFixed(2));
 const sliderOf = (temperature: number) => Math.round(Math.log10(temperature) * 100);

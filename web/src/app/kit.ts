@@ -1,0 +1,38 @@
+// Hands what the page has already to the scripts of the deep zoom and of a reader's own model: two scripts that import it
+// would make a third, which the first view waits for.
+import { MatrixView } from "../matrix/matrix.ts";
+import { colorAt, colorTable, css, inkOn, isDark, logFloor } from "../page/colors.ts";
+import { byId, input, select, setHtml, setText } from "../page/dom.ts";
+import { duration, escape, fixed, number, short } from "../page/format.ts";
+import { presetState, stageTexts, toHash } from "../page/state.ts";
+import { shownTokens, type App } from "./app.ts";
+import { inspectorHtml, megabytes, scoreSteps } from "./views.ts";
+
+export const pageKit = {
+    byId,
+    colorAt,
+    colorTable,
+    css,
+    duration,
+    escape,
+    fixed,
+    inkOn,
+    input,
+    inspectorHtml,
+    isDark,
+    logFloor,
+    MatrixView,
+    megabytes,
+    number,
+    presetState,
+    scoreSteps,
+    select,
+    setHtml,
+    setText,
+    short,
+    shownTokens,
+    stageTexts,
+    toHash,
+};
+export type PageKit = typeof pageKit;
+export type AppKit = PageKit & { app: App };
