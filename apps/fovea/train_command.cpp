@@ -6,7 +6,7 @@
 #include "progress.hpp"
 
 #include <fovea/files/json.hpp>
-#include <fovea/runtime.hpp>
+#include <fovea/model/device_runner.hpp>
 #include <fovea/train.hpp>
 
 #include <chrono>
@@ -259,8 +259,8 @@ Result<int> train(const Arguments& a) {
 
     Result<Engine> engine = Engine::open(*options);
     if (!engine) return engine.error();
-    const std::unique_ptr<TrainDevice> device = make_engine_train_device(*engine);
-    Result<Trainer> trainer = Trainer::open(task, device.get());
+    DeviceRunner device(*engine);
+    Result<Trainer> trainer = Trainer::open(task, &device);
     if (!trainer) return trainer.error();
     Progress progress("training " + std::string(task_name(*kind)));
     const auto start = std::chrono::steady_clock::now();

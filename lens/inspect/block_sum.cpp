@@ -1,6 +1,7 @@
 // Sums of the cells that are not attention's own: norms, residual sums, the feed-forward part, and what the
-// model says at its end. The order of the parts is that of finish_block() in lens/model/block_run.cpp.
+// model says at its end.
 #include "inspect/cell_sum_parts.hpp"
+#include "model/block_steps.hpp"
 #include "model/transformer_parts.hpp"
 
 #include <fovea/inspect/format.hpp>
@@ -23,14 +24,6 @@ NamedRow row_of(const LayerNumbers& of, StageId id, uint64_t row) {
         const std::span<const float> values = stage.values.subspan(row * stage.columns, stage.columns);
         found.values.assign(values.begin(), values.end());
     }
-    return found;
-}
-
-// The first of these stages that the layer has.
-NamedRow first_row_of(const LayerNumbers& of, std::initializer_list<StageId> ids, uint64_t row) {
-    NamedRow found;
-    for (const StageId id : ids)
-        if (found = row_of(of, id, row); !found.values.empty()) break;
     return found;
 }
 
@@ -73,31 +66,18 @@ std::optional<CellSum> norm_sum(const LayerNumbers& of, std::string_view part, c
     return sum;
 }
 
-// x + part, each with the norms that the block's order has for it.
-std::optional<CellSum> residual(const LayerNumbers& of, const NamedRow& x, NamedRow part, bool attention,
-                                uint64_t row, uint64_t column) {
-    const Block& block = *of.block;
-    const Norm& behind = attention ? block.attention_output_norm : block.feed_forward_output_norm;
-    const Norm& of_sum = attention ? block.attention_norm : block.feed_forward_norm;
-    const NamedRow bare = part;
-    part = through(behind, std::move(part));
+// x + part. `norm` made the part of `bare`; null: no norm did.
+std::optional<CellSum> residual(const LayerNumbers& of, const NamedRow& x, const NamedRow& part,
+                                const BlockStep* norm, const NamedRow& bare, uint64_t row, uint64_t column) {
     if (column >= part.values.size() || part.values.size() != x.values.size()) return {};
-    if (block.order == BlockOrder::post && of_sum.kind != NormKind::none) {
-        NamedRow both{x.name + " + " + part.name, x.values};
-        for (size_t c = 0; c < both.values.size(); ++c) both.values[c] += part.values[c];
-        return norm_sum(of, attention ? "attention_norm" : "feed_forward_norm", of_sum, both, row, column);
-    }
     CellSum sum;
     sum.a = "value";
     sum.how = place_text("row", row, x.name) + " and of " + part.name + ", number by number";
-    for (const NamedRow* one : {&x, static_cast<const NamedRow*>(&part)})
-        sum.terms.push_back({one->name, one->values[column], 1});
+    for (const NamedRow* one : {&x, &part}) sum.terms.push_back({one->name, one->values[column], 1});
     add_up(sum);
-    if (behind.kind != NormKind::none)
-        if (std::optional<CellSum> norm =
-                norm_sum(of, attention ? "attention_output_norm" : "feed_forward_output_norm", behind, bare,
-                         row, column))
-            sum.factors.push_back(std::move(*norm));
+    if (norm)
+        if (std::optional<CellSum> factor = norm_sum(of, norm->name, *norm->norm, bare, row, column))
+            sum.factors.push_back(std::move(*factor));
     return sum;
 }
 
@@ -143,31 +123,54 @@ std::optional<CellSum> probability(const Model& model, const NamedRow& logits, u
 }  // namespace
 
 std::optional<CellSum> block_sum(const LayerNumbers& of, StageId id, uint64_t row, uint64_t column) {
+    using Kind = BlockStep::Kind;
     const Model& model = *of.model;
-    const Block& b = *of.block;
-    const FeedForward& f = b.feed_forward;
-    const NamedRow x = row_of(of, StageId::inputs, row);
-    if (id == StageId::normed) return norm_sum(of, "attention_norm", b.attention_norm, x, row, column);
-    if (id == StageId::attended) return residual(of, x, row_of(of, StageId::output, row), true, row, column);
-    const NamedRow sum = b.residual ? row_of(of, StageId::attended, row)
-                                    : through(b.attention_output_norm, row_of(of, StageId::output, row));
-    const NamedRow& read = b.order == BlockOrder::parallel ? x : sum;
-    if (id == StageId::ff_normed)
-        return norm_sum(of, "feed_forward_norm", b.feed_forward_norm, read, row, column);
-    if (id == StageId::ff_hidden) {
-        const NamedRow normed = row_of(of, StageId::ff_normed, row);
-        return hidden(of, f, normed.values.empty() ? read : normed, row, column);
+    std::array<NamedRow, BlockRoles::role_count> rows;
+    rows[BlockRoles::stream] = row_of(of, StageId::inputs, row);
+    NamedRow bare, read;  // a part before its norm; what the last matrix multiplied
+    const BlockStep* part_norm = nullptr;
+    const std::vector<BlockStep> steps = block_steps(*of.block);
+    for (const BlockStep& step : steps) {
+        const bool wanted = step.stage == id;
+        const NamedRow &from = rows[step.from], &x = rows[BlockRoles::stream];
+        NamedRow to = step.stage ? row_of(of, *step.stage, row) : NamedRow();
+        switch (step.kind) {
+            case Kind::copy:
+                to = from;
+                break;
+            case Kind::linear:
+                if (wanted) {
+                    const BlockStep::Product& one = step.products()[0];
+                    std::optional<CellSum> made = linear_sum(from.values, from.name, row, *one.layer,
+                                                             "W_" + std::string(one.name), column);
+                    if (made) tell_origin(of, one.name, column, *made);
+                    return made;
+                }
+                read = from;
+                if (step.to == BlockRoles::part) part_norm = nullptr;
+                break;
+            case Kind::norm:
+                if (step.heads) continue;
+                if (wanted) return norm_sum(of, step.name, *step.norm, from, row, column);
+                if (step.to == BlockRoles::part) bare = from, part_norm = &step;
+                if (!step.stage) to = through(*step.norm, from);
+                break;
+            case Kind::activate:
+                if (wanted) return hidden(of, of.block->feed_forward, read, row, column);
+                break;
+            case Kind::add:
+                if (wanted) return residual(of, x, from, part_norm, bare, row, column);
+                if (step.stage || x.values.size() != from.values.size()) break;
+                to = {x.name + " + " + from.name, x.values};
+                for (size_t c = 0; c < to.values.size(); ++c) to.values[c] += from.values[c];
+                break;
+            case Kind::attend:
+            case Kind::rotate:
+                break;
+        }
+        rows[step.to] = std::move(to);
     }
-    if (id == StageId::ff_output) {
-        const NamedRow middle = row_of(of, StageId::ff_hidden, row);
-        std::optional<CellSum> made = linear_sum(middle.values, middle.name, row, f.down, "W_down", column);
-        if (made) tell_origin(of, "down", column, *made);
-        return made;
-    }
-    if (id == StageId::block)
-        return residual(of, sum, row_of(of, StageId::ff_output, row), false, row, column);
-    const NamedRow last =
-        first_row_of(of, {StageId::block, StageId::ff_output, StageId::attended, StageId::output}, row);
+    const NamedRow& last = rows[BlockRoles::stream];
     if (id == StageId::final) return norm_sum(of, {}, model.final_norm, last, row, column);
     if (id == StageId::logits && !is_present(model.prediction.dense)) {
         const NamedRow final = row_of(of, StageId::final, row);

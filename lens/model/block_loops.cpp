@@ -2,8 +2,6 @@
 // has other definitions (web/engine/left_out.cpp).
 #include <fovea/model/strict.hpp>
 
-#include <algorithm>
-
 #include "model/block_run.hpp"
 #include "model/host_rows.hpp"
 
@@ -23,16 +21,14 @@ void BlockLoops::activate(Activation activation, F32Tensor& x, const F32Tensor* 
                    x.values.data(), x.values.size());
 }
 
-void BlockLoops::rotate(F32Tensor& q, F32Tensor& k, const Rope& rope) const {
+void BlockLoops::rotate(F32Tensor& x, const Rope& rope) const {
     if (!engine_) {
-        q = strict::rotated(std::move(q), rope), k = strict::rotated(std::move(k), rope);
+        x = strict::rotated(std::move(x), rope);
         return;
     }
-    const HostRows on_rows(engine_->parallel());
-    const RopeTables tables = rope_tables(rope, std::max(q.shape[1], k.shape[1]), q.shape[2]);
-    for (F32Tensor* const x : {&q, &k})
-        on_rows.rotate(x->values.data(), x->shape[1], x->shape[0], x->shape[2], HeadOrder::apart, rope,
-                       tables, 0);
+    HostRows(engine_->parallel())
+        .rotate(x.values.data(), x.shape[1], x.shape[0], x.shape[2], HeadOrder::apart, rope,
+                rope_tables(rope, x.shape[1], x.shape[2]), 0);
 }
 
 }  // namespace fovea

@@ -1,4 +1,5 @@
-// One block's steps beside attention itself, shared by all that run blocks: traces and decoding.
+// The products, norms and activations of a block by an engine's kernels or strictly, and what comes after the
+// last block.
 #pragma once
 
 #include <fovea/model/trace.hpp>
@@ -33,34 +34,12 @@ class BlockLoops {
     F32Tensor normalised(const Norm& norm, F32Tensor x) const;
     // x becomes act(x), with `other` act(x) * other.
     void activate(Activation activation, F32Tensor& x, const F32Tensor* other = nullptr) const;
-    // Queries and keys, [heads, tokens, width], by the angles of their tokens' positions.
-    void rotate(F32Tensor& q, F32Tensor& k, const Rope& rope) const;
+    // Queries or keys, [heads, tokens, width], by the angles of their tokens' positions.
+    void rotate(F32Tensor& x, const Rope& rope) const;
 
   private:
     EngineRunner* engine_;
 };
-
-// What comes before attention. Heads are [heads, rows, width].
-struct ProjectedHeads {
-    F32Tensor normed, q, k, v;
-};
-// Without positions and norms of heads, which place_heads() adds. Keys and values are of `memory` where there
-// is one.
-Result<ProjectedHeads> project_heads(const Block& block, const F32Tensor& x, const F32Tensor* memory,
-                                     const BlockLoops& loops);
-// Norms and rotary positions of queries and keys.
-void place_heads(const AttentionPart& part, F32Tensor& q, F32Tensor& k, const BlockLoops& loops);
-
-// What comes behind attention.
-struct BlockEnd {
-    F32Tensor output;  // of attention, before the norm that may follow
-    F32Tensor sum;     // after attention
-    F32Tensor ff_normed, ff_hidden, ff_output;
-    F32Tensor result;
-};
-// `x` is what the block read; null where it has no residual sums. `context` is [rows, heads * width].
-Result<BlockEnd> finish_block(const Block& block, const F32Tensor* x, const F32Tensor& context,
-                              const BlockLoops& loops);
 
 // From what leaves the last block to logits, or to the prediction head's rows where there is no unembedding.
 Result<F32Tensor> predict(const Model& model, F32Tensor rows, const BlockLoops& loops);

@@ -1,4 +1,4 @@
-#include <fovea/model/trace.hpp>
+#include <fovea/model/runner.hpp>
 
 #include <algorithm>
 #include <cstdint>
@@ -19,23 +19,36 @@ class CpuRunner final : public EngineRunner {
         : parallel_(parallel), threads_(parallel ? threads : 1) {}
 
     std::string name() const override { return "CPU"; }
+    Result<Plan> plan_attention(const FoveaAttentionDesc& call) override {
+        return facts_ ? fovea::plan_attention(*facts_, call) : facts_.error();
+    }
+    Result<Plan> plan_attention_backward(const FoveaAttentionDesc& forward,
+                                         const FoveaAttentionBackwardDesc& backward) override {
+        return facts_ ? fovea::plan_attention_backward(*facts_, forward, backward) : facts_.error();
+    }
+    Result<Plan> plan_linear(const FoveaLinearDesc& call) override {
+        return facts_ ? fovea::plan_linear(*facts_, call) : facts_.error();
+    }
+    Result<Plan> plan_rope(const FoveaRopeDesc& call) override {
+        return facts_ ? fovea::plan_rope(*facts_, call) : facts_.error();
+    }
+    Result<void> run(const Plan& plan, const FoveaHostBuffer* bindings) override {
+        return run_on_host(plan, bindings, workspace_, parallel_);
+    }
     Result<void> attention(const FoveaAttentionDesc& call, const FoveaHostBuffer* bindings) override {
-        if (!facts_) return facts_.error();
         // The layers of a text make one call after the other that are the same, and a plan costs more than a
         // token's attention.
         if (!attention_ || memcmp(&attention_call_, &call, sizeof call) != 0) {
-            Result<Plan> plan = plan_attention(*facts_, call);
+            Result<Plan> plan = plan_attention(call);
             if (!plan) return plan.error();
             reason_ = plan->info().reason;
             attention_.emplace(std::move(*plan)), attention_call_ = call;
         }
-        return run_on_host(*attention_, bindings, workspace_, parallel_);
+        return run(*attention_, bindings);
     }
     Result<void> linear(const FoveaLinearDesc& call, const FoveaHostBuffer* bindings) override {
-        if (!facts_) return facts_.error();
-        const Result<Plan> plan = plan_linear(*facts_, call);
-        if (!plan) return plan.error();
-        return run_on_host(*plan, bindings, workspace_, parallel_);
+        const Result<Plan> plan = plan_linear(call);
+        return plan ? run(*plan, bindings) : plan.error();
     }
     Result<void> stored_linears(std::span<const StoredProduct> products, const F32Tensor& x) override {
         // With more rows the float32 copy of a stretch is used often enough to be worth its writing.

@@ -32,6 +32,14 @@ void DeviceRunner::count(const RunReport& report, const FoveaHostBuffer* binding
         if (bindings[i].data) ++(i == FOVEA_BIND_O || i == FOVEA_BIND_Y ? traffic_.reads : traffic_.uploads);
 }
 
+Result<void> DeviceRunner::run(const Plan& plan, const FoveaHostBuffer* bindings) {
+    const Result<RunReport> report =
+        with_room([&] { return engine_.run_on_host(plan, AllBindings(bindings).all); });
+    if (!report) return report.error();
+    count(*report, bindings);
+    return {};
+}
+
 Result<void> DeviceRunner::attention(const FoveaAttentionDesc& call, const FoveaHostBuffer* bindings) {
     FoveaAttentionDesc by_kernel = call;
     by_kernel.kernel = kernel_;

@@ -43,6 +43,32 @@ PointwiseRule rule_of(Activation activation) {
     }
 }
 
+PointwiseDesc pointwise_call(PointwiseRule rule, uint64_t count, bool has_other) {
+    PointwiseDesc call{};
+    call.rule = rule, call.count = count;
+    call.gated = rule != PointwiseRule::add && has_other;
+    return call;
+}
+
+FoveaRopeDesc rope_call(const Rope& rope, uint64_t rows, uint64_t heads, uint64_t width, HeadOrder order) {
+    FoveaRopeDesc call = foveaRopeDesc();
+    call.batch = 1, call.heads = uint32_t(heads), call.dim = uint32_t(width), call.len = rows;
+    const bool apart = order == HeadOrder::apart;
+    call.x_strides = call.y_strides = {int64_t(rows * heads * width), int64_t(apart ? rows * width : width),
+                                       int64_t(apart ? width : heads * width)};
+    call.rotary_dim = uint32_t(rope.rotated(width)), call.interleaved = rope.interleaved;
+    return call;
+}
+
+FoveaAppendDesc append_call(uint64_t rows, uint64_t heads, uint64_t width, uint64_t capacity, uint64_t held) {
+    FoveaAppendDesc call = foveaAppendDesc();
+    call.batch = 1, call.heads = uint32_t(heads), call.dim = uint32_t(width), call.len = rows;
+    call.x_strides = {int64_t(rows * heads * width), int64_t(width), int64_t(heads * width)};
+    call.y_strides = {int64_t(heads * capacity * width), int64_t(capacity * width), int64_t(width)};
+    call.capacity = capacity, call.first_row = held;
+    return call;
+}
+
 HostRows::HostRows(const FoveaParallel* parallel) : parallel_(parallel) {
     const uint32_t target = cpu::best_target();
     norm_ = cpu::norm_kernel_of(target), pointwise_ = cpu::pointwise_kernel_of(target);
@@ -87,9 +113,7 @@ void HostRows::norm(const Norm& norm, const float* x, uint64_t rows, uint64_t wi
 
 void HostRows::pointwise(PointwiseRule rule, const float* x, const float* other, float* y,
                          uint64_t count) const {
-    PointwiseDesc call{};
-    call.rule = rule, call.count = count;
-    call.gated = rule != PointwiseRule::add && other;
+    const PointwiseDesc call = pointwise_call(rule, count, other != nullptr);
     Bindings bindings{};
     give(bindings, FOVEA_BIND_X, x, count), give(bindings, FOVEA_BIND_Y, y, count);
     give(bindings, FOVEA_BIND_O, other, count);
@@ -99,12 +123,7 @@ void HostRows::pointwise(PointwiseRule rule, const float* x, const float* other,
 
 void HostRows::rotate(float* x, uint64_t rows, uint64_t heads, uint64_t width, HeadOrder order,
                       const Rope& rope, const RopeTables& tables, uint64_t first) const {
-    FoveaRopeDesc call = foveaRopeDesc();
-    call.batch = 1, call.heads = uint32_t(heads), call.dim = uint32_t(width), call.len = rows;
-    const bool apart = order == HeadOrder::apart;
-    call.x_strides = call.y_strides = {int64_t(rows * heads * width), int64_t(apart ? rows * width : width),
-                                       int64_t(apart ? width : heads * width)};
-    call.rotary_dim = uint32_t(rope.rotated(width)), call.interleaved = rope.interleaved;
+    const FoveaRopeDesc call = rope_call(rope, rows, heads, width, order);
     Bindings bindings{};
     const uint64_t pairs = call.rotary_dim / 2;
     give(bindings, FOVEA_BIND_X, x, rows * heads * width),
@@ -117,11 +136,7 @@ void HostRows::rotate(float* x, uint64_t rows, uint64_t heads, uint64_t width, H
 
 void HostRows::append(const float* x, uint64_t rows, uint64_t heads, uint64_t width, float* cache,
                       uint64_t capacity, uint64_t held) const {
-    FoveaAppendDesc call = foveaAppendDesc();
-    call.batch = 1, call.heads = uint32_t(heads), call.dim = uint32_t(width), call.len = rows;
-    call.x_strides = {int64_t(rows * heads * width), int64_t(width), int64_t(heads * width)};
-    call.y_strides = {int64_t(heads * capacity * width), int64_t(capacity * width), int64_t(width)};
-    call.capacity = capacity, call.first_row = held;
+    const FoveaAppendDesc call = append_call(rows, heads, width, capacity, held);
     Bindings bindings{};
     give(bindings, FOVEA_BIND_X, x, rows * heads * width);
     give(bindings, FOVEA_BIND_Y, cache, heads * capacity * width);

@@ -11,9 +11,13 @@ namespace fovea {
 // A norm as the kernels take it, and an activation.
 NormDesc norm_call(const Norm& norm, uint64_t rows, uint64_t width);
 PointwiseRule rule_of(Activation activation);
+PointwiseDesc pointwise_call(PointwiseRule rule, uint64_t count, bool has_other);
 
 // How rows of heads lie: side by side, [rows, heads * width], or each head's behind the other's.
 enum class HeadOrder { beside, apart };
+FoveaRopeDesc rope_call(const Rope& rope, uint64_t rows, uint64_t heads, uint64_t width, HeadOrder order);
+// Heads side by side behind the first `held` rows of a cache [heads, capacity, width].
+FoveaAppendDesc append_call(uint64_t rows, uint64_t heads, uint64_t width, uint64_t capacity, uint64_t held);
 
 class HostRows {
   public:

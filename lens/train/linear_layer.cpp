@@ -22,7 +22,7 @@ void transpose(const float* from, uint64_t rows, uint64_t columns, float* to) {
 
 }  // namespace
 
-Result<LinearLayer> LinearLayer::open(TrainDevice& device, uint32_t n_in, uint32_t n_out, uint64_t rows,
+Result<LinearLayer> LinearLayer::open(EngineRunner& device, uint32_t n_in, uint32_t n_out, uint64_t rows,
                                       bool has_bias) {
     LinearLayer layer;
     layer.device_ = &device;

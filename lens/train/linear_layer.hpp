@@ -1,7 +1,7 @@
 // y = x W^T + b and its gradients, three plans: the gradients of x and W are matrix products as well.
 #pragma once
 
-#include <fovea/train/device.hpp>
+#include <fovea/model/runner.hpp>
 
 #include <vector>
 
@@ -10,7 +10,7 @@ namespace fovea {
 class LinearLayer {
   public:
     // For `rows` rows; W is [n_out, n_in].
-    static Result<LinearLayer> open(TrainDevice& device, uint32_t n_in, uint32_t n_out, uint64_t rows,
+    static Result<LinearLayer> open(EngineRunner& device, uint32_t n_in, uint32_t n_out, uint64_t rows,
                                     bool has_bias);
 
     // bias may be null where there is none.
@@ -26,7 +26,7 @@ class LinearLayer {
     Result<void> run(const Plan& plan, const float* x, uint64_t x_count, const float* weight,
                      uint64_t weight_count, const float* bias, float* y, uint64_t y_count);
 
-    TrainDevice* device_ = nullptr;
+    EngineRunner* device_ = nullptr;
     uint64_t rows_ = 0;
     uint32_t n_in_ = 0, n_out_ = 0;
     Plan forward_, input_gradient_, weight_gradient_;

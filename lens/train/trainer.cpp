@@ -8,6 +8,7 @@
 #include <optional>
 #include <utility>
 
+#include "model/block_steps.hpp"
 #include "train/adam.hpp"
 #include "train/head_scores.hpp"
 #include "train/linear_layer.hpp"
@@ -71,9 +72,10 @@ void add(const std::vector<float>& what, std::vector<float>& to) {
 
 }  // namespace
 
-class Trainer::Impl {
+// Its forward pass runs the steps of a block whose matrices are parts of the weights' array.
+class Trainer::Impl final : BlockExecutor {
   public:
-    static Result<std::unique_ptr<Impl>> open(const Task& task, TrainDevice* device);
+    static Result<std::unique_ptr<Impl>> open(const Task& task, EngineRunner* device);
 
     // The residual stream behind the last block, normalised, goes to final_; logits to logits_.
     Result<void> forward(const float* weights, const Batch& batch, uint64_t heads_off);
@@ -97,10 +99,16 @@ class Trainer::Impl {
 
   private:
     explicit Impl(const Task& task) : task_(task), offsets_(offsets_of(task.model)) {}
+    void make_steps();
     Result<void> make_plans();
     Result<void> rotate(const Plan& plan, const std::vector<float>& sines, std::vector<float>& x);
-    Result<void> attention(LayerMemory& layer);
-    Result<void> layer_forward(const float* weights, uint32_t n, uint64_t heads_off);
+    Result<void> copy(Role, Role) override { return {}; }  // no part is absent
+    Result<void> linear(std::span<const Product> products, Role from) override;
+    Result<void> norm(const Norm& n, uint32_t heads, Role from, Role to) override;
+    Result<void> rotate(const Rope& rope, uint32_t heads, Role role) override;
+    Result<void> attend(const AttentionPart& a) override;
+    Result<void> activate(Activation, Role, const Role*) override { return {}; }
+    Result<void> add(Role from, const Norm* next, Role to) override;
     Result<void> layer_backward(const float* weights, uint32_t n);
     Result<void> project_back(LinearLayer& layer, const std::vector<float>& input, const float* weights,
                               size_t weight, size_t bias, const std::vector<float>& upstream);
@@ -111,9 +119,17 @@ class Trainer::Impl {
     }
     float* gradient_at(size_t offset) { return offset == kAbsent ? nullptr : gradient_.data() + offset; }
 
+    // What the steps read besides their roles: the layer and the heads that are off.
+    struct Forward {
+        const float* weights = nullptr;
+        uint32_t layer = 0;
+        uint64_t heads_off = 0;
+    } now_;
+    Block block_of_all_;  // every layer's parts; matrices without values
+    std::vector<BlockStep> steps_;
     Offsets offsets_;
-    std::unique_ptr<TrainDevice> own_device_;
-    TrainDevice* device_ = nullptr;
+    std::unique_ptr<EngineRunner> own_device_;
+    EngineRunner* device_ = nullptr;
     FoveaAttentionDesc call_ = foveaAttentionDesc();
     Plan attention_, attention_backward_, rope_;
     std::optional<LinearLayer> biased_, square_, unembed_;  // query and key; value and output
@@ -125,14 +141,15 @@ class Trainer::Impl {
     std::vector<float> part_, d_input_;                          // [rows, width]
 };
 
-Result<std::unique_ptr<Trainer::Impl>> Trainer::Impl::open(const Task& task, TrainDevice* device) {
+Result<std::unique_ptr<Trainer::Impl>> Trainer::Impl::open(const Task& task, EngineRunner* device) {
     std::unique_ptr<Impl> impl(new Impl(task));
     impl->device_ = device;
     if (!device) {
-        impl->own_device_ = make_cpu_train_device();
+        impl->own_device_ = make_cpu_runner();
         impl->device_ = impl->own_device_.get();
     }
     if (Result<void> r = impl->make_plans(); !r) return r.error();
+    impl->make_steps();
     const size_t size = size_t(impl->rows()) * task.model.width();
     impl->memory_.resize(task.model.layers);
     for (LayerMemory& layer : impl->memory_) {
@@ -202,6 +219,17 @@ Result<void> Trainer::Impl::make_plans() {
     return {};
 }
 
+void Trainer::Impl::make_steps() {
+    Block& block = block_of_all_;
+    AttentionPart& a = block.attention;
+    block.residual = true;
+    if (task_.model.layer_norm) block.attention_norm.kind = NormKind::layer;
+    if (rope_) a.rope.emplace();
+    for (Linear* layer : {&a.query, &a.key, &a.value, &a.output})
+        layer->weight.shape = {task_.model.width(), task_.model.width()};
+    steps_ = block_steps(block);
+}
+
 Result<void> Trainer::Impl::rotate(const Plan& plan, const std::vector<float>& sines, std::vector<float>& x) {
     FoveaHostBuffer bindings[FOVEA_BIND_COUNT] = {};
     bindings[FOVEA_BIND_X] = bindings[FOVEA_BIND_Y] = buffer_of(x);
@@ -210,42 +238,58 @@ Result<void> Trainer::Impl::rotate(const Plan& plan, const std::vector<float>& s
     return device_->run(plan, bindings);
 }
 
-Result<void> Trainer::Impl::attention(LayerMemory& layer) {
+Result<void> Trainer::Impl::norm(const Norm&, uint32_t, Role, Role) {
+    const LayerOffsets& at_layer = offsets_.layers[now_.layer];
+    LayerMemory& layer = memory_[now_.layer];
+    layer.norm->forward(stream_.data(), now_.weights + at_layer.norm_weight,
+                        now_.weights + at_layer.norm_bias, layer.input.data());
+    return {};
+}
+
+Result<void> Trainer::Impl::linear(std::span<const Product> products, Role from) {
+    const LayerOffsets& at_layer = offsets_.layers[now_.layer];
+    LayerMemory& layer = memory_[now_.layer];
+    if (from == stream) layer.input = stream_;
+    const float* const x = from == context ? layer.context.data() : layer.input.data();
+    for (const Product& one : products) {
+        const auto [matrix, weight, bias, to] =
+            one.to == queries  ? std::tuple{&biased_, at_layer.query, at_layer.query_bias, &layer.q}
+            : one.to == keys   ? std::tuple{&biased_, at_layer.key, at_layer.key_bias, &layer.k}
+            : one.to == values ? std::tuple{&square_, at_layer.value, kAbsent, &layer.v}
+                               : std::tuple{&square_, at_layer.output, kAbsent, &part_};
+        if (Result<void> r = (*matrix)->forward(x, now_.weights + weight, at(now_.weights, bias), to->data());
+            !r)
+            return r;
+    }
+    return {};
+}
+
+Result<void> Trainer::Impl::rotate(const Rope&, uint32_t, Role role) {
+    LayerMemory& layer = memory_[now_.layer];
+    return rotate(rope_, sines_, role == queries ? layer.q : layer.k);
+}
+
+Result<void> Trainer::Impl::attend(const AttentionPart&) {
+    const TaskModel& m = task_.model;
+    LayerMemory& layer = memory_[now_.layer];
     FoveaHostBuffer bindings[FOVEA_BIND_COUNT] = {};
     bindings[FOVEA_BIND_Q] = buffer_of(layer.q);
     bindings[FOVEA_BIND_K] = buffer_of(layer.k);
     bindings[FOVEA_BIND_V] = buffer_of(layer.v);
     bindings[FOVEA_BIND_O] = buffer_of(layer.context);
     bindings[FOVEA_BIND_LSE] = buffer_of(layer.lse);
-    return device_->run(attention_, bindings);
-}
-
-Result<void> Trainer::Impl::layer_forward(const float* weights, uint32_t n, uint64_t heads_off) {
-    const TaskModel& m = task_.model;
-    const LayerOffsets& at_layer = offsets_.layers[n];
-    LayerMemory& layer = memory_[n];
-    if (layer.norm)
-        layer.norm->forward(stream_.data(), weights + at_layer.norm_weight, weights + at_layer.norm_bias,
-                            layer.input.data());
-    else
-        layer.input = stream_;
-    const float* x = layer.input.data();
-    Result<void> r =
-        biased_->forward(x, weights + at_layer.query, at(weights, at_layer.query_bias), layer.q.data());
-    if (r) r = biased_->forward(x, weights + at_layer.key, at(weights, at_layer.key_bias), layer.k.data());
-    if (r) r = square_->forward(x, weights + at_layer.value, nullptr, layer.v.data());
-    if (r && rope_) r = rotate(rope_, sines_, layer.q);
-    if (r && rope_) r = rotate(rope_, sines_, layer.k);
-    if (r) r = attention(layer);
-    if (!r) return r;
+    if (Result<void> r = device_->run(attention_, bindings); !r) return r;
     for (uint32_t head = 0; head < m.heads; ++head) {
-        if (!(heads_off >> (n * m.heads + head) & 1)) continue;
+        if (!(now_.heads_off >> (now_.layer * m.heads + head) & 1)) continue;
         for (uint64_t row = 0; row < rows(); ++row)
             std::fill_n(&layer.context[row * m.width() + head * m.head_dim], m.head_dim, 0.0f);
     }
-    r = square_->forward(layer.context.data(), weights + at_layer.output, nullptr, part_.data());
-    if (r) add(part_, stream_);
-    return r;
+    return {};
+}
+
+Result<void> Trainer::Impl::add(Role, const Norm*, Role) {
+    fovea::add(part_, stream_);
+    return {};
 }
 
 Result<void> Trainer::Impl::forward(const float* weights, const Batch& batch, uint64_t heads_off) {
@@ -258,8 +302,10 @@ Result<void> Trainer::Impl::forward(const float* weights, const Batch& batch, ui
         for (uint64_t row = 0; row < rows(); ++row)
             for (uint32_t n = 0; n < width; ++n)
                 stream_[row * width + n] += weights[offsets_.positions + (row % m.context) * width + n];
-    for (uint32_t n = 0; n < m.layers; ++n)
-        if (Result<void> r = layer_forward(weights, n, heads_off); !r) return r;
+    for (uint32_t n = 0; n < m.layers; ++n) {
+        now_ = {weights, n, heads_off};
+        if (Result<void> r = walk(block_of_all_, steps_); !r) return r;
+    }
     if (final_norm_)
         final_norm_->forward(stream_.data(), weights + offsets_.final_weight, weights + offsets_.final_bias,
                              final_.data());
@@ -275,7 +321,7 @@ Result<void> Trainer::Impl::project_back(LinearLayer& layer, const std::vector<f
     Result<void> r =
         layer.weight_gradient(input.data(), upstream.data(), gradient_at(weight), gradient_at(bias));
     if (r) r = layer.input_gradient(upstream.data(), weights + weight, part_.data());
-    if (r) add(part_, d_input_);
+    if (r) fovea::add(part_, d_input_);
     return r;
 }
 
@@ -309,7 +355,7 @@ Result<void> Trainer::Impl::layer_backward(const float* weights, uint32_t n) {
         layer.norm->backward(d_input_.data(), weights + at_layer.norm_weight, upstream_.data(),
                              gradient_at(at_layer.norm_weight), gradient_at(at_layer.norm_bias));
     else
-        add(d_input_, upstream_);
+        fovea::add(d_input_, upstream_);
     return {};
 }
 
@@ -349,10 +395,10 @@ Result<void> Trainer::Impl::check(const TrainState& state) const {
         return Error{FOVEA_INVALID_ARGUMENT, "state.options",
                      "state.options are not those of the trainer's task, " +
                          std::string(task_name(task_.options.kind)) + " with its own"};
-    for (const std::vector<float>* part : {&state.weights, &state.mean, &state.square})
-        if (part->size() != offsets_.count)
+    for (const std::vector<float>* one : {&state.weights, &state.mean, &state.square})
+        if (one->size() != offsets_.count)
             return Error{FOVEA_INVALID_ARGUMENT, "state.weights",
-                         "state.weights, mean and square: there are " + std::to_string(part->size()) +
+                         "state.weights, mean and square: there are " + std::to_string(one->size()) +
                              "; the task's model has " + std::to_string(offsets_.count)};
     return {};
 }
@@ -391,7 +437,7 @@ Trainer& Trainer::operator=(Trainer&&) noexcept = default;
 Trainer::~Trainer() = default;
 const Task& Trainer::task() const { return impl_->task_; }
 
-Result<Trainer> Trainer::open(const Task& task, TrainDevice* device) {
+Result<Trainer> Trainer::open(const Task& task, EngineRunner* device) {
     Result<std::unique_ptr<Impl>> impl = Impl::open(task, device);
     if (!impl) return impl.error();
     return Trainer(std::move(*impl));

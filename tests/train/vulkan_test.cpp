@@ -1,7 +1,7 @@
 // Training on a Vulkan device: the same curve, the same goal.
 #include "train/float64_trainer.hpp"
 
-#include <fovea/runtime.hpp>
+#include <fovea/model/device_runner.hpp>
 
 #include <gtest/gtest.h>
 
@@ -24,9 +24,9 @@ TEST(TrainingOnVulkan, follows_the_loss_curve_of_the_float64_trainer) {
     Result<Engine> engine = vulkan_engine();
     if (!engine && may_be_missing()) GTEST_SKIP() << engine.error().text;
     ASSERT_TRUE(engine) << engine.error().text;
-    const std::unique_ptr<TrainDevice> device = make_engine_train_device(*engine);
+    DeviceRunner device(*engine);
     const Task task = make_task(TaskKind::induction);
-    Result<Trainer> trainer = Trainer::open(task, device.get());
+    Result<Trainer> trainer = Trainer::open(task, &device);
     ASSERT_TRUE(trainer) << trainer.error().text;
     TrainState state = start_training(task, 9);
     Float64Trainer exact(task, 9);
@@ -41,9 +41,9 @@ TEST(TrainingOnVulkan, reaches_the_goal_of_reverse) {
     Result<Engine> engine = vulkan_engine();
     if (!engine && may_be_missing()) GTEST_SKIP() << engine.error().text;
     ASSERT_TRUE(engine) << engine.error().text;
-    const std::unique_ptr<TrainDevice> device = make_engine_train_device(*engine);
+    DeviceRunner device(*engine);
     const Task task = make_task(TaskKind::reverse);
-    Result<Trainer> trainer = Trainer::open(task, device.get());
+    Result<Trainer> trainer = Trainer::open(task, &device);
     ASSERT_TRUE(trainer) << trainer.error().text;
     TrainState state = start_training(task, 1);
     Result<StepReport> report = trainer->evaluate(state);

@@ -25,9 +25,7 @@ F32Tensor BlockLoops::normalised(const Norm& norm, F32Tensor x) const {
 void BlockLoops::activate(Activation activation, F32Tensor& x, const F32Tensor* other) const {
     fovea::activate(activation, x.values, other);
 }
-void BlockLoops::rotate(F32Tensor& q, F32Tensor& k, const Rope& rope) const {
-    q = strict::rotated(std::move(q), rope), k = strict::rotated(std::move(k), rope);
-}
+void BlockLoops::rotate(F32Tensor& x, const Rope& rope) const { x = strict::rotated(std::move(x), rope); }
 
 bool has_stored_rows(const StoredWeight&) { return false; }
 void stored_rows_on_cpu(uint32_t, std::span<const StoredProduct>, const F32Tensor&, const FoveaParallel*,

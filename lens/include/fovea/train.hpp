@@ -2,7 +2,6 @@
 // and taken up again, and the step between two of them, computed by the engine's own plans.
 #pragma once
 
-#include <fovea/train/device.hpp>
 #include <fovea/train/state_file.hpp>
 #include <fovea/train/task.hpp>
 #include <fovea/train/trainer.hpp>

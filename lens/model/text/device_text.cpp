@@ -57,8 +57,8 @@ Result<void> DeviceText::grow(std::unique_ptr<DeviceBuffer>& kept, uint64_t byte
 
 Result<void> DeviceText::need(Role role, uint64_t numbers) { return grow(room_[role], numbers * 4); }
 
-Result<void> DeviceText::add(const Key& key, const std::function<Result<Plan>()>& make,
-                             const Buffers& buffers) {
+Result<void> DeviceText::record(const Key& key, const std::function<Result<Plan>()>& make,
+                                const Buffers& buffers) {
     auto found = plans_.find(key);
     if (found == plans_.end()) {
         Result<Plan> plan = make();
@@ -135,13 +135,13 @@ Result<void> DeviceText::product(const Linear& l, Role x, Role y) {
     Result<DeviceBuffer*> weight = weight_of(l, call.w_type, in_out);
     if (!weight) return weight.error();
     call.weight_is_in_out = in_out, buffers[FOVEA_BIND_WEIGHT] = *weight;
-    return add(
+    return record(
         {kLinear, call.n_in, call.n_out, rows_, call.has_bias, uint64_t(call.w_type), in_out},
         [&] { return engine_.plan_linear(call); }, buffers);
 }
 
-Result<void> DeviceText::norm(const Norm& n, uint64_t rows, uint64_t width, Role x, Role y,
-                              std::optional<Role> sum) {
+Result<void> DeviceText::norm_rows(const Norm& n, uint64_t rows, uint64_t width, Role x, Role y,
+                                   std::optional<Role> sum) {
     NormDesc call = norm_call(n, rows, width);
     call.adds = sum.has_value();
     if (Result<void> r = need(y, rows * width); !r) return r;
@@ -160,7 +160,7 @@ Result<void> DeviceText::norm(const Norm& n, uint64_t rows, uint64_t width, Role
         }
         buffers[FOVEA_BIND_WEIGHT] = &*kept;
     }
-    return add(
+    return record(
         {kNorm, uint64_t(call.rule), width, rows, std::bit_cast<uint32_t>(call.epsilon), call.has_weight,
          call.has_bias, call.adds},
         [&] { return plan_of(plan_norm, engine_.facts(), call); }, buffers);
@@ -168,77 +168,59 @@ Result<void> DeviceText::norm(const Norm& n, uint64_t rows, uint64_t width, Role
 
 // In place.
 Result<void> DeviceText::pointwise(PointwiseRule rule, uint64_t count, Role x, std::optional<Role> other) {
-    PointwiseDesc call{};
-    call.rule = rule, call.count = count;
-    call.gated = rule != PointwiseRule::add && other;
+    const PointwiseDesc call = pointwise_call(rule, count, other.has_value());
     Buffers buffers{};
     buffers[FOVEA_BIND_X] = buffers[FOVEA_BIND_Y] = &*room_[x];
     if (other) buffers[FOVEA_BIND_O] = &*room_[*other];
-    return add(
+    return record(
         {kPointwise, uint64_t(rule), count, call.gated},
         [&] { return plan_of(plan_pointwise, engine_.facts(), call); }, buffers);
 }
 
-Result<void> DeviceText::rotate(const AttentionPart& a, Role role, uint64_t heads, uint64_t width) {
+Result<void> DeviceText::rotate(const Rope& rope, uint32_t heads, Role role) {
+    const uint64_t width = head_width();
     auto found = std::find_if(angles_.begin(), angles_.end(), [&](const Angles& one) {
-        return one.width == width && same_angles(one.rope, *a.rope);
+        return one.width == width && same_angles(one.rope, rope);
     });
     if (found == angles_.end()) {
-        const RopeTables tables = rope_tables(*a.rope, capacity_, width);
+        const RopeTables tables = rope_tables(rope, capacity_, width);
         Result<DeviceBuffer> cos = made(tables.cos.values), sin = made(tables.sin.values);
         if (!cos) return cos.error();
         if (!sin) return sin.error();
         // Buffers of angles that are to be run must not move.
         if (Result<void> r = flush(); !r) return r;
-        angles_.push_back({*a.rope, width, std::move(*cos), std::move(*sin)});
+        angles_.push_back({rope, width, std::move(*cos), std::move(*sin)});
         found = angles_.end() - 1;
     }
-    FoveaRopeDesc call = foveaRopeDesc();
-    call.batch = 1, call.heads = uint32_t(heads), call.dim = uint32_t(width), call.len = rows_;
-    call.x_strides =
-        call.y_strides = {int64_t(rows_ * heads * width), int64_t(width), int64_t(heads * width)};
-    call.rotary_dim = uint32_t(a.rope->rotated(width));
-    call.interleaved = a.rope->interleaved, call.table_rows = capacity_;
+    FoveaRopeDesc call = rope_call(rope, rows_, heads, width, HeadOrder::beside);
+    call.table_rows = capacity_;
     Buffers buffers{};
     buffers[FOVEA_BIND_X] = buffers[FOVEA_BIND_Y] = &*room_[role];
     buffers[FOVEA_BIND_COS] = &found->cos, buffers[FOVEA_BIND_SIN] = &found->sin;
     buffers[FOVEA_BIND_POSITIONS] = &*positions_;
-    return add(
+    return record(
         {kRope, heads, width, rows_, call.rotary_dim, call.interleaved},
         [&] { return engine_.plan_rope(call); }, buffers);
 }
 
-// Queries stand behind all keys but their own.
-Result<void> DeviceText::attend(const AttentionPart& a, uint64_t width) {
-    const uint64_t heads = a.heads, kv = a.kv_heads;
-    const FoveaStrides cache{int64_t(kv * capacity_ * width), int64_t(capacity_ * width), int64_t(width)};
+Result<void> DeviceText::attend(const AttentionPart& a) {
+    const uint64_t heads = a.heads, kv = a.kv_heads, width = head_width();
     for (const auto& [role, kept] : {std::pair{keys, &at_->keys}, {values, &at_->values}}) {
         if (!*kept) {
             Result<DeviceBuffer> buffer = allocate(kv * capacity_ * width * 4);
             if (!buffer) return buffer.error();
             kept->emplace(std::move(*buffer));
         }
-        FoveaAppendDesc call = foveaAppendDesc();
-        call.batch = 1, call.heads = uint32_t(kv), call.dim = uint32_t(width), call.len = rows_;
-        call.x_strides = {int64_t(rows_ * kv * width), int64_t(width), int64_t(kv * width)};
-        call.y_strides = cache;
-        call.capacity = capacity_, call.first_row = held_;
+        const FoveaAppendDesc call = append_call(rows_, kv, width, capacity_, held_);
         Buffers buffers{};
         buffers[FOVEA_BIND_X] = &*room_[role], buffers[FOVEA_BIND_Y] = &**kept;
-        if (Result<void> r = add(
+        if (Result<void> r = record(
                 {kAppend, kv, width, rows_, held_}, [&] { return engine_.plan_append(call); }, buffers);
             !r)
             return r;
     }
-    FoveaAttentionDesc call = foveaAttentionDesc();
-    call.batch = 1, call.heads_q = uint32_t(heads), call.heads_kv = uint32_t(kv);
-    call.len_q = rows_, call.len_kv = held_ + rows_;
-    call.dim_qk = call.dim_v = uint32_t(width);
-    apply_rules(a.rules, call);
-    call.align = FOVEA_ALIGN_BOTTOM_RIGHT, call.kernel = runner_.kernel_;
-    call.q_strides =
-        call.o_strides = {int64_t(rows_ * heads * width), int64_t(width), int64_t(heads * width)};
-    call.k_strides = call.v_strides = cache;
+    FoveaAttentionDesc call = attention_call(a);
+    call.kernel = runner_.kernel_;
     if (Result<void> r = need(context, rows_ * heads * width); !r) return r;
     Buffers buffers{};
     buffers[FOVEA_BIND_Q] = &*room_[queries], buffers[FOVEA_BIND_O] = &*room_[context];
@@ -253,7 +235,7 @@ Result<void> DeviceText::attend(const AttentionPart& a, uint64_t width) {
         uint64_t(call.window_left),
         uint64_t(call.window_right),
         call.flags};
-    if (Result<void> r = add(
+    if (Result<void> r = record(
             key, [&] { return engine_.plan_attention(call); }, buffers);
         !r)
         return r;

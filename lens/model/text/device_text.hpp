@@ -43,16 +43,16 @@ class DeviceText final : public LayerSteps {
     Result<void> grow(std::unique_ptr<DeviceBuffer>& kept, uint64_t bytes);
     Result<DeviceBuffer> made(std::span<const float> numbers);
     Result<void> need(Role role, uint64_t numbers);
-    Result<void> add(const Key& key, const std::function<Result<Plan>()>& make, const Buffers& buffers);
+    Result<void> record(const Key& key, const std::function<Result<Plan>()>& make, const Buffers& buffers);
     Result<void> flush();
 
-    void begin(uint64_t n, const Block& block) override { at_ = &layers_[n], block_ = &block; }
+    void begin(uint64_t n) override { at_ = &layers_[n]; }
     Result<void> linear(std::span<const Product> products, Role x) override;
-    Result<void> norm(const Norm& n, uint64_t rows, uint64_t width, Role x, Role y,
-                      std::optional<Role> sum) override;
+    Result<void> norm_rows(const Norm& n, uint64_t rows, uint64_t width, Role x, Role y,
+                           std::optional<Role> sum) override;
     Result<void> pointwise(PointwiseRule rule, uint64_t count, Role x, std::optional<Role> other) override;
-    Result<void> rotate(const AttentionPart& a, Role role, uint64_t heads, uint64_t width) override;
-    Result<void> attend(const AttentionPart& a, uint64_t width) override;
+    Result<void> rotate(const Rope& rope, uint32_t heads, Role role) override;
+    Result<void> attend(const AttentionPart& a) override;
     void swap(Role a, Role b) override { std::swap(room_[a], room_[b]); }
     Result<void> product(const Linear& l, Role x, Role y);
     Result<DeviceBuffer*> weight_of(const Linear& l, FoveaDtype& type, bool& in_out);
@@ -61,7 +61,6 @@ class DeviceText final : public LayerSteps {
     Engine& engine_;
     std::vector<Layer> layers_;
     Layer* at_ = nullptr;  // whose steps are recorded
-    const Block* block_ = nullptr;
     // Their addresses stay, as what is to be run names them.
     std::array<std::unique_ptr<DeviceBuffer>, role_count> room_;
     std::unique_ptr<DeviceBuffer> positions_;

@@ -33,8 +33,8 @@ Result<void> HostText::linear(std::span<const Product> products, Role x) {
     return run_linears(engine_, room_[x], all);
 }
 
-Result<void> HostText::norm(const Norm& n, uint64_t rows, uint64_t width, Role x, Role y,
-                            std::optional<Role> sum) {
+Result<void> HostText::norm_rows(const Norm& n, uint64_t rows, uint64_t width, Role x, Role y,
+                                 std::optional<Role> sum) {
     need(y, rows * width / rows_);
     on_rows_.norm(n, room_[x].values.data(), rows, width, room_[y].values.data(),
                   sum ? room_[*sum].values.data() : nullptr);
@@ -47,41 +47,32 @@ Result<void> HostText::pointwise(PointwiseRule rule, uint64_t count, Role x, std
     return {};
 }
 
-Result<void> HostText::rotate(const AttentionPart& a, Role role, uint64_t heads, uint64_t width) {
+Result<void> HostText::rotate(const Rope& rope, uint32_t heads, Role role) {
+    const uint64_t width = head_width();
     auto found = std::find_if(angles_.begin(), angles_.end(), [&](const Angles& one) {
-        return one.width == width && same_angles(one.rope, *a.rope);
+        return one.width == width && same_angles(one.rope, rope);
     });
     if (found == angles_.end())
-        found = angles_.insert(angles_.end(), Angles{*a.rope, width, rope_tables(*a.rope, capacity_, width)});
-    on_rows_.rotate(room_[role].values.data(), rows_, heads, width, HeadOrder::beside, *a.rope, found->tables,
+        found = angles_.insert(angles_.end(), Angles{rope, width, rope_tables(rope, capacity_, width)});
+    on_rows_.rotate(room_[role].values.data(), rows_, heads, width, HeadOrder::beside, rope, found->tables,
                     held_);
     return {};
 }
 
-Result<void> HostText::attend(const AttentionPart& a, uint64_t width) {
-    const uint64_t heads = a.heads, kv = a.kv_heads;
+Result<void> HostText::attend(const AttentionPart& a) {
+    const uint64_t kv = a.kv_heads, width = head_width();
     for (const auto& [role, kept] : {std::pair{keys, &at_->keys}, {values, &at_->values}}) {
         if (kept->values.empty()) *kept = F32Tensor({kv, capacity_, width});
         on_rows_.append(room_[role].values.data(), rows_, kv, width, kept->values.data(), capacity_, held_);
     }
-    FoveaAttentionDesc call = foveaAttentionDesc();
-    call.batch = 1, call.heads_q = uint32_t(heads), call.heads_kv = uint32_t(kv);
-    call.len_q = rows_, call.len_kv = held_ + rows_;
-    call.dim_qk = call.dim_v = uint32_t(width);
-    apply_rules(a.rules, call);
-    call.align = FOVEA_ALIGN_BOTTOM_RIGHT;
-    call.q_strides =
-        call.o_strides = {int64_t(rows_ * heads * width), int64_t(width), int64_t(heads * width)};
-    call.k_strides =
-        call.v_strides = {int64_t(kv * capacity_ * width), int64_t(capacity_ * width), int64_t(width)};
-    F32Tensor& o = need(context, heads * width);
+    F32Tensor& o = need(context, a.heads * width);
     FoveaHostBuffer bindings[FOVEA_BIND_COUNT] = {};
     for (const auto& [binding, t] : {std::pair{FOVEA_BIND_Q, &room_[queries]},
                                      {FOVEA_BIND_K, &at_->keys},
                                      {FOVEA_BIND_V, &at_->values},
                                      {FOVEA_BIND_O, &o}})
         bindings[binding] = {t->values.data(), t->values.size() * 4};
-    return engine_.attention(call, bindings);
+    return engine_.attention(attention_call(a), bindings);
 }
 
 }  // namespace fovea

@@ -27,13 +27,13 @@ class HostText final : public LayerSteps {
         RopeTables tables;
     };
 
-    void begin(uint64_t n, const Block&) override { at_ = &layers_[n]; }
+    void begin(uint64_t n) override { at_ = &layers_[n]; }
     Result<void> linear(std::span<const Product> products, Role x) override;
-    Result<void> norm(const Norm& n, uint64_t rows, uint64_t width, Role x, Role y,
-                      std::optional<Role> sum) override;
+    Result<void> norm_rows(const Norm& n, uint64_t rows, uint64_t width, Role x, Role y,
+                           std::optional<Role> sum) override;
     Result<void> pointwise(PointwiseRule rule, uint64_t count, Role x, std::optional<Role> other) override;
-    Result<void> rotate(const AttentionPart& a, Role role, uint64_t heads, uint64_t width) override;
-    Result<void> attend(const AttentionPart& a, uint64_t width) override;
+    Result<void> rotate(const Rope& rope, uint32_t heads, Role role) override;
+    Result<void> attend(const AttentionPart& a) override;
     void swap(Role a, Role b) override { std::swap(room_[a], room_[b]); }
     // Rows of a role, not cleared.
     F32Tensor& need(Role role, uint64_t width);

@@ -15,78 +15,51 @@ Result<void> LayerSteps::take(const F32Tensor& x, uint64_t held) {
                      std::to_string(capacity_)};
 }
 
-// The stream grows by x; `normed` becomes its norm, or with `stays` the stream itself does.
-Result<void> LayerSteps::add_to_stream(const Norm& n, Role x, bool stays) {
-    if (n.kind == NormKind::none) return pointwise(PointwiseRule::add, rows_ * width_, stream, x);
-    if (Result<void> r = norm(n, rows_, width_, x, normed, stream); !r) return r;
-    if (stays) swap(stream, normed);
+FoveaAttentionDesc LayerSteps::attention_call(const AttentionPart& a) const {
+    const auto heads = int64_t(a.heads), kv = int64_t(a.kv_heads), width = int64_t(head_width());
+    const auto rows = int64_t(rows_), capacity = int64_t(capacity_);
+    FoveaAttentionDesc call = foveaAttentionDesc();
+    call.batch = 1, call.heads_q = a.heads, call.heads_kv = a.kv_heads;
+    call.len_q = rows_, call.len_kv = held_ + rows_;
+    call.dim_qk = call.dim_v = uint32_t(width);
+    apply_rules(a.rules, call);
+    call.align = FOVEA_ALIGN_BOTTOM_RIGHT;
+    call.q_strides = call.o_strides = {rows * heads * width, width, heads * width};
+    call.k_strides = call.v_strides = {kv * capacity * width, capacity * width, width};
+    return call;
+}
+
+Result<void> LayerSteps::copy(Role, Role) {
+    return Error{FOVEA_UNSUPPORTED, "block", "a text's layers have all of their parts"};
+}
+
+Result<void> LayerSteps::norm(const Norm& n, uint32_t heads, Role from, Role to) {
+    return heads ? norm_rows(n, rows_ * heads, head_width(), from, to)
+                 : norm_rows(n, rows_, width_, from, to);
+}
+
+Result<void> LayerSteps::activate(Activation activation, Role role, const Role* other) {
+    return pointwise(rule_of(activation), rows_ * block_->feed_forward.up.d_out(), role,
+                     other ? std::optional(*other) : std::nullopt);
+}
+
+Result<void> LayerSteps::add(Role from, const Norm* next, Role to) {
+    if (!next) return pointwise(PointwiseRule::add, rows_ * width_, stream, from);
+    if (Result<void> r = norm_rows(*next, rows_, width_, from, normed, stream); !r) return r;
+    if (to == stream) swap(stream, normed);
     return {};
-}
-
-Result<void> LayerSteps::attention(const AttentionPart& a, Role from) {
-    const uint64_t width = a.query.d_out() / a.heads;
-    const Product projections[] = {{&a.query, queries}, {&a.key, keys}, {&a.value, values}};
-    if (Result<void> r = linear(projections, from); !r) return r;
-    for (const auto& [n, role, heads] :
-         {std::tuple{&a.query_norm, queries, a.heads}, {&a.key_norm, keys, a.kv_heads}}) {
-        if (n->kind != NormKind::none)
-            if (Result<void> r = norm(*n, rows_ * heads, width, role, role); !r) return r;
-        if (a.rope)
-            if (Result<void> r = rotate(a, role, heads, width); !r) return r;
-    }
-    if (Result<void> r = attend(a, width); !r) return r;
-    const Product output[] = {{&a.output, part}};
-    return linear(output, context);
-}
-
-Result<void> LayerSteps::feed_forward(const FeedForward& f, Role from) {
-    const uint64_t middle = rows_ * f.up.d_out();
-    const PointwiseRule rule = rule_of(f.activation);
-    const bool gated = is_present(f.gate);
-    const Product both[] = {{&f.up, hidden}, {&f.gate, gate}}, down[] = {{&f.down, part}};
-    if (Result<void> r = linear(std::span(both, gated ? 2 : 1), from); !r) return r;
-    const Role last = gated ? gate : hidden;
-    if (Result<void> r = pointwise(rule, middle, last, gated ? std::optional(hidden) : std::nullopt); !r)
-        return r;
-    return linear(down, last);
 }
 
 Result<void> LayerSteps::layer(uint64_t n, const Block& b) {
     const AttentionPart& a = b.attention;
-    const FeedForward& f = b.feed_forward;
     if (!b.residual || !is_present(a.query) || !is_present(a.key) || !is_present(a.value) ||
         !is_present(a.output) || a.rules.alibi ||
         (b.order == BlockOrder::parallel && b.feed_forward_norm.kind == NormKind::none))
         return Error{FOVEA_UNSUPPORTED, "block",
                      "layer " + std::to_string(n) + " has other parts than a text's layers"};
-    begin(n, b);
-    const bool post = b.order == BlockOrder::post;
-    const auto normed_stream = [&](const Norm& norm_of, Role& from) -> Result<void> {
-        from = stream;
-        if (post || norm_of.kind == NormKind::none) return {};
-        from = normed;
-        return norm(norm_of, rows_, width_, stream, normed);
-    };
-    const auto norm_part = [&](const Norm& norm_of) -> Result<void> {
-        if (norm_of.kind == NormKind::none) return {};
-        return norm(norm_of, rows_, width_, part, part);
-    };
-    Role from = stream;
-    if (Result<void> r = normed_stream(b.attention_norm, from); !r) return r;
-    if (Result<void> r = attention(a, from); !r) return r;
-    if (Result<void> r = norm_part(b.attention_output_norm); !r) return r;
-    if (!is_present(f.up)) return add_to_stream(post ? b.attention_norm : Norm{}, part, post);
-    if (b.order == BlockOrder::parallel) {
-        if (Result<void> r = normed_stream(b.feed_forward_norm, from); !r) return r;
-        if (Result<void> r = add_to_stream(Norm{}, part, false); !r) return r;
-    } else {
-        const Norm& next = post ? b.attention_norm : b.feed_forward_norm;
-        from = post || next.kind == NormKind::none ? stream : normed;
-        if (Result<void> r = add_to_stream(next, part, post); !r) return r;
-    }
-    if (Result<void> r = feed_forward(f, from); !r) return r;
-    if (Result<void> r = norm_part(b.feed_forward_output_norm); !r) return r;
-    return add_to_stream(post ? b.feed_forward_norm : Norm{}, part, post);
+    block_ = &b;
+    begin(n);
+    return walk(b, block_steps(b));
 }
 
 }  // namespace fovea

@@ -1,52 +1,46 @@
-// The steps of a layer whose values stay where they are computed, in the one order that all such texts run
-// them in: host_text.hpp by the CPU's kernels, device_text.hpp by dispatches on a Vulkan device.
+// A text whose values stay where they are computed: the steps of its layers by the CPU's kernels
+// (host_text.hpp) or by dispatches on a Vulkan device (device_text.hpp).
 #pragma once
 
 #include <fovea/model/trace.hpp>
 
 #include <optional>
 
+#include "model/block_steps.hpp"
 #include "model/host_rows.hpp"
 
 namespace fovea {
 
-class LayerSteps : public ResidentText {
+class LayerSteps : public ResidentText, protected BlockExecutor {
   public:
     Result<void> layer(uint64_t n, const Block& block) final;
 
   protected:
-    // What the steps read and write, rows of the text each.
-    enum Role { stream, normed, queries, keys, values, context, part, hidden, gate, role_count };
-    struct Product {
-        const Linear* layer;
-        Role to;
-    };
     explicit LayerSteps(uint64_t capacity) : capacity_(capacity) {}
 
     // Rows [rows, width] behind `held` others are what layers see from here on. Refused where they do not
     // fit.
     Result<void> take(const F32Tensor& x, uint64_t held);
+    // Queries that are all keys' last ones, on keys and values [kv_heads, capacity, width].
+    FoveaAttentionDesc attention_call(const AttentionPart& a) const;
+    uint64_t head_width() const { return block_->attention.query.d_out() / block_->attention.heads; }
 
     // The steps that follow are layer n's.
-    virtual void begin(uint64_t n, const Block& block) = 0;
-    // Products of the same rows, none of which reads another's result.
-    virtual Result<void> linear(std::span<const Product> products, Role x) = 0;
+    virtual void begin(uint64_t n) = 0;
     // `sum`: what x is added to first; none: nothing.
-    virtual Result<void> norm(const Norm& n, uint64_t rows, uint64_t width, Role x, Role y,
-                              std::optional<Role> sum = std::nullopt) = 0;
+    virtual Result<void> norm_rows(const Norm& n, uint64_t rows, uint64_t width, Role x, Role y,
+                                   std::optional<Role> sum = std::nullopt) = 0;
     // In place.
     virtual Result<void> pointwise(PointwiseRule rule, uint64_t count, Role x, std::optional<Role> other) = 0;
-    virtual Result<void> rotate(const AttentionPart& a, Role role, uint64_t heads, uint64_t width) = 0;
-    // New keys and values go behind those that the layer holds; queries stand behind all keys but their own.
-    virtual Result<void> attend(const AttentionPart& a, uint64_t width) = 0;
     virtual void swap(Role a, Role b) = 0;
 
     uint64_t capacity_, rows_ = 0, width_ = 0, held_ = 0;
 
   private:
-    Result<void> add_to_stream(const Norm& n, Role x, bool stays);
-    Result<void> attention(const AttentionPart& a, Role from);
-    Result<void> feed_forward(const FeedForward& f, Role from);
+    Result<void> copy(Role from, Role to) final;
+    Result<void> norm(const Norm& n, uint32_t heads, Role from, Role to) final;
+    Result<void> activate(Activation activation, Role role, const Role* other) final;
+    Result<void> add(Role from, const Norm* next, Role to) final;
 };
 
 // Whether two ropes turn by the same angles.

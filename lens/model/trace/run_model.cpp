@@ -169,7 +169,7 @@ Result<ModelRun> run_model(const CheckpointModel& model, std::span<const uint32_
             if (!weights) return weights.error();
             run.weights.push_back(reshaped(std::move(*weights), {f.heads, ids.size(), ids.size()}));
         }
-        x = trace->stage(StageId::block);
+        x = trace->leaving();
         if (!x) return x.error();
         if (options.on_layer)
             if (Result<void> r = options.on_layer(n, *trace); !r) return r.error();

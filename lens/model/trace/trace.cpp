@@ -13,6 +13,8 @@
 namespace fovea {
 namespace {
 
+using Role = TraceSteps::Role;
+
 constexpr float kBeyondHalf = 65520.0f;  // from here on float16 rounds to infinity
 
 Error wrong(std::string field, std::string text) {
@@ -72,32 +74,85 @@ Trace::Impl::Impl(std::shared_ptr<const Model> model, ModelInput input, const Tr
     strict_ = options.arithmetic == Arithmetic::strict || (options.arithmetic == Arithmetic::by_size && few);
 }
 
+// ---- steps ----
+
+// [rows, heads * width] to [heads, rows, width], of the roles that are of heads.
+void TraceSteps::split(Role role) {
+    if (role != queries && role != keys && role != values) return;
+    const AttentionPart& a = block_->attention;
+    F32Tensor& x = rooms_[role];
+    const uint64_t heads = role == queries ? a.heads : a.kv_heads, rows = x.rows(), all = x.columns();
+    x = reshaped(split_heads(reshaped(std::move(x), {1, rows, all}), heads), {heads, rows, all / heads});
+}
+
+Result<void> TraceSteps::copy(Role from, Role to) {
+    rooms_[to] = rooms_[from];
+    split(to);
+    return {};
+}
+
+Result<void> TraceSteps::linear(std::span<const Product> products, Role from) {
+    std::vector<LinearProduct> all;
+    for (const Product& one : products) all.push_back({one.layer, &rooms_[one.to]});
+    if (Result<void> r = loops_.linears(rooms_[from], all); !r) return r;
+    for (const Product& one : products) split(one.to);
+    return {};
+}
+
+Result<void> TraceSteps::norm(const Norm& n, uint32_t, Role from, Role to) {
+    rooms_[to] = loops_.normalised(n, rooms_[from]);
+    return {};
+}
+
+Result<void> TraceSteps::rotate(const Rope& rope, uint32_t, Role role) {
+    loops_.rotate(rooms_[role], rope);
+    return {};
+}
+
+Result<void> TraceSteps::activate(Activation activation, Role role, const Role* other) {
+    loops_.activate(activation, rooms_[role], other ? &rooms_[*other] : nullptr);
+    return {};
+}
+
+Result<void> TraceSteps::add(Role from, const Norm* next, Role to) {
+    F32Tensor& sum = rooms_[stream];
+    for (size_t i = 0; i < sum.values.size(); ++i) sum.values[i] += rooms_[from].values[i];
+    return next ? norm(*next, 0, stream, to) : Result<void>();
+}
+
+void TraceSteps::done(const BlockStep& step) {
+    if (step.stage) stages_[*step.stage] = rooms_[step.to];
+}
+
 // ---- from the input to queries, keys and values ----
 
-Result<const F32Tensor*> Trace::Impl::layer_input(uint32_t n) {
-    if (n == 0) return &input_.x;
-    if (Result<void> r = finish(n - 1); !r) return r.error();
-    return &layers_[n - 1].end.result;
+Result<const F32Tensor*> Trace::Impl::leaving(uint32_t n) {
+    if (Result<void> r = finish(n); !r) return r.error();
+    return &layers_[n].leaves;
 }
+
+Result<const F32Tensor*> Trace::Impl::layer_input(uint32_t n) { return n == 0 ? &input_.x : leaving(n - 1); }
 
 Result<void> Trace::Impl::project(uint32_t n) {
     Layer& l = layers_[n];
     if (l.projected) return {};
-    const AttentionPart& a = block(n).attention;
+    const bool crosses = n == 0 && !input_.memory.values.empty();
+    TraceSteps rooms(loops(), l.stages);
     if (is_given(n)) {
-        l.q = input_.q, l.k = input_.k;
-        l.v = has_values(n) ? input_.v : F32Tensor({l.k.shape[0], l.k.shape[1], 1});
+        rooms[Role::queries] = input_.q, rooms[Role::keys] = input_.k;
+        rooms[Role::values] = has_values(n) ? input_.v : F32Tensor({input_.k.shape[0], input_.k.shape[1], 1});
     } else {
         const Result<const F32Tensor*> x = layer_input(n);
         if (!x) return x.error();
-        const bool crosses = n == 0 && !input_.memory.values.empty();
-        Result<ProjectedHeads> made =
-            project_heads(block(n), **x, crosses ? &input_.memory : nullptr, loops());
-        if (!made) return made.error();
-        l.normed = std::move(made->normed);
-        l.q = std::move(made->q), l.k = std::move(made->k), l.v = std::move(made->v);
+        rooms[Role::stream] = **x;
+        if (crosses) rooms[Role::memory] = input_.memory;
     }
-    place_heads(a, l.q, l.k, loops());
+    const std::vector<BlockStep> steps = block_steps(block(n), is_given(n) ? BlockInput::heads
+                                                               : crosses   ? BlockInput::memory
+                                                                           : BlockInput::stream);
+    if (Result<void> r = rooms.run(block(n), before_attention(steps)); !r) return r.error();
+    l.q = std::move(rooms[Role::queries]), l.k = std::move(rooms[Role::keys]);
+    l.v = std::move(rooms[Role::values]);
     if (rules(n).precision != Precision::f32)
         for (const auto& [t, name] : {std::pair{&l.q, "queries"}, {&l.k, "keys"}, {&l.v, "values"}})
             if (Result<void> r = round_to_half(*t, name); !r) return r;
@@ -126,25 +181,26 @@ Result<void> Trace::Impl::finish(uint32_t n) {
     if (l.finished) return {};
     if (Result<void> r = attend(n); !r) return r;
     const Block& b = block(n);
-    const F32Tensor* x = nullptr;
+    TraceSteps rooms(loops(), l.stages);
+    rooms[Role::context] = l.context;
     if (b.residual) {
-        const Result<const F32Tensor*> given = layer_input(n);
-        if (!given) return given.error();
-        x = *given;
+        const Result<const F32Tensor*> x = layer_input(n);
+        if (!x) return x.error();
+        rooms[Role::stream] = **x;
     }
-    Result<BlockEnd> end = finish_block(b, x, l.context, loops());
-    if (!end) return end.error();
-    l.end = std::move(*end);
+    const std::vector<BlockStep> steps = block_steps(b);
+    if (Result<void> r = rooms.run(b, after_attention(steps)); !r) return r;
+    l.leaves = std::move(rooms[Role::stream]);
     l.finished = true;
     return {};
 }
 
 Result<F32Tensor> Trace::Impl::behind(StageId id) {
     const auto last = uint32_t(layers_.size() - 1);
-    if (Result<void> r = finish(last); !r) return r.error();
-    const F32Tensor& x = layers_[last].end.result;
-    if (id == StageId::final) return loops().normalised(model_->final_norm, x);
-    Result<F32Tensor> logits = predict(*model_, x, loops());
+    const Result<const F32Tensor*> x = leaving(last);
+    if (!x) return x.error();
+    if (id == StageId::final) return loops().normalised(model_->final_norm, **x);
+    Result<F32Tensor> logits = predict(*model_, **x, loops());
     if (logits && id == StageId::probabilities) softmax_rows(*logits);
     return logits;
 }
@@ -195,29 +251,20 @@ Result<F32Tensor> Trace::Impl::flow_stage(StageId id, uint32_t head, uint32_t n)
     if (id == StageId::w_output) return weight(a.output);
     if (Result<void> r = project(n); !r) return r.error();
     Layer& l = layers_[n];
-    if (id == StageId::normed) return l.normed;
     if (id == StageId::queries) return matrix_of(l.q, head);
     if (id == StageId::keys) return matrix_of(l.k, head);
     if (id == StageId::values) return matrix_of(l.v, head);
+    const auto kept = [&] {
+        const auto at = l.stages.find(id);
+        return at == l.stages.end() ? F32Tensor() : at->second;
+    };
+    if (id == StageId::normed) return kept();
     if (Result<void> r = attend(n); !r) return r.error();
     if (id == StageId::context) return l.context;
     if (id == StageId::lse) return matrix_of(l.lse, head);
     if (id >= StageId::final) return behind(id);
     if (Result<void> r = finish(n); !r) return r.error();
-    switch (id) {
-        case StageId::output:
-            return l.end.output;
-        case StageId::attended:
-            return l.end.sum;
-        case StageId::ff_normed:
-            return l.end.ff_normed;
-        case StageId::ff_hidden:
-            return l.end.ff_hidden;
-        case StageId::ff_output:
-            return l.end.ff_output;
-        default:
-            return l.end.result;
-    }
+    return kept();
 }
 
 Error Trace::Impl::no_stage(std::string_view name, uint32_t n) const {
@@ -308,6 +355,11 @@ Result<PreparedAttention> Trace::prepare_head(uint32_t head, uint32_t layer) {
         return wrong("head", "head is " + std::to_string(head) + "; the layer has heads 0 to " +
                                  std::to_string(part.heads - 1));
     return impl_->prepare(layer, head, 1, part.rules.precision != Precision::f32, false);
+}
+
+Result<F32Tensor> Trace::leaving(uint32_t layer) {
+    const Result<const F32Tensor*> x = impl_->leaving(layer);
+    return x ? Result<F32Tensor>(**x) : x.error();
 }
 
 Result<void> Trace::supply_context(uint32_t layer, F32Tensor context) {

@@ -6,6 +6,7 @@
 #include <fovea/model/strict.hpp>
 #include <fovea/model/trace.hpp>
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include "model/block_run.hpp"
+#include "model/block_steps.hpp"
 
 namespace fovea {
 
@@ -23,6 +25,35 @@ struct AttentionResult {
 
 // The matrix [rows, columns] of one head out of [heads, rows, columns].
 F32Tensor matrix_of(const F32Tensor& all, uint64_t head);
+
+// The stages that steps leave behind.
+using StageTensors = std::map<StageId, F32Tensor>;
+
+// Runs a block's steps on whole tensors and keeps their stages. Queries, keys and values are [heads, rows,
+// width], the rest [rows, width]. Attention is the trace's.
+class TraceSteps final : public BlockExecutor {
+  public:
+    TraceSteps(BlockLoops loops, StageTensors& stages) : loops_(loops), stages_(stages) {}
+
+    using BlockRoles::Role;
+    F32Tensor& operator[](Role role) { return rooms_[role]; }
+    Result<void> run(const Block& block, std::span<const BlockStep> steps) { return walk(block, steps); }
+
+  private:
+    void split(Role role);
+    Result<void> copy(Role from, Role to) override;
+    Result<void> linear(std::span<const Product> products, Role from) override;
+    Result<void> norm(const Norm& n, uint32_t heads, Role from, Role to) override;
+    Result<void> rotate(const Rope& rope, uint32_t heads, Role role) override;
+    Result<void> attend(const AttentionPart&) override { return {}; }
+    Result<void> activate(Activation activation, Role role, const Role* other) override;
+    Result<void> add(Role from, const Norm* next, Role to) override;
+    void done(const BlockStep& step) override;
+
+    BlockLoops loops_;
+    StageTensors& stages_;
+    std::array<F32Tensor, role_count> rooms_;
+};
 
 class Trace::Impl {
   public:
@@ -43,15 +74,18 @@ class Trace::Impl {
     const Block& block(uint32_t n) const { return model_->blocks[n]; }
     Result<void> project(uint32_t n);
     Result<void> supply(uint32_t n, F32Tensor context);
+    // What leaves layer n, computed.
+    Result<const F32Tensor*> leaving(uint32_t n);
 
   private:
     struct Layer {
         bool projected = false, attended = false, finished = false;
-        F32Tensor normed, q, k, v;  // heads: [heads, tokens, width]
+        StageTensors stages;        // of its steps
+        F32Tensor q, k, v;          // [heads, tokens, width]
         std::vector<uint8_t> keep;  // [heads, rows, keys]
         bool kept = false;          // `keep` was drawn, empty or not
         F32Tensor context, lse;     // [rows, heads * width], [heads, rows, 1]
-        BlockEnd end;
+        F32Tensor leaves;           // the stream behind it
         // The matrices of one head.
         std::optional<uint32_t> head;
         F32Tensor scores, scaled, capped, masked, weights_all, masked_weights, row_sums, weights, dropped;

@@ -1,7 +1,7 @@
 // Runs a trace's calls on an engine of the runtime: the CPU's fast kernels or a Vulkan device.
 #pragma once
 
-#include <fovea/model/trace.hpp>
+#include <fovea/model/runner.hpp>
 #include <fovea/runtime.hpp>
 
 #include <array>
@@ -20,6 +20,16 @@ class DeviceRunner final : public EngineRunner {
         : engine_(engine), kernel_(kernel) {}
 
     std::string name() const override { return engine_.device().name; }  // "CPU (AVX2)", "llvmpipe (...)"
+    Result<Plan> plan_attention(const FoveaAttentionDesc& call) override {
+        return engine_.plan_attention(call);
+    }
+    Result<Plan> plan_attention_backward(const FoveaAttentionDesc& forward,
+                                         const FoveaAttentionBackwardDesc& backward) override {
+        return engine_.plan_attention_backward(forward, backward);
+    }
+    Result<Plan> plan_linear(const FoveaLinearDesc& call) override { return engine_.plan_linear(call); }
+    Result<Plan> plan_rope(const FoveaRopeDesc& call) override { return engine_.plan_rope(call); }
+    Result<void> run(const Plan& plan, const FoveaHostBuffer* bindings) override;
     Result<void> attention(const FoveaAttentionDesc& call, const FoveaHostBuffer* bindings) override;
     Result<void> linear(const FoveaLinearDesc& call, const FoveaHostBuffer* bindings) override;
     Result<void> stored_linears(std::span<const StoredProduct> products, const F32Tensor& x) override;

@@ -7,6 +7,7 @@
 // every program shows the same numbers; see TraceOptions.
 #pragma once
 
+#include <fovea/model/runner.hpp>
 #include <fovea/model/transformer.hpp>
 
 #include <array>
@@ -18,57 +19,6 @@
 #include <vector>
 
 namespace fovea {
-
-// The layers of one text, whose values and whose keys and values of heads stay where they are computed.
-class ResidentText {
-  public:
-    virtual ~ResidentText() = default;
-    // Rows [rows, width] that enter the first layer; they stand behind `held` rows that every layer has seen.
-    virtual Result<void> enter(const F32Tensor& x, uint64_t held) = 0;
-    // What entered goes through layer n, and what leaves it is what enters the next. A layer has the same
-    // block in every call.
-    virtual Result<void> layer(uint64_t n, const Block& block) = 0;
-    // Row `index` of what left the last one, [1, width].
-    virtual Result<F32Tensor> row(uint64_t index) = 0;
-};
-
-// y [rows, n] = x W^T + bias for a matrix of n rows that stays as its file stores it; `bias` is [n] or empty,
-// y has its size already.
-struct StoredProduct {
-    const StoredWeight* weight;
-    const F32Tensor* bias;
-    F32Tensor* y;
-};
-
-// Runs calls of the engine on host memory. One runner, one thread.
-class EngineRunner {
-  public:
-    virtual ~EngineRunner() = default;
-    virtual std::string name() const = 0;  // "CPU", a device's name
-    // `bindings` has FOVEA_BIND_COUNT entries. Inputs are not written to.
-    virtual Result<void> attention(const FoveaAttentionDesc& call, const FoveaHostBuffer* bindings) = 0;
-    virtual Result<void> linear(const FoveaLinearDesc& call, const FoveaHostBuffer* bindings) = 0;
-    // Several of the same x at once. linear() reads the types that it has; of another, and where the bytes
-    // are not aligned as its numbers, a stretch of the matrix at a time becomes float32.
-    virtual Result<void> stored_linears(std::span<const StoredProduct> products, const F32Tensor& x);
-    Result<void> stored_linear(const StoredWeight& weight, const F32Tensor& bias, const F32Tensor& x,
-                               F32Tensor& y) {
-        const StoredProduct one{&weight, &bias, &y};
-        return stored_linears(std::span(&one, 1), x);
-    }
-    // The threads that a host lends for what is done on host memory beside the calls; null: the caller's
-    // own.
-    virtual const FoveaParallel* parallel() const { return nullptr; }
-    // A text of so many layers and at most `capacity` rows that the runner keeps to itself, and that must go
-    // before it; null: it computes on host memory alone.
-    virtual std::unique_ptr<ResidentText> text(uint64_t layers, uint64_t capacity);
-    // What ran last and why: "flash: ...".
-    virtual std::string reason() const = 0;
-};
-
-// The CPU's kernels on the threads that a host lends: null and 1 for this thread alone. Their number changes
-// no bit.
-std::unique_ptr<EngineRunner> make_cpu_runner(const FoveaParallel* parallel = nullptr, uint32_t threads = 1);
 
 // Whose loops compute.
 enum class Arithmetic {
@@ -132,6 +82,9 @@ class Trace {
     Result<F32Tensor> stage(StageId id, uint32_t head = 0, uint32_t layer = 0);
     // All heads: [heads, rows, columns], without the first where there is one matrix.
     Result<F32Tensor> whole_stage(StageId id, uint32_t layer = 0);
+
+    // What a layer hands on to the next: "block", or the last stage that the layer has.
+    Result<F32Tensor> leaving(uint32_t layer = 0);
 
     // For programs that run the call themselves, on a device for example.
     Result<PreparedAttention> prepare(uint32_t layer = 0);

@@ -10,7 +10,7 @@
 // takes to name one.
 #pragma once
 
-#include <fovea/train/device.hpp>
+#include <fovea/model/runner.hpp>
 #include <fovea/train/task.hpp>
 
 #include <memory>
@@ -85,7 +85,7 @@ class Trainer {
   public:
     // `device` null: this processor, on this thread. A given device is borrowed and must outlive the trainer.
     // Errors are the planner's.
-    static Result<Trainer> open(const Task& task, TrainDevice* device = nullptr);
+    static Result<Trainer> open(const Task& task, EngineRunner* device = nullptr);
     Trainer(Trainer&&) noexcept;
     Trainer& operator=(Trainer&&) noexcept;
     ~Trainer();
