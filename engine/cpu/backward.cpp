@@ -30,6 +30,8 @@ HWY_AFTER_NAMESPACE();
 
 namespace fovea::cpu {
 
+FOVEA_DECLARE_TARGETS(backward_task)
+
 decltype(Kernels::backward) backward_kernel_of(uint32_t target) { FOVEA_SELECT_TARGET(target, backward_task) }
 
 }  // namespace fovea::cpu

@@ -25,6 +25,9 @@ HWY_AFTER_NAMESPACE();
 
 namespace fovea::cpu {
 
+FOVEA_DECLARE_TARGETS(decode_task)
+FOVEA_DECLARE_TARGETS(merge_splits)
+
 decltype(Kernels::decode) decode_kernel_of(uint32_t target) { FOVEA_SELECT_TARGET(target, decode_task) }
 decltype(Kernels::decode_merge) decode_merge_kernel_of(uint32_t target) {
     FOVEA_SELECT_TARGET(target, merge_splits)

@@ -26,6 +26,9 @@ HWY_AFTER_NAMESPACE();
 
 namespace fovea::cpu {
 
+FOVEA_DECLARE_TARGETS(flash_task)
+FOVEA_IF_PAIRS(namespace N_AVX3 { decltype(HWY_NAMESPACE::flash_task) flash_pairs_task; })
+
 decltype(Kernels::flash) flash_kernel_of(uint32_t target) { FOVEA_SELECT_TARGET(target, flash_task) }
 decltype(Kernels::flash) flash_pairs_kernel_of(uint32_t target) {
     FOVEA_SELECT_TARGET_OF_PAIRS(target, flash_pairs_task)

@@ -69,6 +69,26 @@
      : HWY_TARGET == HWY_SCALAR ? uint32_t{::fovea::cpu::kTargetScalar} \
                                 : uint32_t{FOVEA_STATIC_TARGET_ID})
 
+// A file whose targets are objects of their own, see CMakeLists.txt: in its own object only the compiler's
+// static target (FOVEA_OBJECT_TARGET is 0), in each other the passes of <hwy/foreach_target.h> for
+// FOVEA_OBJECT_TARGET, if it is compiled.
+#ifdef FOVEA_OBJECT_TARGET
+#if HWY_TARGETS & FOVEA_OBJECT_TARGET
+#undef HWY_TARGETS
+#define HWY_TARGETS (FOVEA_OBJECT_TARGET | HWY_STATIC_TARGET)
+#else
+#undef HWY_TARGETS
+#define HWY_TARGETS HWY_STATIC_TARGET
+#endif
+#endif
+
+// Declares NAME of every target as it is in the static one, for a file whose targets are objects of their
+// own.
+#define FOVEA_DECLARE_TARGETS(NAME)                                           \
+    FOVEA_IF_AVX512(namespace N_AVX3 { decltype(HWY_NAMESPACE::NAME) NAME; }) \
+    FOVEA_IF_AVX2(namespace N_AVX2 { decltype(HWY_NAMESPACE::NAME) NAME; })   \
+    FOVEA_IF_SSE4(namespace N_SSE4 { decltype(HWY_NAMESPACE::NAME) NAME; })
+
 // Body of a function `select(uint32_t target)` in namespace fovea::cpu, after the last pass of a kernel file:
 // the instance of NAME for that target, or null.
 #define FOVEA_SELECT_TARGET(target, NAME)                                           \
