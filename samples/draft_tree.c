@@ -3,7 +3,7 @@
  * nothing but for the last few; here the cache is a call without a mask, the drafts' own keys a small call with one, and
  * foveaPlanMerge makes the two results one. No Vulkan.
  *
- * q and o are [heads, drafts, dim]; k and v [heads_kv, cache + drafts, dim], the drafts' rows behind the cache's. */
+ * q and o are [heads, drafts, dim]; k and v [heads_kv, cache + drafts, dim], the drafts' rows after the cache's. */
 #include "cpu.h"
 
 #include <math.h>

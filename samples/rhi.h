@@ -31,6 +31,6 @@ RhiShader* rhi_shader(Rhi* rhi, const RhiShaderDesc* desc);
 void rhi_constants(Rhi* rhi, const RhiShader* shader, const void* data, uint32_t bytes);
 void rhi_dispatch(Rhi* rhi, const RhiShader* shader, const RhiBinding* bindings, uint32_t count,
                   const uint32_t groups[3]);
-void rhi_barrier(Rhi* rhi); /* compute writes before it are seen by compute reads and writes behind it */
+void rhi_barrier(Rhi* rhi); /* compute writes before it are seen by compute reads and writes after it */
 
 #endif

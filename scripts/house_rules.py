@@ -22,6 +22,7 @@ MAX_KERNEL_LINES = 350  # of the CPU's
 MAX_MANUAL_LINES = 2000
 MAX_FUNCTION_LINES = 150
 MAX_COLUMNS = 110
+MAX_SUBJECT = 72  # characters of the last commit's first line
 HOST_FOLDERS = tuple(f'engine/{name}/' for name in ('problem', 'plan', 'reference', 'cpu', 'vulkan', 'api'))
 
 # What a library inside somebody else's program must not do. Matched after comments and strings are blanked.
@@ -44,6 +45,13 @@ DIALECT = [
     (r'\bstd::(u?int(8|16|32|64)|size|ptrdiff)_t\b', 'integer types of C are written without std::'),
     (r"(?<![\w.'])(\d[\d']*\.[\d']*|\.\d+|\d+)(e[+-]?\d+)?F\b", 'suffixes of numbers are small letters (1.0f)'),
     (r"(?<![\w.'])(0x[\da-fA-F']+|\d[\d']*)U\b", 'suffixes of numbers are small letters (1u)'),
+]
+# What documents and comments must not say: keys that a causal mask hides come after the query, and tests are counted by whoever runs them.
+WRONG_WORDS = [
+    (CODE | {'.md', '.py', '.ts', '.json', '.html'},
+     re.compile(r'\bkeys? (?:that are )?behi' + r'nd\b|\bbehi' + r'nd (?:the|a|its) (?:query|position|softmax)\b', re.IGNORECASE),
+     'what a causal mask hides is after the query'),
+    ({'.md'}, re.compile(r'\b\d+ of \d+ tests\b'), 'a count of tests is left out'),
 ]
 # Folders whose folders include each other in one direction only. C++ includes between them start with the folder's name,
 # imports of TypeScript are relative to the file.
@@ -164,6 +172,9 @@ def check_file(root, name):
             yield f'{name}:{number}: unfinished work is said in an issue, not in the source'
         if MACHINE_PATH.search(line):
             yield f'{name}:{number}: the path of one machine'
+        for suffixes, pattern, what in WRONG_WORDS:
+            if suffix in suffixes and (found := pattern.search(line)):
+                yield f'{name}:{number}: "{found.group()}": {what}'
         if suffix in SHADERS and len(line) > MAX_COLUMNS:
             yield f'{name}:{number}: {len(line)} columns; the limit is {MAX_COLUMNS}'
         if suffix == '.yml' and ACTION.search(line):
@@ -237,9 +248,20 @@ def folder_cycles(root, names, parent):
                 yield f'{include} closes a circle of folders of {parent}: {" -> ".join([here] + back)}'
 
 
+def long_subject(root):
+    """The first line of the last commit, where it is too long for the tools that show it."""
+    if (root / '.git').exists():
+        told = subprocess.run(['git', '-c', 'safe.directory=*', '-C', str(root), 'log', '-1', '--no-merges', '--format=%h %s'],
+                              capture_output=True, text=True).stdout.strip()
+        commit, _, subject = told.partition(' ')
+        if len(subject) > MAX_SUBJECT:
+            yield f'commit {commit}: a subject of {len(subject)} characters; the limit is {MAX_SUBJECT}'
+
+
 def check(root):
     names = tracked_files(root)
     violations = [violation for name in names for violation in check_file(root, name)]
+    violations += long_subject(root)
     return violations + [violation for parent in LAYERED for violation in folder_cycles(root, names, parent)]
 
 
@@ -255,6 +277,8 @@ def self_test():
         'lens/files/function.cpp': 'void f(int a,\n       int b) {\n' + body + '\n}\n',
         'lens/files/method.cpp': 'class A {\n    void f() {\n' + body.replace('    f', '        f') + '\n    }\n};\n',
         'lens/files/note.hpp': '// TO' + 'DO later\n',
+        'python/fovea/keys.py': '# masks keys behi' + 'nd the query\n',
+        'docs/count.md': 'passed 3 of 4 tests\n',
         'docs/path.md': 'see /ro' + 'ot/x\n',
         'docs/link.md': '[there](ok.md) [gone](gone.md)\n',
         'docs/heading.md': '# A `b`, c\n[there](#a-b-c) [gone](ok.md#a-b-c)\n',

@@ -5,7 +5,7 @@ set -e
 [ $# -gt 0 ] || { sed -n '2,3s/^# //p' "$0"; exit 2; }
 out=docs/images
 text="the cat sat on the mat and the dog sat on the rug because it was warm"
-"$@" --preset 7 --screenshot $out/visualizer.png
+"$@" --preset 3 --screenshot $out/visualizer.png
 "$@" --preset 3 --show flow --pick "step, journey" --screenshot $out/visualizer-flow.png
 "$@" --preset 3 --against 2 --compare side --screenshot $out/visualizer-compare.png
 "$@" --preset 4 --show mask --theme light --screenshot $out/visualizer-mask-light.png

@@ -31,7 +31,7 @@ constexpr OptionSpec kOptions[] = {
      "0 takes the likeliest token (default); above, one is drawn by softmax(logits / T)"},
     {"--seed", "N", "of the drawing (default 0): each place of the text draws its own number"},
     {"--session", "FILE",
-     "keeps the tokens in FILE, those of Ctrl-C too; where it is there, the text goes on behind them"},
+     "keeps the tokens in FILE, those of Ctrl-C too; where it is there, the text goes on after them"},
     {"--backend", "auto|cpu|vulkan|reference", "where to compute (default: cpu)"},
     {"--device", "N|NAME", "a device by its number in `fovea devices`, or by a part of its name"},
     {"--threads", "N", "threads to compute on (default: all of the machine)"},

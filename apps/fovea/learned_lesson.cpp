@@ -52,7 +52,7 @@ void print_task(const LearnedLesson& lesson) {
     for (const LearnedHead& head : lesson.heads)
         std::printf("  layer %u, head %u  %-20s %s\n", head.layer, head.head, head.label.c_str(),
                     strongest(lesson, head, last).c_str());
-    std::printf("\nwhat the model says behind each token\n");
+    std::printf("\nwhat the model says after each token\n");
     for (size_t i = 0; i <= last; ++i)
         std::printf("  %s -> %s %.3f\n", padded(lesson.tokens[i], 8).c_str(),
                     padded(lesson.said[i], 8).c_str(), double(lesson.probabilities[i]));

@@ -29,8 +29,8 @@ constexpr OptionSpec kOwnOptions[] = {
     {"--head", "N", "query head; default 0"},
     {"--entry", "N", "batch entry; default 0"},
     {"--reducer", "mass|max", "mass (default): what a row gives to a pixel's keys; max: the largest weight"},
-    {"--colours", "log|linear", "how numbers are spread over the colours; default log"},
-    {"--map", "NAME", "viridis (default), magma, cividis or grey"},
+    {"--colour-map", "NAME", "viridis (default), magma, cividis, grey or blue-orange"},
+    {"--colour-scale", "log|linear", "how values are spread over the colours; default log"},
     {"--sampled", "", "one cell stands for each pixel: a preview"},
     {"--png", "FILE", "the picture, a pixel of it for each pixel"},
     {"--csv", "FILE", "its numbers"},
@@ -115,19 +115,21 @@ Result<void> read_size(const Arguments& a, FoveaMapTileDesc& tile) {
 }
 
 Result<void> read_choices(const Arguments& a, bool writes, Job& job) {
-    const std::string_view reducer = a.text("--reducer"), colours = a.text("--colours"),
-                           map = a.text("--map");
+    const std::string_view reducer = a.text("--reducer"), scale = a.text("--colour-scale"),
+                           map = a.text("--colour-map");
     if (reducer == "max")
         job.reducer = MapReducer::max;
     else if (!reducer.empty() && reducer != "mass")
         return bad("--reducer", "'" + std::string(reducer) + "' is not mass or max");
-    if (colours == "linear")
+    if (scale == "linear")
         job.scale = ColourScale::linear;
-    else if (!colours.empty() && colours != "log")
-        return bad("--colours", "'" + std::string(colours) + "' is not log or linear");
+    else if (!scale.empty() && scale != "log")
+        return bad("--colour-scale", "'" + std::string(scale) + "' is not log or linear");
     if (!map.empty()) {
         const std::optional<ColourMap> found = colour_map_from_name(map);
-        if (!found) return bad("--map", "'" + std::string(map) + "' is not viridis, magma, cividis or grey");
+        if (!found)
+            return bad("--colour-map",
+                       "'" + std::string(map) + "' is not viridis, magma, cividis, grey or blue-orange");
         job.map = *found;
     }
     if (!a.has("--png") && !a.has("--csv"))

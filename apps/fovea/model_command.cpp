@@ -268,7 +268,7 @@ void print_help() {
         "folder with config.json and\nsafetensors (Hugging Face), or a .gguf file. With --text or --tokens "
         "it runs and "
         "lists the likely next tokens, and\nwhich heads look at the token before, at the first one, at "
-        "earlier places of the same token, and behind those.\n\nFamilies: %s.\n\n",
+        "earlier places of the same token, and after those.\n\nFamilies: %s.\n\n",
         known_families().c_str());
     print_options(kOptions);
 }

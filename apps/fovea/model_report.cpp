@@ -103,7 +103,7 @@ std::string model_text(const CheckpointModel& model) {
                       (f.softcap > 0 ? ", scores capped at " + number(f.softcap) : ""));
     if (f.patches != 0)
         line("pictures",
-             n(f.patches) + " patches of " + n(f.patch_width) + " numbers, behind a row of their own");
+             n(f.patches) + " patches of " + n(f.patch_width) + " numbers, after a row of their own");
     else
         line("vocabulary", n(f.vocabulary) + " tokens" + (f.context ? ", context of " + n(f.context) : "") +
                                (f.logit_softcap > 0 ? ", logits capped at " + number(f.logit_softcap) : ""));

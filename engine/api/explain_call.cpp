@@ -20,7 +20,7 @@ void explain_positions(const Problem& p, TextSink& text) {
         end += snprintf(rules + end, sizeof rules - size_t(end), ", window of %lld before",
                         number(p.window_left));
     if (p.window_right != kUnbounded)
-        end += snprintf(rules + end, sizeof rules - size_t(end), ", window of %lld behind",
+        end += snprintf(rules + end, sizeof rules - size_t(end), ", window of %lld after",
                         number(p.window_right));
     if (p.alibi) end += snprintf(rules + end, sizeof rules - size_t(end), ", ALiBi");
     if (p.align == FOVEA_ALIGN_BOTTOM_RIGHT && p.batch_table)

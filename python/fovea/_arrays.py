@@ -168,7 +168,7 @@ def readable(array: np.ndarray, name: str) -> np.ndarray:
 
 
 def span_bytes(array: np.ndarray) -> int:
-    """Bytes from the first element to behind the last one."""
+    """Bytes from the first element to after the last one."""
     if array.size == 0:
         return 0
     return sum((n - 1) * s for n, s in zip(array.shape, array.strides)) + array.itemsize

@@ -111,7 +111,7 @@ def attention(q: Any, k: Any, v: Any, *, causal: bool = False, align: str | int 
     scale       None: 1 / sqrt(D).
     mask        bool or uint8 [B or 1, Hq or 1, Lq or 1, Lkv], or the last three or two of these; True is seen.
     bias        float32, float16 or bfloat16 of such a shape, added to the scaled scores; -inf hides.
-    window      (left, right): keys from `left` before to `right` behind the query's position are seen; None: all of a side.
+    window      (left, right): only keys from `left` before to `right` after the query's position are visible; None: no limit on that side.
     softcap     scores become softcap * tanh(score / softcap); 0: none.
     sinks       float32 [Hq]: one more logit for each row, which carries no value.
     alibi       float32 [Hq]: slopes; adds slope * (key - position).

@@ -104,7 +104,7 @@ def strides_of(view: np.ndarray) -> c.FoveaStrides:
 
 
 def whole_words(view: np.ndarray) -> np.ndarray:
-    """Kernels read masks and biases in 32-bit words: where the first one would begin within a word or the last one reach behind the
+    """Kernels read masks and biases in 32-bit words: where the first one would begin within a word or the last one reach after the
     array, a packed copy."""
     if span_bytes(view) % 4 == 0 and address(view) % 4 == 0:
         return view

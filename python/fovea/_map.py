@@ -27,11 +27,11 @@ class Map:
               of the pixel's weights ('max'). NaN where some weight is no number.
     rows, keys  the half-open ranges that the picture covers."""
 
-    def __init__(self, array: np.ndarray, rows: tuple[int, int], keys: tuple[int, int], colours: str, scale: str) -> None:
+    def __init__(self, array: np.ndarray, rows: tuple[int, int], keys: tuple[int, int], colour_map: str, scale: str) -> None:
         if scale not in ('log', 'linear'):
-            raise Refused(f"scale_of_colours is {scale!r}; it must be 'log' or 'linear'", 'scale_of_colours')
+            raise Refused(f"colour_scale is {scale!r}; it must be 'log' or 'linear'", 'colour_scale')
         self.array, self.rows, self.keys = array, rows, keys
-        self._colours, self._scale = colours, scale
+        self._colour_map, self._scale = colour_map, scale
         self.rgb  # an unknown map of colours is refused here
 
     @property
@@ -51,7 +51,7 @@ class Map:
         """uint8 [height, width, 3]."""
         low, high = self.range
         logarithmic = self._scale == 'log' and low > 0
-        colours = c.FoveaColours(struct_size=ctypes.sizeof(c.FoveaColours), map=c_text('colours', self._colours), low=low, high=high,
+        colours = c.FoveaColours(struct_size=ctypes.sizeof(c.FoveaColours), map=c_text('colour_map', self._colour_map), low=low, high=high,
                                  scale=c.FOVEA_SCALE_LOGARITHMIC if logarithmic else c.FOVEA_SCALE_LINEAR)
         values, diag = np.ascontiguousarray(self.array), new_diag()
         out = np.empty((*values.shape, 3), np.uint8)
@@ -111,7 +111,7 @@ class Map:
 
 
 def map_of(looked: Inspection, size: tuple[int, int] = (512, 512), *, head: int = 0, batch: int = 0, rows: Any = None, keys: Any = None,
-           reducer: str = 'mass', colours: str = 'viridis', scale_of_colours: str = 'log') -> Map:
+           reducer: str = 'mass', colour_map: str = 'viridis', colour_scale: str = 'log') -> Map:
     """See map()."""
     row_range, key_range = looked._range('rows', rows, looked.rows), looked._range('keys', keys, looked.keys)
     head, batch = looked._head(head, batch)
@@ -124,22 +124,22 @@ def map_of(looked: Inspection, size: tuple[int, int] = (512, 512), *, head: int 
                                  c.FOVEA_TILE_MASS if reducer == 'mass' else c.FOVEA_TILE_MAX)
     if mass is None:
         assert largest is not None
-        return Map(largest[0], row_range, key_range, colours, scale_of_colours)
+        return Map(largest[0], row_range, key_range, colour_map, colour_scale)
     tile = c.FoveaMapTileDesc(struct_size=ctypes.sizeof(c.FoveaMapTileDesc), first_row=row_range[0], row_count=row_range[1] - row_range[0],
                               first_key=key_range[0], key_count=key_range[1] - key_range[0], width=width, height=height)
     values, diag = np.empty((height, width), np.float32), new_diag()
     check(lib.foveaMapValues(ctypes.byref(tile), looked.rows, mass.ctypes.data, values.ctypes.data, ctypes.byref(diag)), diag)
-    return Map(values, row_range, key_range, colours, scale_of_colours)
+    return Map(values, row_range, key_range, colour_map, colour_scale)
 
 
 def map(q: Any, k: Any, lse: Any = None, size: tuple[int, int] = (512, 512), *, head: int = 0, batch: int = 0, rows: Any = None,
-        keys: Any = None, reducer: str = 'mass', colours: str = 'viridis', scale_of_colours: str = 'log', device: Any = 'auto',
+        keys: Any = None, reducer: str = 'mass', colour_map: str = 'viridis', colour_scale: str = 'log', device: Any = 'auto',
         **options: Any) -> Map:
     """A picture of one head's weights, or of the rectangle `rows` x `keys` of them, of `size` (width, height) pixels at most: from q,
     k and lse (return_lse=True; None: computed), never from the matrix. `options` are those of the call: causal, window, ...
 
     reducer           'mass': what a row gives to the pixel's keys, the mean over its rows; 'max': the largest weight
-    colours           'viridis', 'magma', 'cividis', 'grey'
-    scale_of_colours  'log' or 'linear'"""
+    colour_map        'viridis', 'magma', 'cividis', 'grey' or 'blue-orange'
+    colour_scale      'log' or 'linear'"""
     return map_of(inspect(q, k, lse=lse, device=device, **options), size, head=head, batch=batch, rows=rows, keys=keys,
-                  reducer=reducer, colours=colours, scale_of_colours=scale_of_colours)
+                  reducer=reducer, colour_map=colour_map, colour_scale=colour_scale)

@@ -215,7 +215,7 @@ def _layer_of(model: Any, text: str, layer: int, tokenizer: Any) -> tuple[np.nda
         from . import transformers
         read = transformers.read(model, text, layers=[layer], tokenizer=tokenizer)
     except ImportError as error:
-        raise Refused(f'model: torch and transformers (4.48 or newer) are needed to run one: {error}', 'model') from error
+        raise Refused(f'model: torch and transformers (4.53 or newer) are needed to run one: {error}', 'model') from error
     if layer not in read.layers:
         raise Refused(f'layer is {layer}; the model has no attention layer of that number', 'layer')
     kept = read.layers[layer]

@@ -29,7 +29,7 @@ from ._library import Refused, whole
 
 class Kept(NamedTuple):
     """One layer's call: O(N), as there is no matrix in it."""
-    q: np.ndarray  #: [B, Hq, Lq, D] over the model's own memory, behind rotary positions, before the scale
+    q: np.ndarray  #: [B, Hq, Lq, D] over the model's own memory, after rotary positions, before the scale
     k: np.ndarray  #: [B, Hkv, Lkv, D], likewise
     v: np.ndarray  #: [B, Hkv, Lkv, Dv], likewise
     o: np.ndarray  #: [B, Hq, Lq, Dv]: what the heads gave, before the output projection
@@ -241,7 +241,9 @@ def read(model: Any, text: str, *, layers: Collection[int] | None = None, tokeni
     """Runs a model on a text with Fovea's attention and keeps q, k, v, o and lse of `layers` (None: of all), without a matrix.
 
     model      what load() takes, or a transformers model, whose own attention is given back afterwards
-    tokenizer  text to numbers, as transformers' are; None: the one of the model's name"""
+    tokenizer  text to token IDs, as transformers' are; None: the one of the model's name
+
+    Needs transformers 4.53 or newer; register() alone needs 4.48."""
     import torch  # type: ignore[import]
 
     if isinstance(model, (str, os.PathLike)):

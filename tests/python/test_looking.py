@@ -122,7 +122,7 @@ class Weights(unittest.TestCase):
                             ('head', lambda: self.look.derive(0, 0, head=None)), ('lse', lambda: fovea.inspect(self.q, self.k, lse=np.zeros(3, np.float32))),
                             ('form', lambda: self.look.derivation(0, 0, form='prose')), ('key', lambda: self.look.derive(0, 60)),
                             ('size', lambda: self.look.map((0, 4))), ('reducer', lambda: self.look.map(reducer='mean')),
-                            ('map', lambda: self.look.map(colours='rainbow')), ('scale_of_colours', lambda: self.look.map(scale_of_colours='x')),
+                            ('map', lambda: self.look.map(colour_map='rainbow')), ('colour_scale', lambda: self.look.map(colour_scale='x')),
                             ('path', lambda: self.look.map().save('map.jpeg'))):
             with self.assertRaisesRegex(ValueError, field):
                 call()

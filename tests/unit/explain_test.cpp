@@ -45,7 +45,7 @@ TEST(Explain, says_where_query_0_stands) {
             d.flags = FOVEA_FLAG_WINDOW | FOVEA_FLAG_ALIBI, d.align = FOVEA_ALIGN_OFFSET;
             d.q_offset = -3, d.window_left = 7, d.window_right = 1;
         }),
-        {"positions: query 0 stands at key -3 (OFFSET), window of 7 before, window of 1 behind, ALiBi"});
+        {"positions: query 0 stands at key -3 (OFFSET), window of 7 before, window of 1 after, ALiBi"});
 }
 
 TEST(Explain, says_how_each_tensor_is_read_and_what_is_shared) {

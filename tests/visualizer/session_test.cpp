@@ -210,7 +210,7 @@ TEST(HeadOrder, goes_by_a_figure_from_either_end_and_filters_there) {
 
 TEST(Words, every_control_and_level_has_a_sentence) {
     for (const char* label : {"scale", "temperature", "softcap", "causal mask", "window", "ALiBi", "RoPE",
-                              "pattern", "dropout", "mask behind the softmax"}) {
+                              "pattern", "dropout", "mask after the softmax"}) {
         ASSERT_NE(parameter_hint(label), nullptr) << label;
         EXPECT_EQ(std::string(parameter_hint(label)).back(), *parameter_hint(label) ? '.' : ' ') << label;
     }

@@ -157,7 +157,7 @@ void Renderer::record(Frame& frame, bool with_attention) {
     constexpr VkPipelineStageFlags2 kCompute = VK_PIPELINE_STAGE_2_COMPUTE_SHADER_BIT;
     constexpr VkPipelineStageFlags2 kVertex = VK_PIPELINE_STAGE_2_VERTEX_SHADER_BIT;
     const VkCommandBuffer cmd = frame.cmd;
-    cmd_shader_barrier(cmd, kCompute | kVertex, kCompute);  // behind the frame before
+    cmd_shader_barrier(cmd, kCompute | kVertex, kCompute);  // after the frame before
 
     if (with_attention) {
         if (attention_.plan().between_rounds()) {  // birds as they are now become queries, keys and values

@@ -74,7 +74,7 @@ void draw_dispatches(PanelContext& ui, const RunTimes& times, const std::vector<
                               format_seconds(one.begin_s).c_str(), one.groups[0], one.groups[1],
                               one.groups[2], static_cast<unsigned long long>(one.slice), i + 1,
                               times.dispatches.size(),
-                              one.waits ? "\nbehind a barrier: it reads what those before it wrote" : "");
+                              one.waits ? "\nafter a barrier: it reads what those before it wrote" : "");
     }
 }
 

@@ -235,7 +235,7 @@ constexpr KeyCommand kModelCommands[] = {
     {ImGuiKey_3, alt, "Alt+3", "level 3: causal mask", show_level<3>},
     {ImGuiKey_4, alt, "Alt+4", "level 4: dropout", show_level<4>},
     {ImGuiKey_5, alt, "Alt+5", "level 5: stacked heads", show_level<5>},
-    {ImGuiKey_6, alt, "Alt+6", "level 6: split heads", show_level<6>},
+    {ImGuiKey_6, alt, "Alt+6", "level 6: weight split", show_level<6>},
     {ImGuiKey_7, alt, "Alt+7", "level 7: GPT block", show_level<7>},
     {ImGuiKey_F, shift, "Shift+F", "the picked token's way through the layer, on one screen",
      [](Workbench& s) {

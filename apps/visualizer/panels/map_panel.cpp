@@ -157,7 +157,7 @@ void draw_share(PanelContext& ui, ImVec2 at, float width) {
         draw.AddRectFilled(at, {at.x + width * float(share), at.y + height}, colours.warning, height / 2);
 }
 
-// Query i stands at key i, and sees no key behind it.
+// Query i is at key i, and no key after it is visible.
 bool is_causal(const LongMap& map) {
     const FoveaAttentionDesc& call = map.head().call;
     return (call.flags & FOVEA_FLAG_CAUSAL) && call.len_q == call.len_kv;

@@ -1,4 +1,4 @@
-// What a model says next behind the picked token: its likeliest tokens, beside those without the reader's
+// What a model says next after the picked token: its likeliest tokens, beside those without the reader's
 // changes, and what each layer would say if it were the last.
 #include "panels/panels.hpp"
 #include "theme/text_order.hpp"
@@ -54,7 +54,7 @@ void draw_likeliest(PanelContext& ui, const NextTable& table) {
 void draw_lens(PanelContext& ui, const NextTable& table) {
     const Palette& colours = palette(ui.bench.window.theme);
     ImGui::BeginChild("lens", {0, 0}, false, ImGuiWindowFlags_HorizontalScrollbar);
-    ImGui::TextDisabled("if the model ended behind layer ...");
+    ImGui::TextDisabled("if the model ended after layer ...");
     if (ImGui::IsItemHovered())
         ImGui::SetTooltip(
             "The logit lens: final norm and unembedding of what leaves each layer (nostalgebraist, 2020)");

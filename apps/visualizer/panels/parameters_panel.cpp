@@ -37,8 +37,7 @@ constexpr std::pair<std::string_view, const char*> kHints[] = {
     {"heads", "Each head attends by itself; their contexts stand side by side."},
     {"KV heads", "Several query heads share one key and value head (Ainslie et al., 2023)."},
     {"tokens", "Repeats the tokens up to this length."},
-    {"mask behind the softmax",
-     "Hides weights after the softmax and divides each row by what is left of it."},
+    {"mask after the softmax", "Hides weights after the softmax and divides each row by what is left of it."},
 };
 
 // Shows the sentence of the control that was drawn last.
@@ -231,11 +230,11 @@ void draw_parameters_panel(PanelContext& ui) {
         }
     }
     bool after = s.route == MaskRoute::after;
-    if (check_box(ui, "mask behind the softmax", &after)) {
+    if (check_box(ui, "mask after the softmax", &after)) {
         s.route = after ? MaskRoute::after : MaskRoute::before;
         ui.bench.document.change(s);
     }
-    hint("mask behind the softmax");
+    hint("mask after the softmax");
     ImGui::EndChild();
 }
 

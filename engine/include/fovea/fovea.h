@@ -194,7 +194,7 @@ enum {
 };
 
 /* Names of results and arguments at a plan's boundary, and index into the arrays of buffers of a run. A buffer begins
- * with the first element of its tensor, and may be larger than FoveaPlanInfo::binding_bytes; what lies behind is left
+ * with the first element of its tensor, and may be larger than FoveaPlanInfo::binding_bytes; what is after them is left
  * alone. What is written must not overlap with any other buffer's part in use, but for FoveaRopeDesc in place. */
 typedef enum FoveaBinding {
     FOVEA_BIND_Q = 0,
@@ -437,7 +437,7 @@ typedef struct FoveaLinearDesc {
     FoveaPrecision precision; /* what AUTO may do */
 } FoveaLinearDesc;
 
-/* Copies new rows X [B, H, L, D] behind the rows that a cache Y already holds: row i of entry b goes to row
+/* Copies new rows X [B, H, L, D] after the rows that a cache Y already holds: row i of entry b goes to row
  * kv_length(b) + i, where kv_length comes from BATCH_TABLE and counts the rows held *before* the call (without a table:
  * `first_row`, and first_row + len must be within the capacity). The cache is [B, H, capacity, D] by strides, or paged as
  * in FoveaAttentionDesc. Rows that a table places past the capacity, and those of pages outside the pool, are not written.
@@ -869,7 +869,7 @@ FOVEA_INITIALISER(FoveaCpuRun, foveaCpuRun)
  */
 
 /* Example: append and attend. One sequence, whose caches [heads, capacity, dim] hold `held` tokens; the `fresh` new ones
- * q, k, v [heads, fresh, dim] go behind them and attend to everything up to themselves; o is like q. Its three plans are
+ * q, k, v [heads, fresh, dim] go after them and attend to everything up to themselves; o is like q. Its three plans are
  * of one length: for many tokens one by one, plan once with lengths in a table (`paged_step`, samples/paged_decode.c).
  *
  *     static FoveaResult append_and_attend(const FoveaDeviceFacts* facts, uint32_t heads, uint32_t dim, uint64_t held,

@@ -136,7 +136,7 @@ typedef int32_t (*FoveaProgress)(void* user, double done);
 typedef struct FoveaRun { /* one foveaRun. Of `host` and `buffers`, one must be given and the other null */
     uint32_t struct_size;
     uint32_t binding_count;           /* length of the array, indexed by FoveaBinding; at most FOVEA_BIND_COUNT */
-    /* Memory of the host, at least FoveaPlanInfo::binding_bytes each; of a tensor, nothing behind FoveaPlanInfo::tensor_bytes
+    /* Memory of the host, at least FoveaPlanInfo::binding_bytes each; of a tensor, nothing after FoveaPlanInfo::tensor_bytes
      * is written. Vulkan copies it to the device and back. */
     const FoveaHostBuffer* host;
     /* Memory of this engine, null where the plan needs none; at least FoveaPlanInfo::binding_bytes each. */

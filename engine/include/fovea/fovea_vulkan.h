@@ -76,7 +76,7 @@ FOVEA_API FoveaResult foveaQueryDeviceNeeds(PFN_vkGetInstanceProcAddr get_instan
 enum { FOVEA_MAX_ENABLED_EXTENSIONS = 64, FOVEA_ENABLE_ROOM_WORDS = 128 };
 typedef struct FoveaDeviceEnables {
     uint32_t struct_size;
-    uint32_t extension_count; /* in: how many names the host has put into `extensions`; out: with Fovea's behind them */
+    uint32_t extension_count; /* in: how many names the host has put into `extensions`; out: with Fovea's after them */
     const char* extensions[FOVEA_MAX_ENABLED_EXTENSIONS]; /* no name twice */
     VkPhysicalDeviceFeatures2* features; /* the application's own, with its chain, or null; see foveaEnabledFeatures */
     uint32_t room_used, room_first;      /* 0 at first */

@@ -76,7 +76,7 @@ struct EngineOptions {  // where to run
 
 // Host memory for each binding of a call, indexed by FoveaBinding; null where the plan needs none. Types,
 // shapes and strides are the description's; sizes in bytes at least FoveaPlanInfo::binding_bytes, and nothing
-// behind FoveaPlanInfo::tensor_bytes is written or changes a result. Inputs are only read.
+// after FoveaPlanInfo::tensor_bytes is written or changes a result. Inputs are only read.
 using HostBindings = FoveaHostBuffer[FOVEA_BIND_COUNT];
 
 struct RunOptions {  // of one call

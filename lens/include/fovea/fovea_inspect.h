@@ -21,7 +21,7 @@ extern "C" {
 
 typedef struct FoveaText_T* FoveaText; /* what a function made, owned by the caller: foveaDestroyText */
 
-/* The bytes, and a 0 behind them; never null. They live as long as the text. */
+/* The bytes, and a 0 after them; never null. They live as long as the text. */
 FOVEA_API const char* foveaTextData(FoveaText text);
 /* Without that 0. */
 FOVEA_API size_t foveaTextSize(FoveaText text);

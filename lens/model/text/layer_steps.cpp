@@ -11,7 +11,7 @@ Result<void> LayerSteps::take(const F32Tensor& x, uint64_t held) {
     rows_ = x.rows(), width_ = x.columns(), held_ = held;
     if (held_ + rows_ <= capacity_) return {};
     return Error{FOVEA_LIMIT_EXCEEDED, "rows",
-                 std::to_string(rows_) + " rows behind " + std::to_string(held_) + "; there is room for " +
+                 std::to_string(rows_) + " rows after " + std::to_string(held_) + "; there is room for " +
                      std::to_string(capacity_)};
 }
 

@@ -122,7 +122,7 @@ export function saidHtml(
             )
             .join("");
     return (
-        `<p class="note">Behind <b><bdi>${escape(tokens[row])}</bdi></b> the model says <b><bdi>${escape(said[row][0])}</bdi></b>, and is ${percent(sure[row][0])} sure.</p>` +
+        `<p class="note">After <b><bdi>${escape(tokens[row])}</bdi></b> the model says <b><bdi>${escape(said[row][0])}</bdi></b>, and is ${percent(sure[row][0])} sure.</p>` +
         (vocabulary.length > fewWords ? `<ol class="next">${others}</ol>` : "") +
         `<div class="said-scroll" tabindex="0" role="region" aria-label="What the model says comes next"><table class="said"><tbody><tr><th scope="row">sequence</th>${tokens.map((t, n) => cell(t, n)).join("")}</tr>` +
         `<tr><th scope="row">next, it says</th>${said.map(([t], n) => cell(t, n, tokens[n + 1] === t ? " hit" : sure[n][0] < 0.5 ? " unsure" : "")).join("")}</tr></tbody></table></div>`

@@ -1,0 +1,106 @@
+#!/usr/bin/env python3
+"""Do the documents say what the programs, the build and the tests say?
+
+    doc_facts.py BUILD     exit 1 and a line for each contradiction
+
+Commands and options that a document names must be in `--help` of BUILD's programs. Levels have the names of the one table,
+components and file formats are those that are installed and fuzzed, and the page's sizes are the budgets that its tests assert.
+"""
+import functools
+import json
+import pathlib
+import re
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+NOTEBOOKS = ('performance.md', 'tuning.md', 'findings.md', 'platforms.md')  # what was run, as it was called on that day
+DOCUMENTS = ('README.md', 'CHANGELOG.md', 'SECURITY.md', 'CONTRIBUTING.md', 'docs/*.md', 'python/README.md', 'web/npm/README.md')
+COMMAND = re.compile(r'(?:\./dev |\b|`)fovea ([a-z]+)\b(?=[ `\n]|$)([^`\n]*)')
+WINDOW = re.compile(r'(?:\./dev visualizer|\bfovea-visualizer)\b([^`\n]*)')
+OPTION = re.compile(r'(?<![\w-])--[a-z][a-z-]*\b')
+FORMATS = {'safetensors': 'safetensors', 'gguf': 'GGUF', 'npy': 'npy', 'npz': 'npz', 'csv': 'csv', 'png': 'png'}
+
+
+def read(name):
+    return (ROOT / name).read_text(encoding='utf-8')
+
+
+def documents():
+    return {str(path.relative_to(ROOT)): path.read_text(encoding='utf-8') for pattern in DOCUMENTS for path in sorted(ROOT.glob(pattern))
+            if path.name not in NOTEBOOKS}
+
+
+@functools.cache
+def help_of(program, command=''):
+    """None: there is no such command."""
+    told = subprocess.run([program, *([command] if command else []), '--help'], capture_output=True, text=True)
+    return told.stdout if told.returncode == 0 else None
+
+
+def wrong_commands(build, texts):
+    cli, window = build / 'bin/fovea', build / 'bin/fovea-visualizer'
+    for name, text in texts.items():
+        for number, line in enumerate(text.split('\n'), 1):
+            is_code = line.startswith('    ')
+            for found in COMMAND.finditer(line) if cli.exists() else ():
+                quoted = is_code or line[:found.start()].count('`') % 2 == 1 or found.group().startswith('`')
+                command, options = found.group(1), OPTION.findall(re.split(r'  |\b(?:and|or) `', found.group(2))[0])
+                if not quoted or command in ('help', 'slices'):  # slices: the name of a label
+                    continue
+                told = help_of(cli, command)
+                if told is None:
+                    yield f'{name}:{number}: fovea has no command {command}'
+                    continue
+                yield from (f'{name}:{number}: fovea {command} has no option {option}' for option in options
+                            if not re.search(re.escape(option) + r'\b(?!-)', told))
+            for found in WINDOW.finditer(line) if window.exists() and 'python3' not in line else ():
+                options = OPTION.findall(re.split('  ', found.group(1).lstrip())[0])
+                yield from (f'{name}:{number}: the visualizer has no option {option}' for option in options
+                            if not re.search(re.escape(option) + r'\b(?!-)', help_of(window)))
+
+
+def wrong_levels():
+    keys, options = read('apps/visualizer/panels/keys.cpp'), re.sub(r'"\s*\n\s*"', '', read('apps/visualizer/options.cpp'))
+    for number, level in enumerate(json.loads(read('lens/model/tables/levels.json')), 1):
+        if f'"level {number}: {level["term"]}"' not in keys:
+            yield f'keys.cpp does not call level {number} {level["term"]!r}'
+        called = re.search(rf'[:,;] {number} ([A-Za-z ]+?)(?: \(|,|;)', options)
+        if not called or called.group(1) not in level['term']:
+            yield f'--preset of the visualizer does not call level {number} {level["term"]!r}'
+
+
+def wrong_components():
+    made = set(re.findall(r'^_fovea_install_component\((\w+)', read('cmake/FoveaInstall.cmake'), re.MULTILINE)) - {'core'}
+    table = read('docs/embedding.md').split('| component, target |', 1)[1].split('\n\n', 1)[0]
+    listed = set(re.findall(r'^\| `(\w+)`', table, re.MULTILINE))
+    yield from (f'docs/embedding.md lacks the component {name}' for name in sorted(made - listed))
+    yield from (f'docs/embedding.md has a component {name}, which is not installed' for name in sorted(listed - made))
+
+
+def wrong_formats():
+    places = {'SECURITY.md': read('SECURITY.md'), 'lens/include/fovea/files.hpp': read('lens/include/fovea/files.hpp').split('promises', 1)[0],
+              'docs/embedding.md': next(line for line in read('docs/embedding.md').split('\n') if line.startswith('| `files`'))}
+    for target, word in FORMATS.items():
+        if not (ROOT / f'tests/fuzz/{target}_fuzz.cpp').exists():
+            yield f'{word} has no fuzzer'
+        yield from (f'{name} does not list {word}' for name, text in places.items() if not re.search(rf'\b{word}\b', text))
+
+
+def wrong_sizes():
+    budgets = re.findall(r'<= (\d+)_000\b', read('web/tests/page.test.mjs').split('"sizes stay within their budgets"', 1)[1].split('\n    });', 1)[0])
+    figures = read('docs/web.md').split('## Figures', 1)[1]
+    yield from (f'docs/web.md does not have the budget of {budget} KB' for budget in sorted(set(budgets), key=int)
+                if not re.search(rf'\b{budget} KB\b', figures))
+
+
+def main(build):
+    wrong = [*wrong_commands(build, documents()), *wrong_levels(), *wrong_components(), *wrong_formats(), *wrong_sizes()]
+    print('\n'.join(wrong) or 'the documents agree with the programs, the build and the tests')
+    return 1 if wrong else 0
+
+
+if __name__ == '__main__':
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    sys.exit(main(pathlib.Path(sys.argv[1]).resolve()))
