@@ -157,7 +157,8 @@ void print_options(std::span<const OptionSpec> specs) {
 }
 
 int refuse(const Error& error) {
-    if (error.field.empty())
+    // A sentence that begins with the field says it already.
+    if (error.field.empty() || error.text.starts_with(error.field + " "))
         std::fprintf(stderr, "fovea: error: %s\n", error.text.c_str());
     else
         std::fprintf(stderr, "fovea: error: %s: %s\n", error.field.c_str(), error.text.c_str());

@@ -64,7 +64,8 @@ std::vector<std::string_view> split(std::string_view text, char separator);
 // "  --scale S        factor of q.k ..." for each option.
 void print_options(std::span<const OptionSpec> specs);
 
-// Prints "fovea: error: FIELD: TEXT" to stderr and returns 2, the exit code of every refusal.
+// Prints "fovea: error: FIELD: TEXT" to stderr, the field once, and returns 2, the exit code of every
+// refusal.
 int refuse(const Error& error);
 
 // A whole command: parses its words, answers --help and -h by print_help, else runs. Returns the exit code:

@@ -81,7 +81,8 @@ Result<void> prepare(const Arguments& a, bool writes, Attend& to) {
         return Error{FOVEA_INVALID_ARGUMENT, "IN.safetensors",
                      "attend takes one input file; `fovea attend --help` says more"};
     to.out = a.text("--out");
-    if (to.out.empty()) return Error{FOVEA_INVALID_ARGUMENT, "--out", "is needed: where the outputs go"};
+    if (to.out.empty())
+        return Error{FOVEA_INVALID_ARGUMENT, "--out", "--out FILE is needed, for the outputs"};
     const Result<std::optional<bool>> rows_first = rows_first_option(a);
     if (!rows_first) return rows_first.error();
     Result<EngineOptions> options = engine_options(a);
@@ -93,7 +94,7 @@ Result<void> prepare(const Arguments& a, bool writes, Attend& to) {
     to.chunk = *chunk;
     if (a.has("--cache-type") && a.has("--shards"))
         return Error{FOVEA_INVALID_ARGUMENT, "--cache-type",
-                     "is not of --shards: shards take k and v as they are"};
+                     "--cache-type cannot be combined with --shards; convert k and v before"};
 
     const Result<TensorSet> file = load_tensors(std::filesystem::path(a.positional()[0]));
     if (!file) return file.error();
@@ -151,7 +152,7 @@ Result<int> attend(const Arguments& a) {
 int attend_command(Words words) {
     const std::vector<OptionSpec> specs = attention_command_options(AttentionCommand::attend);
     return run_command(
-        words, specs, [&] { print_help(specs); }, attend);
+        words, specs, [&] { print_help(specs); }, naming_options(attend));
 }
 
 }  // namespace fovea::app

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <string>
+#include <utility>
 
 namespace fovea::app {
 namespace {
@@ -72,6 +73,21 @@ constexpr AttentionOption kShardOptions[] = {
      {"--chunk", "ROWS", "with --shards: rows of queries and keys of one engine call; default 512"}},
 };
 constexpr OptionSpec kHelp{"--help", "", "this text"};
+
+constexpr std::pair<std::string_view, std::string_view> kOptionOfField[] = {
+    {"scale", "--scale"},
+    {"q_offset", "--q-offset"},
+    {"window_left", "--window LEFT"},
+    {"window_right", "--window RIGHT"},
+    {"softcap", "--softcap"},
+    {"dropout_p", "--dropout"},
+    {"outputs", "--outputs"},
+    {"precision", "--precision"},
+    {"kernel", "--kernel"},
+    {"device", "--device"},
+    {"workspace_limit", "--workspace"},
+    {"max_slice_cost", "--slice-cost"},
+};
 
 constexpr FoveaDtype kCacheTypes[] = {FOVEA_F32,     FOVEA_F16,  FOVEA_BF16, FOVEA_F8_E4M3,
                                       FOVEA_F8_E5M2, FOVEA_Q8_0, FOVEA_Q4_0};
@@ -159,7 +175,7 @@ Result<void> apply_numbers(const Arguments& a, FoveaAttentionDesc& desc) {
         if (!*r) return r->error();
     if (a.has("--scale") && *scale == 0)
         return bad("--scale", "0 would make every weight the same; leave it out for 1/sqrt(D)");
-    if (a.has("--seed") && !a.has("--dropout")) return bad("--seed", "is of --dropout, which is not given");
+    if (a.has("--seed") && !a.has("--dropout")) return bad("--seed", "--seed needs --dropout");
     if (a.has("--scale")) desc.scale = float(*scale);
     if (a.has("--softcap")) desc.softcap = float(*softcap);
     desc.dropout_p = float(*dropout);
@@ -170,6 +186,21 @@ Result<void> apply_numbers(const Arguments& a, FoveaAttentionDesc& desc) {
 }
 
 }  // namespace
+
+std::function<Result<int>(const Arguments&)> naming_options(Result<int> (*command)(const Arguments&)) {
+    return [command](const Arguments& arguments) {
+        Result<int> result = command(arguments);
+        if (result) return result;
+        Error error = result.error();
+        for (const auto& [field, option] : kOptionOfField) {
+            if (error.field != field) continue;
+            if (error.text.starts_with(error.field + " ")) error.text.replace(0, field.size(), option);
+            error.field = option;
+            break;
+        }
+        return Result<int>(std::move(error));
+    };
+}
 
 std::vector<OptionSpec> attention_command_options(AttentionCommand command) {
     std::vector<OptionSpec> specs;
@@ -213,7 +244,7 @@ Result<void> apply_attention_options(const Arguments& a, AttentionCommand comman
 }
 
 Result<uint64_t> chunk_option(const Arguments& a) {
-    if (a.has("--chunk") && !a.has("--shards")) return bad("--chunk", "is of --shards, which is not given");
+    if (a.has("--chunk") && !a.has("--shards")) return bad("--chunk", "--chunk needs --shards");
     return a.unsigned_integer("--chunk", 512);
 }
 

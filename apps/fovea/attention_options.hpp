@@ -4,6 +4,7 @@
 
 #include "engine_options.hpp"
 
+#include <functional>
 #include <optional>
 #include <span>
 #include <vector>
@@ -14,6 +15,9 @@ enum class AttentionCommand { attend, explain, map, gradients };
 
 // All options of a command but those that it has for itself, in the order of its --help.
 std::vector<OptionSpec> attention_command_options(AttentionCommand command);
+
+// Runs a command, and names options in its errors in place of fields of the description: --dropout is 1.
+std::function<Result<int>(const Arguments&)> naming_options(Result<int> (*command)(const Arguments&));
 
 // Sets what the options give of scale, masks, dropout, outputs and kernel of `desc`; shapes and tensors come
 // from elsewhere.

@@ -94,6 +94,10 @@ Result<void> cache_keys_and_values(AttentionCall& call, FoveaDtype type, Engine&
         append.len = d.len_kv, append.capacity = std::max<uint64_t>(d.len_kv, 1);
         if (d.len_kv > 0) append.x_strides = append.y_strides = t.strides;  // else its one row stays empty
         const Result<Plan> plan = engine.plan_append(append);
+        if (!plan && plan.error().field == "dim")
+            return Error{FOVEA_INVALID_ARGUMENT, "--cache-type",
+                         std::string("the head size of ") + (t.binding == FOVEA_BIND_K ? "k" : "v") + " is " +
+                             std::to_string(t.dim) + plan.error().text.substr(plan.error().text.find(';'))};
         if (!plan) return plan.error();
         std::vector<std::byte>& cache = call.storage.emplace_back(plan->info().binding_bytes[FOVEA_BIND_Y]);
         HostBindings bindings{};
@@ -350,9 +354,9 @@ Result<void> allocate_result(AttentionCall& call, FoveaBinding binding, uint64_t
     auto& memory = call.results.emplace_back(
         static_cast<std::byte*>(std::calloc(size_t(std::max<uint64_t>(size_bytes, 1)), 1)));
     if (!memory)
-        return Error{FOVEA_OUT_OF_HOST_MEMORY, option,
-                     std::string(name) + " takes " + std::to_string(size_bytes) +
-                         " bytes of memory, which this machine does not give"};
+        return Error{
+            FOVEA_OUT_OF_HOST_MEMORY, option,
+            "not enough memory: " + std::string(name) + " needs " + std::to_string(size_bytes) + " bytes"};
     call.bindings[binding] = {memory.get(), size_bytes};
     return {};
 }

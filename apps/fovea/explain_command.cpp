@@ -108,7 +108,7 @@ void print_help(std::span<const OptionSpec> specs) {
 int explain_command(Words words) {
     const std::vector<OptionSpec> specs = attention_command_options(AttentionCommand::explain);
     return run_command(
-        words, specs, [&] { print_help(specs); }, explain);
+        words, specs, [&] { print_help(specs); }, naming_options(explain));
 }
 
 }  // namespace fovea::app

@@ -61,8 +61,8 @@ Result<std::vector<uint32_t>> read_session(const std::string& path, const Checkp
     if (!json) return refuse(json.error().text);
     const ModelFacts& f = model.facts();
     if ((*json)["model"].text() != f.architecture || (*json)["vocabulary"].number() != double(f.vocabulary))
-        return refuse("it is of another model than this " + f.architecture + " of " +
-                      std::to_string(f.vocabulary) + " tokens");
+        return refuse("the file was made with another model (this one is " + f.architecture + " with " +
+                      std::to_string(f.vocabulary) + " tokens); choose another --session file");
     for (const JsonValue& token : (*json)["tokens"].items()) {
         const double id = token.number();
         if (!(id >= 0) || id >= double(f.vocabulary) || id != double(uint32_t(id)))

@@ -189,7 +189,7 @@ Result<void> prepare(const Arguments& a, bool writes, Gradients& to) {
     if (a.positional().size() != 1)
         return bad("IN.safetensors", "gradients takes one input file; `fovea gradients --help` says more");
     to.out = a.text("--out");
-    if (to.out.empty()) return bad("--out", "is needed: where the gradients go");
+    if (to.out.empty()) return bad("--out", "--out FILE is needed, for the gradients");
     const Result<std::optional<bool>> rows_first = rows_first_option(a);
     if (!rows_first) return rows_first.error();
     Result<EngineOptions> options = engine_options(a);
@@ -270,7 +270,7 @@ Result<int> gradients(const Arguments& a) {
 int gradients_command(Words words) {
     const std::vector<OptionSpec> specs = attention_command_options(AttentionCommand::gradients);
     return run_command(
-        words, specs, [&] { print_help(specs); }, gradients);
+        words, specs, [&] { print_help(specs); }, naming_options(gradients));
 }
 
 }  // namespace fovea::app

@@ -76,9 +76,9 @@ Result<int> teach_task(std::string_view task, const Arguments& arguments) {
     const std::string_view other =
         arguments.first_of({"--check", "--backend", "--device", "--kernel", "--threads"});
     if (!other.empty())
-        return Error{
-            FOVEA_INVALID_ARGUMENT, std::string(other),
-            "is of the tutorials' lessons; " + std::string(task) + " is one of a model that learned"};
+        return Error{FOVEA_INVALID_ARGUMENT, std::string(other),
+                     std::string(other) + " needs a tutorial's lesson; '" + std::string(task) +
+                         "' is a trained model"};
     Result<LearnedModel> learned = learned_model(task);
     if (!learned) return learned.error();
     const Result<LearnedLesson> lesson = learned_lesson(std::move(*learned));

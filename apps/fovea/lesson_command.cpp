@@ -227,7 +227,8 @@ Result<std::vector<Lesson>> choose_lessons(const Arguments& arguments) {
     const std::string_view name = arguments.positional()[0];
     if (name == "all") {
         if (arguments.has("--png")) {
-            return Error{FOVEA_INVALID_ARGUMENT, "--png", "one picture shows one lesson; `all` are 44"};
+            return Error{FOVEA_INVALID_ARGUMENT, "--png",
+                         "--png draws one lesson; give a name or a level in place of 'all'"};
         }
         return list_lessons();
     }
@@ -241,12 +242,14 @@ Result<void> check_words(const Arguments& a) {
     if (names.size() > 1)
         return Error{FOVEA_INVALID_ARGUMENT, std::string(names[1]), "lesson takes one name or level"};
     if (a.has("--list") && !names.empty())
-        return Error{FOVEA_INVALID_ARGUMENT, std::string(names[0]), "--list names all; it takes no lesson"};
+        return Error{
+            FOVEA_INVALID_ARGUMENT, "--list",
+            "--list takes no lesson, and '" + std::string(names[0]) + "' is given; it names all of them"};
     if (const std::string_view other = a.first_of({"--check", "--png"}); a.has("--list") && !other.empty())
         return Error{FOVEA_INVALID_ARGUMENT, "--list",
-                     "names all and runs none; " + std::string(other) + " is of a run"};
+                     "--list cannot be combined with " + std::string(other)};
     if (a.has("--dark") && !a.has("--png"))
-        return Error{FOVEA_INVALID_ARGUMENT, "--dark", "is of a picture; --png FILE draws one"};
+        return Error{FOVEA_INVALID_ARGUMENT, "--dark", "--dark needs --png FILE"};
     if (a.has("--png")) return check_writable(a.text("--png"), ".png");
     return {};
 }

@@ -133,7 +133,7 @@ Result<void> read_choices(const Arguments& a, bool writes, Job& job) {
         job.map = *found;
     }
     if (!a.has("--png") && !a.has("--csv"))
-        return bad("--png", "or --csv is needed: where the picture or its numbers go");
+        return bad("--png", "--png FILE or --csv FILE is needed, for the picture or its values");
     if (a.text("--png") == a.text("--csv"))
         return bad("--csv", std::string(a.text("--csv")) + " is the picture's name too");
     const std::vector<std::filesystem::path> inputs(a.positional().begin(), a.positional().end());
@@ -311,7 +311,7 @@ Result<void> prepare(const Arguments& a, bool writes, Job& job) {
         return bad("IN.safetensors", preset ? "--preset takes no file beside it"
                                             : "map takes one input file, or --preset; `fovea map --help` "
                                               "says more");
-    if (preset && a.has("--layout")) return bad("--layout", "is of a file; --preset has none");
+    if (preset && a.has("--layout")) return bad("--layout", "--layout cannot be combined with --preset");
     if (Result<void> r = read_choices(a, writes, job); !r) return r;
     const Result<EngineOptions> options = engine_options(a);
     if (!options) return options.error();
@@ -383,7 +383,7 @@ Result<int> map(const Arguments& a) { return a.has("--shards") ? on_every_rank(a
 int map_command(Words words) {
     const std::vector<OptionSpec> specs = all_options();
     return run_command(
-        words, specs, [&] { print_help(specs); }, map);
+        words, specs, [&] { print_help(specs); }, naming_options(map));
 }
 
 }  // namespace fovea::app

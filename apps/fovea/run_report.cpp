@@ -40,7 +40,8 @@ Result<Engine> open_engine(const EngineOptions& options) {
     Result<Engine> engine = Engine::open(options);
     if (engine && options.validation && !engine->is_vulkan())
         return Error{FOVEA_INVALID_ARGUMENT, "--validation",
-                     "is of Vulkan; the device is " + engine->device().name};
+                     "--validation needs a Vulkan device, and the device is " + engine->device().name +
+                         "; add --backend vulkan"};
     return engine;
 }
 

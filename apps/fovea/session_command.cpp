@@ -89,7 +89,7 @@ Result<int> run(const Arguments& arguments) {
     if (const std::string_view other = arguments.first_of({"--stage", "--head"});
         arguments.has("--list") && !other.empty())
         return Error{FOVEA_INVALID_ARGUMENT, "--list",
-                     "names all stages; " + std::string(other) + " is of one"};
+                     "--list cannot be combined with " + std::string(other)};
     const Result<uint64_t> head = arguments.unsigned_integer("--head", 0);
     if (!head) return head.error();
     if (*head > std::numeric_limits<uint32_t>::max())

@@ -124,8 +124,8 @@ Result<Start> starting_state(const Arguments& a, TaskKind kind) {
     Result<TrainState> state = read_state(*file);
     if (!state) return bad("--resume", path.string() + ": " + state.error().text);
     if (state->options.kind != kind)
-        return bad("--resume", path.string() + " is of the task " +
-                                   std::string(task_name(state->options.kind)) + ", not of " +
+        return bad("--resume", path.string() + " is a state of the task " +
+                                   std::string(task_name(state->options.kind)) + ", and the task is " +
                                    std::string(task_name(kind)));
     // A text is not in its state: it is given again, and must be the one that gave the state its vocabulary.
     Result<Task> task = kind == TaskKind::text ? task_of(a, kind) : make_task(state->options);

@@ -43,10 +43,10 @@ FoveaResult check_choices(const Desc& d, const Problem& p, FoveaDiag* diag) {
         return fail(diag, FOVEA_INVALID_ARGUMENT, "kernel", "kernel is %d; it must be a FoveaKernel", kernel);
     if (is_compressed(p.k_type) || is_compressed(p.v_type))
         return fail(diag, FOVEA_UNSUPPORTED, is_compressed(p.k_type) ? "k_type" : "v_type",
-                    "gradients of compressed keys and values are not computed");
+                    "gradients of a quantized KV cache are not supported");
     if (p.page_size)
         return fail(diag, FOVEA_UNSUPPORTED, "page_size",
-                    "page_size is %u: gradients of paged keys and values are not computed", p.page_size);
+                    "page_size is %u: gradients of a paged KV cache are not supported", p.page_size);
     return FOVEA_OK;
 }
 

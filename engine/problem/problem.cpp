@@ -448,13 +448,13 @@ FoveaResult check_blocks(FoveaDtype type, const FoveaStrides& strides, uint64_t 
     const uint32_t block = storage_block(type).numbers;
     if (columns % block != 0)
         return fail(diag, FOVEA_INVALID_ARGUMENT, columns_name,
-                    "%s is %llu; rows in blocks of %u numbers need a multiple of it", columns_name,
-                    static_cast<unsigned long long>(columns), block);
+                    "%s is %llu; a type with blocks of %u elements needs a multiple of %u", columns_name,
+                    static_cast<unsigned long long>(columns), block, block);
     for (const int64_t stride : {strides.batch, strides.head, strides.row}) {
         if (stride % block != 0)
             return fail(diag, FOVEA_INVALID_ARGUMENT, strides_name,
-                        "%s has %lld; blocks of %u numbers need multiples of it", strides_name,
-                        static_cast<long long>(stride), block);
+                        "%s has %lld; a type with blocks of %u elements needs multiples of %u", strides_name,
+                        static_cast<long long>(stride), block, block);
     }
     return FOVEA_OK;
 }

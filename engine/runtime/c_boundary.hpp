@@ -27,9 +27,11 @@ FoveaResult without_exceptions(FoveaDiag* diag, Body body) noexcept {
     } catch (const std::bad_alloc&) {
         return fail(diag, FOVEA_OUT_OF_HOST_MEMORY, "memory", "no host memory was left for this call");
     } catch (const std::exception& error) {
-        return fail(diag, FOVEA_UNSUPPORTED, "internal", "the library stopped by itself: %s", error.what());
+        return fail(diag, FOVEA_UNSUPPORTED, "internal",
+                    "internal error: %s; this is a bug in Fovea, please report it", error.what());
     } catch (...) {
-        return fail(diag, FOVEA_UNSUPPORTED, "internal", "the library stopped by itself");
+        return fail(diag, FOVEA_UNSUPPORTED, "internal",
+                    "internal error; this is a bug in Fovea, please report it");
     }
 #else  // there is none to stop
     static_cast<void>(diag);

@@ -243,8 +243,9 @@ std::optional<Error> add_folder(const ModelFolder& folder, Checkpoint& out) {
 
 Result<void> add_config(const ModelFolder& folder, Checkpoint& out) {
     if (!folder.has("config.json"))
-        return files::bad_argument("config.json", cat(files::path_text(out.folder),
-                                                      ": no config.json; it says what the weights are of"));
+        return files::bad_argument("config.json",
+                                   cat("config.json is missing for ", files::path_text(out.path),
+                                       "; it says which model the weights belong to"));
     Result<JsonValue> json = load_json(folder, "config.json", files::kMaxConfigBytes);
     if (!json) return json.error();
     out.config = std::move(*json);

@@ -165,7 +165,9 @@ def view(q: Any = None, k: Any = None, v: Any = None, *, text: str | None = None
     fields: dict[str, Any] = {}
     if isinstance(q, (str, os.PathLike)) or hasattr(q, 'config'):
         if v is not None or text is not None and k is not None:
-            raise Refused('v and text stand beside no model: it is view(model, text)', 'text' if v is None else 'v')
+            if v is None:
+                raise Refused('text is given twice: call view(model, text)', 'text')
+            raise Refused('view(model, text) takes no v; to show tensors, call view(q, k, v) without text', 'v')
         text = k if text is None else text
         if text is not None and not isinstance(text, str):
             raise Refused(f'text is {type(text).__name__}; it must be a str', 'text')

@@ -52,8 +52,7 @@ TEST(ModelCommand, refuses_what_it_cannot_open_or_run) {
     const std::string model = "model " + kFamilies + "llama2";
     expect_refused(run_command(scratch, "model"), "PATH: give one model");
     expect_refused(run_command(scratch, "model /nowhere/at/all"), "/nowhere/at/all: cannot open: No such");
-    expect_refused(run_command(scratch, "model " + kFamilies),
-                   "no config.json; it says what the weights are of");
+    expect_refused(run_command(scratch, "model " + kFamilies), "; it says which model the weights belong to");
     expect_refused(run_command(scratch, model + " --out OUT"), "--out needs --tokens or --text");
     expect_refused(run_command(scratch, model + " --tokens 3,x"), "--tokens");
     expect_refused(run_command(scratch, model + " --tokens 3,-1"), "-1 is not a token ID");
@@ -296,7 +295,7 @@ TEST(GenerateCommand, goes_on_behind_a_session_as_one_run_would) {
     const CommandRun rest = run_command(scratch, start + "--count 4" + session);
     EXPECT_EQ(first.output.substr(0, first.output.size() - 1) + "," + rest.output, whole.output);
     expect_refused(run_command(scratch, "generate " + kFamilies + "gpt2 --count 1" + session),
-                   "it is of another model than this gpt2 of 24 tokens");
+                   "the file was made with another model (this one is gpt2 with 24 tokens)");
     write_file(scratch / "s.json", R"({"model": "llama", "vocabulary": 24, "tokens": [3, 24]})");
     expect_refused(run_command(scratch, start + "--count 1" + session),
                    "token ID 24 is not in the model's vocabulary");

@@ -56,7 +56,7 @@ TEST(Refusals, a_person_sees_one_line_with_field_value_and_limit) {
     const std::vector<uint64_t> plain{1, 2, 5, 4};
     const BadCall calls[] = {
         {"heads that do not divide",
-         "heads_q: heads_q is 3; it must be a multiple of heads_kv, 2",
+         "error: heads_q is 3; it must be a multiple of heads_kv, 2",
          {1, 3, 5, 4},
          {1, 2, 5, 4},
          {1, 2, 5, 4},
@@ -71,16 +71,18 @@ TEST(Refusals, a_person_sees_one_line_with_field_value_and_limit) {
         {"other lengths", "tensor 'v'", plain, plain, {1, 2, 6, 4}, ""},
         {"other ranks", "not of one rank", plain, {2, 5, 4}, {2, 5, 4}, ""},
         {"five axes", "5 axes", {1, 1, 2, 5, 4}, plain, plain, ""},
-        {"no head size", "dim_qk: dim_qk is 0; it must be at least 1", {1, 2, 5, 0}, {1, 2, 5, 0}, plain, ""},
-        {"a window of -2", "window_left: window_left is -2", plain, plain, plain, "--window -2,0"},
-        {"an offset past 2^30", "q_offset: q_offset is 4000000000", plain, plain, plain,
+        {"no head size", "error: dim_qk is 0; it must be at least 1", {1, 2, 5, 0}, {1, 2, 5, 0}, plain, ""},
+        {"a window of -2", "error: --window LEFT is -2", plain, plain, plain, "--window -2,0"},
+        {"an offset past 2^30", "error: --q-offset is 4000000000", plain, plain, plain,
          "--q-offset 4000000000"},
-        {"a scale of infinity", "scale: scale is inf", plain, plain, plain, "--scale inf"},
-        {"a dropout of everything", "dropout_p: dropout_p is 1", plain, plain, plain, "--dropout 1"},
-        {"a workspace of nothing", "workspace_limit", plain, plain, plain,
+        {"a scale of infinity", "error: --scale is inf", plain, plain, plain, "--scale inf"},
+        {"a dropout of everything", "error: --dropout is 1", plain, plain, plain, "--dropout 1"},
+        {"a workspace of nothing", "error: --workspace is 8", plain, plain, plain,
          "--kernel reference --workspace 8"},
-        {"a kernel of another backend", "kernel: ", plain, plain, plain, "--kernel flash_coopmat2"},
-        {"a kernel without matrices", "kernel: ", plain, plain, plain, "--kernel flash --outputs weights"},
+        {"a kernel of another backend", "error: --kernel flash_coopmat2 ", plain, plain, plain,
+         "--kernel flash_coopmat2"},
+        {"a kernel without matrices", "error: --kernel flash ", plain, plain, plain,
+         "--kernel flash --outputs weights"},
     };
     for (const BadCall& call : calls) {
         SCOPED_TRACE(call.what);

@@ -175,7 +175,7 @@ TEST(GgufKeys, that_change_numbers_are_computed_or_refused) {
          "(opened)"},
         {"off", [](auto& e) { e.set("llama.expert_count", 0), e.set("llama.logit_scale", 1.0); }, "(opened)"},
         {"experts", [](auto& e) { e.set("llama.expert_count", 2); },
-         "the feed-forward part has experts (llama.expert_count is 2)"},
+         "mixture-of-experts models are not supported (llama.expert_count is 2)"},
         {"unknown", [](auto& e) { e.set("llama.attention.sink_count", 4); },
          "llama.attention.sink_count is 4"},
         {"unknown text", [](auto& e) { e.set("llama.something", "new"); }, "llama.something is 'new'"},

@@ -261,7 +261,7 @@ TEST(FilesThatAreRead, say_what_is_wrong_and_are_read_a_piece_at_a_time) {
     EXPECT_EQ(run_model(*model, std::vector<uint32_t>{1, 2}).error().text, "it is gone");
     std::erase_if(files, [](const NamedFile& one) { return one.name == "config.json"; });
     EXPECT_EQ(CheckpointModel::open(files).error().text,
-              "the files given: no config.json; it says what the weights are of");
+              "config.json is missing for the files given; it says which model the weights belong to");
     std::vector<NamedFile> gguf = named_files(families / "llama_q8" / "model.gguf", false);
     ASSERT_TRUE(CheckpointModel::open(gguf));
     gguf.push_back({"more.json", gguf[0].file});

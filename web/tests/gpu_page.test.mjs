@@ -117,7 +117,7 @@ test(
     on("webgpu", async (page) => {
         const { text, title } = await badge(page);
         assert.doesNotMatch(text, /WebGPU/);
-        assert.match(title, /no GPU: WebGPU has a program in place of a GPU/);
+        assert.match(title, /no GPU: only a software WebGPU adapter is available/);
     }),
 );
 

@@ -107,8 +107,8 @@ void check_gguf(ConfigReader& s) {
         if (is_one_of(key, kGgufRead) || neutral != std::end(kGgufNeutral)) continue;
         if (key.starts_with("expert")) {
             if (value.number().value_or(1) != 0)
-                s.fail(unknown_setting(name, "the feed-forward part has experts (" + name + " is " +
-                                                 text_of(value) + "), which are not computed"));
+                s.fail(unknown_setting(name, "mixture-of-experts models are not supported (" + name + " is " +
+                                                 text_of(value) + ")"));
             continue;
         }
         const auto* const off = std::find_if(std::begin(kGgufOff), std::end(kGgufOff),
@@ -190,8 +190,7 @@ void check_json(const Family& family, const Checkpoint& files, ConfigReader& s) 
         }
     for (const std::string_view key : kExperts)
         if (const JsonValue value = s.json()[key]; !is_off(value, 0))
-            s.fail(unknown_setting(std::string(key),
-                                   "the feed-forward part has experts, which are not computed"));
+            s.fail(unknown_setting(std::string(key), "mixture-of-experts models are not supported"));
     for (const OffKey& key : kJsonOff)
         if (const JsonValue value = s.json()[key.name]; !is_off(value, key.off)) refuse(key.name, value);
     if (!family.scale_by_width)

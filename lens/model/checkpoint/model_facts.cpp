@@ -244,8 +244,9 @@ void read_numerics(const Family& family, ConfigReader& s, ModelFacts& f) {
     f.tied = s.truth({"tie_word_embeddings"}, false);
     const auto positions = s.member({"position_embedding_type"});
     if (positions && positions->text() != "absolute" && !family.theta)
-        s.fail(unknown("position_embedding_type",
-                       "positions of type '" + printable_name(positions->text(), 40) + "' are not computed"));
+        s.fail(
+            unknown("position_embedding_type",
+                    "positions of type '" + printable_name(positions->text(), 40) + "' are not supported"));
 }
 
 }  // namespace

@@ -26,7 +26,7 @@ Result<void> check_options(const ModelFacts& f, uint64_t tokens, const ModelRunO
         if (c.hidden_tokens[i] >= tokens)
             return wrong("hidden_tokens", limit_text("a hidden token", c.hidden_tokens[i], tokens));
         if (i > 0 && c.hidden_tokens[i] <= c.hidden_tokens[i - 1])
-            return wrong("hidden_tokens", "hidden tokens must rise");
+            return wrong("hidden_tokens", "hidden_tokens must be in ascending order");
     }
     for (const HeadPatch& patch : c.patches) {
         if (patch.layer >= f.layers)

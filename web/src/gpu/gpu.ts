@@ -160,7 +160,8 @@ export class Gpu {
         const adapter = await entry.requestAdapter({ powerPreference: "high-performance" });
         if (!adapter) throw new Error("WebGPU finds no GPU");
         const info = adapter.info;
-        if (info?.isFallbackAdapter && !fallback) throw new Error("WebGPU has a program in place of a GPU");
+        if (info?.isFallbackAdapter && !fallback)
+            throw new Error("only a software WebGPU adapter is available");
         const most = adapter.limits.maxStorageBuffersPerShaderStage;
         const device = await adapter.requestDevice({
             label: "fovea",
