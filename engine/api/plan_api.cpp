@@ -7,6 +7,7 @@
 #include "problem/bindings.hpp"
 #include "problem/checked.hpp"
 #include "problem/host_memory.hpp"
+#include "problem/parts.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -44,7 +45,9 @@ void begin_info(FoveaPlan_T& plan, BindingMask binding_mask, BindingMask output_
 }
 
 FoveaResult plan_for_backend(FoveaPlan_T& plan, FoveaDiag* diag) {
-    return plan.facts.backend == FOVEA_BACKEND_CPU ? plan_cpu(plan, diag) : plan_vulkan(plan, diag);
+    if (plan.facts.backend == FOVEA_BACKEND_CPU) return plan_cpu(plan, diag);
+    if (has(kVulkanPlans)) return plan_vulkan(plan, diag);
+    return fail(diag, FOVEA_UNSUPPORTED, "facts.backend", "this module plans for the CPU");
 }
 
 // Runs `fill(plan)` on a zeroed plan of the allocator; hands the plan out only if that worked.
@@ -238,7 +241,7 @@ size_t foveaExplainPlan(FoveaPlan plan, char* text, size_t capacity) {
     sink.line("workspace: %llu bytes", static_cast<unsigned long long>(info.workspace_bytes));
     if (plan->facts.backend == FOVEA_BACKEND_CPU)
         explain_cpu(*plan, sink);
-    else
+    else if (has(kVulkanPlans))
         explain_vulkan(*plan, sink);
     if (attends) explain_call(plan->problem, sink);
     for (uint32_t i = 0; i < FOVEA_BIND_COUNT; ++i) {
@@ -264,5 +267,5 @@ FoveaResult foveaGetDispatches(FoveaPlan plan, uint64_t slice, FoveaDispatch* ou
     if (*count < plan->info.dispatches_per_slice)
         return fail(diag, FOVEA_LIMIT_EXCEEDED, "count", "count is %u; this slice has %u dispatches", *count,
                     plan->info.dispatches_per_slice);
-    return vulkan_slice(*plan, slice, 0, out, *count, diag);
+    return has(kVulkanPlans) ? vulkan_slice(*plan, slice, 0, out, *count, diag) : FOVEA_UNSUPPORTED;
 }

@@ -1,6 +1,7 @@
 #include "cpu/kernels.hpp"
 
 #include "cpu/target.hpp"
+#include "problem/parts.hpp"
 
 namespace fovea::cpu {
 
@@ -9,19 +10,19 @@ Kernels kernels_of(uint32_t target) {
     if (target >= kTargetCount || !(runnable_targets() >> target & 1u)) return kernels;
     kernels.flash = flash_kernel_of(target);
     if (has_pair_products()) kernels.flash_pairs = flash_pairs_kernel_of(target);
-    kernels.decode = decode_kernel_of(target);
-    kernels.decode_merge = decode_merge_kernel_of(target);
+    if (has(kDecoding)) kernels.decode = decode_kernel_of(target);
+    if (has(kDecoding)) kernels.decode_merge = decode_merge_kernel_of(target);
     kernels.linear = linear_kernel_of(target);
     kernels.rope = rope_kernel_of(target);
-    kernels.append = append_kernel_of(target);
-    kernels.merge = merge_kernel_of(target);
-    kernels.gather = gather_kernel_of(target);
+    if (has(kCaches)) kernels.append = append_kernel_of(target);
+    if (has(kMerges)) kernels.merge = merge_kernel_of(target);
+    if (has(kCaches)) kernels.gather = gather_kernel_of(target);
 #ifndef FOVEA_NO_ROW_PARTS
     kernels.norm = norm_kernel_of(target);
     kernels.pointwise = pointwise_kernel_of(target);
 #endif
-    kernels.map_tile = map_tile_kernel_of(target);
-    kernels.backward = backward_kernel_of(target);
+    if (has(kMapTiles)) kernels.map_tile = map_tile_kernel_of(target);
+    if (has(kGradients)) kernels.backward = backward_kernel_of(target);
     return kernels;
 }
 

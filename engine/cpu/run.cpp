@@ -5,6 +5,7 @@
 #include "cpu/linear_call.hpp"
 #include "cpu/plain.hpp"
 #include "problem/parallel.hpp"
+#include "problem/parts.hpp"
 #include "reference/reference.hpp"
 
 #include <algorithm>
@@ -121,11 +122,47 @@ reference::RowRun rows_of(const CpuPlan& cut, const CpuRun& run) {
             cut.rows_per_task};
 }
 
-struct CpuLoops {
-    void (*reference)(const Call& call, const reference::RowRun& rows);  // float64
-    void (*plain)(const Call& call, const reference::RowRun& rows);      // float32
-    // Vector kernels: by tasks, or row by row.
-    void (*kernels)(const Call& call, const CpuPlan& cut, const CpuRun& run);
+using Loop = void (*)(const Call& call, const reference::RowRun& rows);
+
+template <auto member, auto loop>
+void loop_of(const Call& call, const reference::RowRun& rows) {
+    loop(call.*member, rows);
+}
+template <auto member, auto loop>
+void problem_loop_of(const Call& call, const reference::RowRun& rows) {
+    loop(call.problem, call.*member, rows);
+}
+
+// By Operation, as the tables below. Append and gather move bits and have no arithmetic to be exact in.
+constexpr Loop kReferenceLoops[] = {
+    // float64
+    loop_of<&Call::problem, reference::attention>,
+    loop_of<&Call::rope, reference::rope>,
+    loop_of<&Call::linear, reference::linear>,
+    nullptr,
+    problem_loop_of<&Call::tile, reference::map_tile>,
+    problem_loop_of<&Call::backward, reference::backward>,
+    loop_of<&Call::merge, reference::merge>,
+    nullptr,
+#ifndef FOVEA_NO_ROW_PARTS  // a page makes no plans of them
+    loop_of<&Call::norm, reference::norm>,
+    loop_of<&Call::pointwise, reference::pointwise>,
+#endif
+};
+
+constexpr Loop kFloatLoops[] = {
+    loop_of<&Call::problem, plain::attention>,
+    loop_of<&Call::rope, plain::rope>,
+    loop_of<&Call::linear, plain::linear>,
+    nullptr,
+    problem_loop_of<&Call::tile, plain::map_tile>,
+    problem_loop_of<&Call::backward, plain::backward>,
+    loop_of<&Call::merge, plain::merge>,
+    nullptr,
+#ifndef FOVEA_NO_ROW_PARTS
+    loop_of<&Call::norm, plain::norm>,
+    loop_of<&Call::pointwise, plain::pointwise>,
+#endif
 };
 
 void run_attention_kernels(const Call& call, const CpuPlan& cut, const CpuRun& run) {
@@ -145,65 +182,24 @@ void run_backward_kernel(const Call& call, const CpuPlan& cut, const CpuRun& run
         BackwardJob{{{call.problem, cut, run.bindings}, call.backward, cut.backward}, cut, run.workspace, 0});
 }
 
-// By Operation. Append and gather move bits and have no arithmetic to be exact in.
-constexpr CpuLoops kLoops[] = {
-    // attention
-    {[](const Call& call, const reference::RowRun& rows) { reference::attention(call.problem, rows); },
-     [](const Call& call, const reference::RowRun& rows) { plain::attention(call.problem, rows); },
-     run_attention_kernels},
-    // rope
-    {[](const Call& call, const reference::RowRun& rows) { reference::rope(call.rope, rows); },
-     [](const Call& call, const reference::RowRun& rows) { plain::rope(call.rope, rows); },
-     [](const Call& call, const CpuPlan& cut, const CpuRun& run) {
-         run_rows(call.rope, cut.kernels.rope, rows_of(cut, run));
-     }},
-    // linear
-    {[](const Call& call, const reference::RowRun& rows) { reference::linear(call.linear, rows); },
-     [](const Call& call, const reference::RowRun& rows) { plain::linear(call.linear, rows); },
-     run_linear_kernel},
-    // append
-    {nullptr, nullptr,
-     [](const Call& call, const CpuPlan& cut, const CpuRun& run) {
-         run_rows(call.append, cut.kernels.append, rows_of(cut, run));
-     }},
-    // map_tile
-    {[](const Call& call, const reference::RowRun& rows) {
-         reference::map_tile(call.problem, call.tile, rows);
-     },
-     [](const Call& call, const reference::RowRun& rows) { plain::map_tile(call.problem, call.tile, rows); },
-     run_attention_kernels},
-    // backward
-    {[](const Call& call, const reference::RowRun& rows) {
-         reference::backward(call.problem, call.backward, rows);
-     },
-     [](const Call& call, const reference::RowRun& rows) {
-         plain::backward(call.problem, call.backward, rows);
-     },
-     run_backward_kernel},
-    // merge
-    {[](const Call& call, const reference::RowRun& rows) { reference::merge(call.merge, rows); },
-     [](const Call& call, const reference::RowRun& rows) { plain::merge(call.merge, rows); },
-     [](const Call& call, const CpuPlan& cut, const CpuRun& run) {
-         run_rows(call.merge, cut.kernels.merge, rows_of(cut, run));
-     }},
-    // gather
-    {nullptr, nullptr,
-     [](const Call& call, const CpuPlan& cut, const CpuRun& run) {
-         run_rows(call.gather, cut.kernels.gather, rows_of(cut, run));
-     }},
-#ifndef FOVEA_NO_ROW_PARTS  // a page makes no plans of them
-    // norm
-    {[](const Call& call, const reference::RowRun& rows) { reference::norm(call.norm, rows); },
-     [](const Call& call, const reference::RowRun& rows) { plain::norm(call.norm, rows); },
-     [](const Call& call, const CpuPlan& cut, const CpuRun& run) {
-         run_rows(call.norm, cut.kernels.norm, rows_of(cut, run));
-     }},
-    // pointwise
-    {[](const Call& call, const reference::RowRun& rows) { reference::pointwise(call.pointwise, rows); },
-     [](const Call& call, const reference::RowRun& rows) { plain::pointwise(call.pointwise, rows); },
-     [](const Call& call, const CpuPlan& cut, const CpuRun& run) {
-         run_rows(call.pointwise, cut.kernels.pointwise, rows_of(cut, run));
-     }},
+template <auto member, auto kernel>
+void run_kernel_rows(const Call& call, const CpuPlan& cut, const CpuRun& run) {
+    run_rows(call.*member, cut.kernels.*kernel, rows_of(cut, run));
+}
+
+// Vector kernels: by tasks, or row by row.
+constexpr void (*kKernelLoops[])(const Call& call, const CpuPlan& cut, const CpuRun& run) = {
+    run_attention_kernels,
+    run_kernel_rows<&Call::rope, &cpu::Kernels::rope>,
+    run_linear_kernel,
+    run_kernel_rows<&Call::append, &cpu::Kernels::append>,
+    run_attention_kernels,
+    run_backward_kernel,
+    run_kernel_rows<&Call::merge, &cpu::Kernels::merge>,
+    run_kernel_rows<&Call::gather, &cpu::Kernels::gather>,
+#ifndef FOVEA_NO_ROW_PARTS
+    run_kernel_rows<&Call::norm, &cpu::Kernels::norm>,
+    run_kernel_rows<&Call::pointwise, &cpu::Kernels::pointwise>,
 #endif
 };
 
@@ -211,11 +207,13 @@ constexpr CpuLoops kLoops[] = {
 
 void run_cpu(const Call& call, FoveaKernel kernel, const CpuPlan& cut, const CpuRun& run) {
     if (run.slice_begin >= run.slice_end) return;
-    const CpuLoops& loops = kLoops[size_t(call.operation)];
-    if (kernel == FOVEA_KERNEL_DECODE) return run_decode_slices(call.problem, cut, run);
-    if (kernel == FOVEA_KERNEL_REFERENCE) return loops.reference(call, rows_of(cut, run));
-    if (kernel == FOVEA_KERNEL_PLAIN) return loops.plain(call, rows_of(cut, run));
-    loops.kernels(call, cut, run);
+    const size_t operation = size_t(call.operation);
+    if (has(kDecoding) && kernel == FOVEA_KERNEL_DECODE) return run_decode_slices(call.problem, cut, run);
+    if (has(kPlainLoops)) {
+        if (kernel == FOVEA_KERNEL_REFERENCE) return kReferenceLoops[operation](call, rows_of(cut, run));
+        if (kernel == FOVEA_KERNEL_PLAIN) return kFloatLoops[operation](call, rows_of(cut, run));
+    }
+    kKernelLoops[operation](call, cut, run);
 }
 
 }  // namespace fovea

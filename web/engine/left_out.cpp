@@ -1,21 +1,9 @@
-// What the page's own module never runs: gradients are the trainer's, results are merged nowhere, caches are
-// neither appended to nor compacted, weights as files store them are the models' module's, and norms and
-// activations of its small models nobody waits for. Defined here, they stay out of a module that travels; a
-// plan that wants such a kernel finds none and takes the plain loops, which are slow and right.
+// Weights as files store them are the models' module's, and norms and activations of the page's small models
+// nobody waits for. Defined here, they stay out of a module that travels.
 #include <fovea/model/strict.hpp>
 
-#include "cpu/kernels.hpp"
 #include "model/block_run.hpp"
 #include "model/stored_linear.hpp"
-
-namespace fovea::cpu {
-
-decltype(Kernels::backward) backward_kernel_of(uint32_t) { return nullptr; }
-decltype(Kernels::merge) merge_kernel_of(uint32_t) { return nullptr; }
-decltype(Kernels::append) append_kernel_of(uint32_t) { return nullptr; }
-decltype(Kernels::gather) gather_kernel_of(uint32_t) { return nullptr; }
-
-}  // namespace fovea::cpu
 
 namespace fovea {
 
