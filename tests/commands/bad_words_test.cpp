@@ -71,7 +71,7 @@ TEST(BadWords, one_line_names_the_word) {
         {"map IN --png x.png --kernel decode", "--kernel: 'decode' is not one of auto, plain, reference"},
         {"attend IN --out OUT --layout x", "--layout: 'x'"},
         {"attend IN --out OUT --cache-type q8_0",
-         "error: --cache-type: the head size of k is 4; a type with blocks of 32 elements needs a multiple"},
+         "error: --cache-type: the head size of k is 1; a type with blocks of 32 elements needs a multiple"},
         {"lesson induction --check",
          "error: --check needs a tutorial's lesson; 'induction' is a trained model"},
         {"attend IN --out OUT --threads 5000", "--threads: 5000 is above the limit, 4096"},
