@@ -101,7 +101,7 @@ Result<Pixels> draw_over(Workbench& bench, const PictureSize& size, ImU32 ground
             if (Result<void> r = bench.computation.finish_wanted_grid(); !r) return r.error();
         // The first frames say what is looked at.
         if (goes_on && bench.map && bench.window.centre == CentreTab::map && i + 2 < frames)
-            if (Result<void> r = bench.map.head()->finish(size.exact); !r) return r.error();
+            bench.map.head()->finish(size.exact);
     }
     if (size.seen) size.seen(*ImGui::GetDrawData());
     if (frame) {

@@ -9,12 +9,16 @@
 #include <cmath>
 #include <cstring>
 #include <numeric>
+#include <thread>
 
 namespace fovea::visualizer {
 namespace {
 
 // A mask of a cell for each weight is kept up to here.
 constexpr uint64_t kMostMaskCells = 64u << 20;
+// Rows of a mask begin this far apart or a multiple of it.
+constexpr uint64_t kMaskRowBytes = 256;
+constexpr uint32_t kMostWorkers = 16;
 
 // Mask, scale, softcap and dropout of the settings on a call; the cells of a mask are another matter.
 FoveaAttentionDesc settled(const LongHead& head, const Settings& s) {
@@ -76,7 +80,7 @@ void mask_head(LongHead& head, const Settings& s) {
         std::any_of(s.hidden_keys.begin(), s.hidden_keys.end(), [&](uint32_t key) { return key < keys; });
     const bool padded = s.pattern == MaskPattern::padding;
     if (!each_row && !of_file && !hides && !padded) return;
-    const uint64_t height = each_row ? rows : 1, stride = padded_row(keys, LongHead::kMaskRowBytes);
+    const uint64_t height = each_row ? rows : 1, stride = padded_row(keys, kMaskRowBytes);
     head.mask.assign(height * stride, 1);
     FoveaMatrixDesc& mask = head.call.mask;
     mask.present = 1;
@@ -92,14 +96,9 @@ void mask_head(LongHead& head, const Settings& s) {
         for (uint64_t i = 0; i < height && key < keys; ++i) head.mask[i * stride + key] = 0;
 }
 
-// Inputs are not written to.
-FoveaHostBuffer host(const std::vector<float>& values) {
-    return {const_cast<float*>(values.data()), values.size() * 4};
-}
-
 void add_bias(LongHead& out, const CallExtras& extras) {
     const uint64_t keys = out.call.len_kv, height = extras.bias_rows,
-                   stride = padded_row(keys, LongHead::kMaskRowBytes / 4);
+                   stride = padded_row(keys, kMaskRowBytes / 4);
     const float* from = &extras.bias[(extras.bias_heads > 1 ? out.head : 0) * height * keys];
     out.bias.assign(height * stride, 0);
     for (uint64_t row = 0; row < height; ++row) std::copy_n(from + row * keys, keys, &out.bias[row * stride]);
@@ -136,7 +135,7 @@ void add_file_cells(LongHead& out, const CallExtras& extras) {
 Result<LongHead> long_preset(std::string_view name) {
     Result<LongContext> made = long_context(name);
     if (!made) return made.error();
-    LongHead head{std::string(name), made->call, std::move(made->q), std::move(made->k), true};
+    LongHead head{{made->call, std::move(made->q), std::move(made->k)}, std::string(name), true};
     head.slope = alibi_slope(0, 1);
     return head;
 }
@@ -161,90 +160,60 @@ LongHead long_head(const Projected& p, uint32_t head, float divisor) {
     return out;
 }
 
-LongMap::LongMap(LongHead head, const Settings& settings, GpuDevice* device, std::function<void()> wake)
-    : head_(std::move(head)),
-      tiles_({head_.call.len_q, head_.call.len_kv}),
-      device_(device),
-      wake_(std::move(wake)) {
-    head_.call = settled(head_, settings);
-    mask_head(head_, settings);
-    masked_by_ = settings;
-    make_maker();
+// One processor is left to the window.
+static uint32_t workers() {
+    return std::clamp(std::thread::hardware_concurrency(), 2u, kMostWorkers + 1) - 1;
 }
+
+static EngineOptions engine_of(const GpuDevice* device) {
+    EngineOptions options;
+    options.backend = device ? BackendChoice::vulkan : BackendChoice::cpu;
+    options.cpu_threads = workers();
+    if (device) options.device_name = device->name();
+    return options;
+}
+
+static LongHead ruled(LongHead head, const Settings& settings) {
+    head.call = settled(head, settings);
+    mask_head(head, settings);
+    return head;
+}
+
+LongMap::LongMap(LongHead head, const Settings& settings, GpuDevice* device, std::function<void()> wake)
+    : device_(device),
+      head_(ruled(std::move(head), settings)),
+      masked_by_(settings),
+      source_(head_, engine_of(device), std::move(wake)) {}
 
 LongMap::~LongMap() = default;
-
-void LongMap::make_maker() {
-    maker_.reset();
-    problem_.clear();
-    if (device_) {
-        Result<std::unique_ptr<TileMaker>> made = make_device_tiles(*device_, head_, wake_);
-        if (made) {
-            maker_ = std::move(*made);
-            return;
-        }
-        refusal_ = made.error().text;
-        device_ = nullptr;
-    }
-    maker_ = make_processor_tiles(head_, wake_);
-}
 
 bool LongMap::follow(const Settings& settings, GpuDevice* device) {
     const FoveaAttentionDesc next = settled(head_, settings);
     const bool same_call = std::memcmp(&next, &head_.call, sizeof next) == 0;
     const bool same_cells = same_mask(settings, masked_by_);
-    if (same_call && same_cells && device == wanted_device_) return false;
-    maker_.reset();
-    head_.call = next;
-    if (!same_cells) mask_head(head_, settings);
-    masked_by_ = settings;
-    device_ = wanted_device_ = device;
-    refusal_.clear();
+    if (same_call && same_cells && device == device_) return false;
     // Tiles of the other place are as good, but one picture is of one place.
-    tiles_.clear();
-    fresh_.clear();
-    make_maker();
+    source_.follow(engine_of(device), [&] {
+        head_.call = next;
+        if (!same_cells) mask_head(head_, settings);
+    });
+    masked_by_ = settings;
+    device_ = device;
     return true;
 }
 
-bool LongMap::hand_out() {
-    while (std::optional<TileDone> done = maker_->take()) {
-        if (done->whole) {
-            tiles_.store(done->id, std::move(done->pixels));
-            if (done->mass.handle())
-                fresh_.push_back({done->id, std::move(done->mass), std::move(done->max)});
-        } else {
-            tiles_.give_back(done->id);
-        }
-        if (!done->problem.empty()) problem_ = done->problem;
-    }
-    maker_->cancel([&](const MapTileId& id) { return tiles_.wanted(id); });
-    while (problem_.empty() && maker_->has_room()) {
-        const std::optional<MapTileId> id = tiles_.next();
-        if (!id) break;
-        maker_->start({*id, tiles_.description(*id)});
-    }
-    return maker_->busy();
-}
-
-Result<bool> LongMap::advance(VkCommandBuffer cmd, int frames_in_flight) {
-    const bool busy = hand_out();
-    if (Result<void> r = maker_->record(cmd, frames_in_flight); !r) return r.error();
-    return busy && device_ != nullptr && !maker_->waits();
-}
-
-Result<void> LongMap::finish(bool exact) {
-    while (hand_out() && (exact || tiles_.progress().quality == MapQuality::empty))
-        if (Result<void> r = maker_->wait(); !r) return r;
-    return {};
+std::string LongMap::where() const {
+    const std::string refusal = source_.refusal();
+    if (!device_ || !refusal.empty())
+        return "processor, " + std::to_string(workers()) + (workers() == 1 ? " thread" : " threads") +
+               (refusal.empty() ? "" : " (the device: " + refusal + ")");
+    const double seconds = source_.slice_seconds();
+    return device_->name() + (seconds > 0 ? ", " + format_number(1e3 * seconds, 2) + " ms a slice" : "");
 }
 
 Result<Derivation> LongMap::derive(uint64_t row, uint64_t key) const {
     FoveaHostBuffer bindings[FOVEA_BIND_COUNT] = {};
-    bindings[FOVEA_BIND_Q] = host(head_.q);
-    // Values are no part of a weight; the map's inspector shows none.
-    bindings[FOVEA_BIND_K] = bindings[FOVEA_BIND_V] = host(head_.k);
-    head_.bind_beside(bindings);
+    head_.bind(bindings);  // values are no part of a weight: the map's inspector shows none
     Result<Derivation> derived = derive_cell(head_.call, bindings, Cell{0, 0, row, key});
     if (derived) derived->values.clear();
     return derived;
@@ -258,11 +227,8 @@ Result<std::vector<float>> LongMap::row_weights(uint64_t row) const {
     const Result<Plan> plan = plan_attention(*facts, call);
     if (!plan) return plan.error();
     std::vector<float> weights(call.len_kv);
-    const uint64_t skip = row * call.dim_qk;
     FoveaHostBuffer bindings[FOVEA_BIND_COUNT] = {};
-    bindings[FOVEA_BIND_Q] = {const_cast<float*>(head_.q.data()) + skip, (head_.q.size() - skip) * 4};
-    bindings[FOVEA_BIND_K] = bindings[FOVEA_BIND_V] = host(head_.k);
-    head_.bind_beside(bindings, row);
+    head_.bind(bindings, row);
     bindings[FOVEA_BIND_WEIGHTS] = {weights.data(), weights.size() * 4};
     if (Result<void> r = run_on_host(*plan, bindings); !r) return r.error();
     return weights;
@@ -299,11 +265,8 @@ Result<std::pair<uint64_t, uint64_t>> LongMap::largest_of(const MapBlock& block)
     const Result<Plan> sums = plan_attention(*facts, call);
     if (!sums) return sums.error();
     std::vector<float> lse(rows());
-    const uint64_t skip = block.first_row * call.dim_qk;
     FoveaHostBuffer bindings[FOVEA_BIND_COUNT] = {};
-    bindings[FOVEA_BIND_K] = bindings[FOVEA_BIND_V] = host(head_.k);
-    bindings[FOVEA_BIND_Q] = {const_cast<float*>(head_.q.data()) + skip, (head_.q.size() - skip) * 4};
-    head_.bind_beside(bindings, block.first_row);
+    head_.bind(bindings, block.first_row);
     bindings[FOVEA_BIND_LSE] = {&lse[block.first_row], block.rows * 4};
     if (Result<void> r = run_on_host(*sums, bindings); !r) return r.error();
     FoveaMapTileDesc tile{};
@@ -315,10 +278,9 @@ Result<std::pair<uint64_t, uint64_t>> LongMap::largest_of(const MapBlock& block)
     const Result<Plan> plan = plan_map_tile(*facts, head_.call, tile);
     if (!plan) return plan.error();
     std::vector<float> cells(block.rows * block.keys);
-    bindings[FOVEA_BIND_Q] = host(head_.q);
-    head_.bind_beside(bindings);
-    bindings[FOVEA_BIND_LSE] = host(lse);
-    bindings[FOVEA_BIND_TILE_MAX] = host(cells);
+    head_.bind(bindings);
+    bindings[FOVEA_BIND_LSE] = {lse.data(), lse.size() * 4};
+    bindings[FOVEA_BIND_TILE_MAX] = {cells.data(), cells.size() * 4};
     if (Result<void> r = run_on_host(*plan, bindings); !r) return r.error();
     const auto at = uint64_t(std::max_element(cells.begin(), cells.end()) - cells.begin());
     return std::pair{block.first_row + at / block.keys, block.first_key + at % block.keys};

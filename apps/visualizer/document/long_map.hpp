@@ -1,9 +1,11 @@
-// The weights of one long head as a map to zoom into: tiles computed by the engine from q, k and each row's
-// log-sum-exp, on the device that draws or on the processor; never the matrix itself.
+// The weights of one long head as a map to zoom into: the head of a preset or file under the settings' masks
+// and rules, and the numbers of a picked cell. MapSource computes the tiles; the matrix itself is never
+// there.
 #pragma once
 
 #include "document/settings.hpp"
-#include "document/tile_maker.hpp"
+#include "gpu/gpu_device.hpp"
+#include "inspect/map_source.hpp"
 
 #include <fovea/inspect/derivation.hpp>
 #include <fovea/inspect/long_context.hpp>
@@ -13,6 +15,18 @@
 namespace fovea::visualizer {
 
 struct Projected;
+
+struct LongHead : MapHead {
+    std::string name;              // "128k", or of a file
+    bool always_causal = false;    // whatever the settings say
+    std::string left_out;          // what of the settings or the file has no place on a map this long
+    uint32_t head = 0, heads = 1;  // which of how many; of a file
+    float divisor = 0;             // of the scores; 0: the square root of the width
+    bool has_sink = false;
+    // [rows, keys] or one row for all queries, 1 is visible; null: none.
+    std::shared_ptr<const std::vector<uint8_t>> file_mask;
+    std::string lost_mask, lost_bias;  // what of the file is too large to be taken along
+};
 
 Result<LongHead> long_preset(std::string_view name);
 // One head of a file's or level's projected tensors; `divisor` of its scores, 0: the square root of its
@@ -34,9 +48,9 @@ struct MapBlock {
 
 class LongMap {
   public:
-    // Tiles are computed on `device`, null: on the processor, also where the device refuses them. `wake` is
-    // called from other threads whenever there is something new to draw. Masks, scale, temperature, softcap
-    // and dropout (by counters, Philox) are taken from the settings.
+    // Tiles are computed on the kind of `device`, null: on the processor, also where it refuses them. `wake`
+    // is called from other threads whenever there is something new to draw. Masks, scale, temperature,
+    // softcap and dropout (by counters, Philox) are taken from the settings.
     LongMap(LongHead head, const Settings& settings, GpuDevice* device, std::function<void()> wake);
     ~LongMap();
     LongMap(const LongMap&) = delete;
@@ -47,32 +61,22 @@ class LongMap {
     uint64_t tokens() const { return head_.call.len_kv; }
     uint64_t rows() const { return head_.call.len_q; }
     const FoveaAttentionDesc& call() const { return head_.call; }
-    // Another mask, scale or place: forgets every tile. False if nothing differs. The device must be idle.
+    // Another mask, scale or place: forgets every tile. False if nothing differs.
     bool follow(const Settings& settings, GpuDevice* device);
 
-    MapTiles& tiles() { return tiles_; }
-    // Buffers of the tiles that the device has computed since the last call: to be drawn from.
-    struct Fresh {
-        MapTileId id;
-        GpuBuffer mass, max;
-    };
-    std::vector<Fresh> take_fresh() { return std::exchange(fresh_, {}); }
-    // Takes what is finished, gives out the next tiles of the view and records the frame's share of them, see
-    // TileMaker::record. True while the next frame has work to record.
-    Result<bool> advance(VkCommandBuffer cmd, int frames_in_flight);
+    MapTiles& tiles() { return source_.tiles(); }
+    void advance() { source_.advance(); }
     // Waits until the view is exact, or has something everywhere. For pictures without a window.
-    Result<void> finish(bool exact);
+    void finish(bool exact) { source_.finish(exact); }
     // What the engine refused, if it did.
-    const std::string& problem() const { return problem_; }
-    bool waits() const { return maker_->waits(); }
-    // Tiles finished so far: another number is a reason to draw.
-    uint64_t finished_tiles() const { return maker_->finished(); }
-    double rows_known() const { return double(maker_->rows_known()) / double(rows()); }
-    bool on_device() const { return device_ != nullptr; }
+    const std::string& problem() const { return source_.problem(); }
+    uint64_t finished_tiles() const { return source_.finished(); }
+    double rows_known() const { return double(source_.rows_known()) / double(rows()); }
+    bool on_device() const { return device_ && source_.refusal().empty(); }
+    // The device's driver compiles the first kernels.
+    bool waits() const { return on_device() && source_.finished() == 0 && source_.rows_known() == 0; }
     // "processor, 1 thread", and why not the device if it was asked for.
-    std::string where() const {
-        return maker_->where() + (refusal_.empty() ? "" : " (the device: " + refusal_ + ")");
-    }
+    std::string where() const;
 
     // In float32 from q and k, whatever the tiles say; on this thread, about one row's work. These may run on
     // another thread than the map's, but not while follow() does.
@@ -89,17 +93,10 @@ class LongMap {
     }
 
   private:
-    void make_maker();
-    bool hand_out();
-
+    GpuDevice* device_;
     LongHead head_;
-    MapTiles tiles_;
-    std::vector<Fresh> fresh_;
-    GpuDevice *device_, *wanted_device_ = device_;
-    std::function<void()> wake_;
-    std::unique_ptr<TileMaker> maker_;
     Settings masked_by_;
-    std::string problem_, refusal_;
+    MapSource source_;  // reads head_
 };
 
 }  // namespace fovea::visualizer

@@ -30,14 +30,14 @@ void ShownMap::compute_tiles_on(TilesOn where) {
 }
 
 void ShownMap::show_head(uint32_t head) {
-    if (!head_ || !source_ || head >= head_->head().heads || head == wanted_file_head_) return;
+    if (!head_ || !origin_ || head >= head_->head().heads || head == wanted_file_head_) return;
     wanted_file_head_ = head;
     wants_update_ = true;
 }
 
 void ShownMap::open(LongHead head, const Settings& settings, bool on_cpu) {
     forget_pick();
-    source_.reset();
+    origin_.reset();
     if (buffers_) buffers_->clear(released_);
     buffers_ = std::make_unique<MapBuffers>(device_);
     const uint64_t rows = head.call.len_q, keys = head.call.len_kv;
@@ -81,20 +81,19 @@ bool ShownMap::take_coming(const Settings& settings, bool on_cpu) {
     return true;
 }
 
-Result<bool> ShownMap::advance(VkCommandBuffer cmd, int frames_in_flight) {
+void ShownMap::advance() {
     if (buffers_ && buffers_->full()) buffers_->prune(released_);
-    if (!head_) return false;
-    return head_->advance(cmd, frames_in_flight);
+    if (head_) head_->advance();
 }
 
 bool ShownMap::shows_file_of(const Settings& settings) const {
-    return head_ && source_ && source_->file == settings.file && source_->mapping == settings.mapping &&
-           source_->head == wanted_file_head_;
+    return head_ && origin_ && origin_->file == settings.file && origin_->mapping == settings.mapping &&
+           origin_->head == wanted_file_head_;
 }
 
 void ShownMap::open_file_head(const Projected& projected, const Settings& settings, uint32_t head,
                               bool on_cpu) {
-    const bool same_file = head_ && source_ && source_->file == settings.file;
+    const bool same_file = head_ && origin_ && origin_->file == settings.file;
     const MapPlace before = place;
     const auto heads = uint32_t(projected.q.shape[1]);
     if (!same_file) wanted_file_head_ = head;
@@ -102,7 +101,7 @@ void ShownMap::open_file_head(const Projected& projected, const Settings& settin
     LongHead shown = long_head(projected, wanted_file_head_, settings.mapping.divisor);
     shown.name = file_name(settings.file->path);
     open(std::move(shown), settings, on_cpu);
-    source_ = MapSource{settings.file, settings.mapping, wanted_file_head_};
+    origin_ = MapOrigin{settings.file, settings.mapping, wanted_file_head_};
     if (same_file && before.picked_row < head_->rows() && before.picked_key < head_->tokens()) place = before;
     if (same_file) return;
     problems_.report("map",
@@ -170,15 +169,15 @@ void ShownMap::forget_pick() {
 
 ShownMap::Carry ShownMap::carry() const {
     Carry c{{}, {}, place, tiles_on_};
-    if (head_) c.head = head_->head(), c.source = source_;
+    if (head_) c.head = head_->head(), c.origin = origin_;
     return c;
 }
 
 void ShownMap::take(Carry carried, const Settings& settings, bool on_cpu) {
     tiles_on_ = carried.tiles_on;
     if (carried.head) open(std::move(*carried.head), settings, on_cpu);
-    source_ = std::move(carried.source);
-    if (source_) wanted_file_head_ = source_->head;
+    origin_ = std::move(carried.origin);
+    if (origin_) wanted_file_head_ = origin_->head;
     place = carried.place;
 }
 

@@ -27,7 +27,7 @@ struct MapPlace {
 };
 
 // Which head of which file a map shows, and how the file was read.
-struct MapSource {
+struct MapOrigin {
     std::shared_ptr<const ImportedFile> file;
     ImportMapping mapping;
     uint32_t head = 0;
@@ -82,8 +82,8 @@ class ShownMap {
     bool update(const Settings& settings, bool on_cpu);
     // A preset that a thread has drawn; true if it was opened.
     bool take_coming(const Settings& settings, bool on_cpu);
-    // Records the frame's share of the tiles. True while there is more to record.
-    Result<bool> advance(VkCommandBuffer cmd, int frames_in_flight);
+    // Takes the tiles that have ended and hands out the next one.
+    void advance();
 
     // Whether the settings' file is what is shown already.
     bool shows_file_of(const Settings& settings) const;
@@ -93,7 +93,7 @@ class ShownMap {
     // What another device goes on from.
     struct Carry {
         std::optional<LongHead> head;
-        std::optional<MapSource> source;
+        std::optional<MapOrigin> origin;
         MapPlace place;
         TilesOn tiles_on = TilesOn::automatic;
     };
@@ -117,7 +117,7 @@ class ShownMap {
     std::optional<LongHead> wanted_head_;
     std::optional<std::pair<uint64_t, MapPlace>> wanted_place_;
     std::future<Result<LongHead>> coming_map_;
-    std::optional<MapSource> source_;
+    std::optional<MapOrigin> origin_;
     uint32_t wanted_file_head_ = 0;
     std::optional<MapPick> pick_;
     std::future<MapPick> coming_pick_;  // ends before the map that it reads

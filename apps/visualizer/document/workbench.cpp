@@ -59,10 +59,9 @@ Result<bool> Workbench::update(VkCommandBuffer cmd, double flops) {
             if (Result<void> r = computation.compute_at_once(flops); !r) return r.error();
     }
     if (map.take_coming(document.settings(), computation.on_cpu())) window.centre = CentreTab::map;
-    const Result<bool> map_moves = map.advance(cmd, frames_in_flight_);
-    if (!map_moves) return map_moves.error();
+    map.advance();
     if (!computation.ready()) {
-        if (computation.projecting()) return *map_moves;
+        if (computation.projecting()) return false;
         if (go_on_restoring()) return true;
         return Error{FOVEA_INVALID_ARGUMENT, "settings", computation.problem()};
     }
@@ -70,7 +69,7 @@ Result<bool> Workbench::update(VkCommandBuffer cmd, double flops) {
     if (!more) return more.error();
     if (computation.run().finished() && go_on_restoring()) return true;
     grant_wish();
-    return *map_moves || *more || is_behind();
+    return *more || is_behind();
 }
 
 Result<void> Workbench::begin() {

@@ -56,8 +56,7 @@ class Workbench {
         : background_(frames_in_flight > 0, std::move(wake)),
           document(background_, problems),
           computation(device, on_cpu, frames_in_flight, background_, problems, released),
-          map(device, background_, problems, released),
-          frames_in_flight_(frames_in_flight) {}
+          map(device, background_, problems, released) {}
 
   private:
     const Background background_;
@@ -230,7 +229,6 @@ class Workbench {
     void end_restoring();
     bool go_on_restoring();
 
-    const int frames_in_flight_;
     std::unique_ptr<Playground> playground_;
     uint64_t seen_training_ = 0;
     TrainingView training_;

@@ -7,21 +7,6 @@
 
 namespace fovea::visualizer {
 
-const GpuBuffer* MapBuffers::keep(const Key& key, GpuBuffer buffer) {
-    const auto [entry, is_new] = entries_.try_emplace(key);
-    if (is_new) {
-        size_bytes_ += buffer.size_bytes();
-        entry->second.buffer = std::move(buffer);
-    }
-    entry->second.used = ++uses_;
-    return &entry->second.buffer;
-}
-
-void MapBuffers::adopt(const MapTileId& id, GpuBuffer mass, GpuBuffer max) {
-    keep({id, MapReducer::mass}, std::move(mass));
-    keep({id, MapReducer::max}, std::move(max));
-}
-
 const GpuBuffer* MapBuffers::get(const MapPiece& piece, MapReducer reducer) {
     const Key key{piece.id, reducer};
     if (const auto found = entries_.find(key); found != entries_.end()) {
@@ -36,7 +21,8 @@ const GpuBuffer* MapBuffers::get(const MapPiece& piece, MapReducer reducer) {
     if (!made) return nullptr;
     std::memcpy(made->data(), bytes.data(), bytes.size());
     made->flush();
-    return keep(key, std::move(*made));
+    size_bytes_ += made->size_bytes();
+    return &entries_.emplace(key, Entry{std::move(*made), ++uses_}).first->second.buffer;
 }
 
 void MapBuffers::prune(std::vector<VkBuffer>& released) {

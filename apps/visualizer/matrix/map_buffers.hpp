@@ -1,5 +1,4 @@
-// The map's tiles as the matrix shader reads them: the device's own buffers of mass and maximum where the
-// device computed the tile, else copies of the processor's.
+// Copies of the map's tiles in buffers that the matrix shader reads: mass and maximum of each.
 #pragma once
 
 #include "gpu/gpu_device.hpp"
@@ -15,8 +14,6 @@ class MapBuffers {
     static constexpr uint64_t kMostBytes = uint64_t{128} << 20;
 
     explicit MapBuffers(const GpuDevice& device) : device_(device) {}
-    // The buffers that the device wrote are drawn as they are.
-    void adopt(const MapTileId& id, GpuBuffer mass, GpuBuffer max);
     // Null where there is no memory for it.
     const GpuBuffer* get(const MapPiece& piece, MapReducer reducer);
     // More than kMostBytes are held; prune() then frees those not drawn lately. The device must be idle.
@@ -35,8 +32,6 @@ class MapBuffers {
         GpuBuffer buffer;
         uint64_t used = 0;
     };
-    const GpuBuffer* keep(const Key& key, GpuBuffer buffer);
-
     const GpuDevice& device_;
     std::map<Key, Entry> entries_;
     uint64_t uses_ = 0, size_bytes_ = 0;

@@ -520,8 +520,6 @@ void draw_map_panel(PanelContext& ui) {
     view.width = uint32_t(f.size.x * io.DisplayFramebufferScale.x);
     view.height = uint32_t(f.size.y * io.DisplayFramebufferScale.y);
     bench.map.head()->tiles().set_view(view);
-    for (LongMap::Fresh& fresh : bench.map.head()->take_fresh())
-        bench.map.buffers()->adopt(fresh.id, std::move(fresh.mass), std::move(fresh.max));
     for (const MapPiece& piece : bench.map.head()->tiles().pieces()) draw_piece(ui, f, piece);
     draw_hidden(ui, f);
     draw_tile_frames(ui, f);

@@ -1,0 +1,122 @@
+// The one driver of attention maps: hands out the tiles that a view wants, computes them by an engine on a
+// thread of its own, and keeps the rows' log-sum-exp that they need. Programs keep the picture.
+#pragma once
+
+#include <fovea/inspect/map_tiles.hpp>
+#include <fovea/runtime.hpp>
+
+#include <array>
+#include <atomic>
+#include <condition_variable>
+#include <functional>
+#include <list>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace fovea {
+
+// One head's queries and keys, [tokens, dim] each in float32, and the call that they are for.
+struct MapHead {
+    FoveaAttentionDesc call = foveaAttentionDesc();
+    std::vector<float> q, k;
+    std::vector<uint8_t> mask;  // as call.mask describes it: one row for all queries, or a row each
+    std::vector<float> bias;    // as call.bias describes it, laid out as the mask is
+    float slope = 0, sink = 0;  // of ALiBi, where the call has it; of the row's sums, where it has one
+
+    // The inputs of a call whose rows begin at `first_row` and whose keys at `first_key`. No output of such
+    // calls depends on values, so keys are bound in their place.
+    void bind(FoveaHostBuffer* bindings, uint64_t first_row = 0, uint64_t first_key = 0) const;
+    // The call for the log-sum-exp of `count` rows from `first_row` on, to which dropout does not matter.
+    FoveaAttentionDesc rows_call(uint64_t first_row, uint64_t count) const;
+};
+
+class MapSource {
+  public:
+    // `head` must outlive the source. Where the device of `on` refuses the call, the CPU computes. `wake` is
+    // called from the source's thread whenever a tile has ended; with it a device rests between slices, so
+    // that the same device can draw.
+    MapSource(const MapHead& head, EngineOptions on, std::function<void()> wake = {});
+    ~MapSource();
+    MapSource(const MapSource&) = delete;
+    MapSource& operator=(const MapSource&) = delete;
+
+    MapTiles& tiles() { return tiles_; }
+    // Runs `change`, which may write to the head, while nothing reads it, and forgets every tile and sum.
+    void follow(EngineOptions on, const std::function<void()>& change);
+    // Stores what has ended and hands out the next tile of the view. True while a tile is under way.
+    bool advance();
+    // Waits until the view is exact, or has something everywhere.
+    void finish(bool exact);
+
+    // The error of a tile, which ends the work; empty: none.
+    const std::string& problem() const { return problem_; }
+    uint64_t rows_known() const { return known_count_; }
+    uint64_t finished() const { return finished_; }  // tiles so far
+    // Why the device does not compute, if it was asked to; empty: it does, or was not.
+    std::string refusal() const;
+    double slice_seconds() const { return slice_seconds_; }  // mean of a device's last call; 0: none yet
+
+  private:
+    struct Job {
+        MapTileId id;
+        FoveaMapTileDesc tile;
+    };
+    struct Done {
+        MapTileId id;
+        MapPixels pixels;
+        std::optional<Error> error;
+    };
+    struct Held {  // a copy of inputs in the device's memory, or room for outputs
+        uint32_t binding;
+        bool of_rows;
+        std::span<const std::byte> from;  // empty: it holds outputs
+        DeviceBuffer buffer;
+    };
+
+    void work();
+    Result<MapPixels> compute(const FoveaMapTileDesc& tile);
+    Result<void> open();
+    template <class Make>
+    Result<Plan> plan_small(bool of_rows, FoveaAttentionDesc call, Make make) const;
+    Result<void> run(bool of_rows, const Plan& plan, const HostBindings& bindings);
+    Result<void> run_on_device(bool of_rows, const Plan& plan, const HostBindings& bindings,
+                               const RunOptions& options);
+    Result<DeviceBuffer*> device_copy(bool of_rows, uint32_t binding, std::span<const std::byte> from,
+                                      uint64_t room);
+    Result<void> know_rows_of(const FoveaMapTileDesc& tile);
+    Result<void> sum_rows(uint64_t first, uint64_t count);
+    Result<void> sum_scattered(std::span<const uint64_t> rows);
+    Result<void> sum_group(std::span<const uint64_t> rows, bool causal);
+    Result<void> sums(const FoveaAttentionDesc& call, const HostBindings& bindings);
+    void know(uint64_t row) { known_count_ += !std::exchange(known_[row], uint8_t{1}); }
+
+    const MapHead& head_;
+    EngineOptions wanted_;
+    std::function<void()> wake_;
+    MapTiles tiles_;
+    std::string problem_;
+
+    // Only the working thread touches these while there is a job.
+    std::optional<Engine> engine_;
+    std::list<Held> held_;
+    std::vector<float> lse_;
+    std::vector<uint8_t> known_;
+    std::array<double, 2> rates_{};  // FLOP/s of a device, of pixels and of rows
+
+    std::atomic<uint64_t> known_count_{0}, finished_{0};
+    std::atomic<double> slice_seconds_{0};
+    std::atomic<bool> cancelled_{false}, hurried_{false};
+    mutable std::mutex mutex_;
+    std::condition_variable changed_;
+    std::optional<Job> job_;  // guarded by mutex_, as the next three
+    std::optional<Done> done_;
+    std::string refusal_;
+    bool ending_ = false;
+    std::thread thread_;
+};
+
+}  // namespace fovea
