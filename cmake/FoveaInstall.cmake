@@ -45,7 +45,7 @@ _fovea_install_component(inspect fovea_inspect)
 _fovea_install_component(mpi fovea_mpi)
 
 # Public headers only, each with the library that defines what it declares.
-set(_fovea_core_headers fovea.h fovea.hpp half.hpp philox.hpp thread_pool.hpp)
+set(_fovea_core_headers fovea.h fovea.hpp dtype.hpp half.hpp philox.hpp thread_pool.hpp)
 list(TRANSFORM _fovea_core_headers PREPEND ${_fovea_headers}/)
 if(TARGET fovea_vulkan_headers)
   list(APPEND _fovea_core_headers ${_fovea_headers}/fovea_vulkan.h ${_fovea_headers}/fovea_vulkan.hpp)

@@ -27,8 +27,8 @@ layout(set = 0, binding = FOVEA_SLOT_LISTED, std430) readonly buffer Listed { in
 layout(set = 0, binding = FOVEA_SLOT_PAGES, std430) readonly buffer Pages { int block_table[]; };
 
 const bool kCopies = kXType == kStoredType;
-const bool kQ80 = kStoredType == kTypeQ80, kBlocks = kQ80 || kStoredType == kTypeQ40;
-const bool kE5m2 = kStoredType == kTypeF8E5m2, kBytes = kE5m2 || kStoredType == kTypeF8E4m3;
+const bool kQ80 = kStoredType == FOVEA_Q8_0, kBlocks = kQ80 || kStoredType == FOVEA_Q4_0;
+const bool kE5m2 = kStoredType == FOVEA_F8_E5M2, kBytes = kE5m2 || kStoredType == FOVEA_F8_E4M3;
 const uint kBlockHalves = kQ80 ? 17u : 9u;
 
 uint row_of(TensorView t, uint entry, uint head, uint row) {
@@ -51,7 +51,7 @@ uint half_of(uint e) { return x_plain_words[e >> 1] >> ((e & 1u) << 4) & 0xffffu
 // Number e of X as Y has it. A copy of equal types moves the bits, NaN payloads included.
 uint number_bits(uint e) {
     if (kCopies && kBytes) return x_plain_words[e >> 2] >> ((e & 3u) << 3) & 0xffu;
-    if (kCopies) return kStored == kTypeF32 ? x_plain_words[e] : half_of(e);
+    if (kCopies) return kStored == FOVEA_F32 ? x_plain_words[e] : half_of(e);
     const float value = x_at(e);
     return kBytes ? float8_bits(value, kE5m2) : stored_bits(value);
 }

@@ -26,8 +26,9 @@ vec4 numbers_of_e5m2(uvec4 code) {
 //                           blocks
 #define FOVEA_CACHE_TENSOR(NAME, SLOT, TYPE, ALIGNED)                                                     \
     FOVEA_INPUT_TENSOR(NAME##_plain, SLOT, TYPE, ALIGNED)                                                 \
-    const bool NAME##_bytes = TYPE == kTypeQ80, NAME##_blocks = NAME##_bytes || TYPE == kTypeQ40;         \
-    const bool NAME##_compressed = NAME##_blocks || TYPE == kTypeF8E4m3 || TYPE == kTypeF8E5m2;           \
+    const bool NAME##_bytes = TYPE == FOVEA_Q8_0;                                                         \
+    const bool NAME##_blocks = NAME##_bytes || TYPE == FOVEA_Q4_0;                                        \
+    const bool NAME##_compressed = NAME##_blocks || TYPE == FOVEA_F8_E4M3 || TYPE == FOVEA_F8_E5M2;       \
     vec4 NAME##_numbers4(uint e, uint end) {                                                              \
         const uint block = e / 32u * (NAME##_bytes ? 34u : 18u), n = e % 32u;                             \
         const uint byte = NAME##_blocks ? block + 2u + (NAME##_bytes ? n : n % 16u) : e;                  \
@@ -35,8 +36,8 @@ vec4 numbers_of_e5m2(uvec4 code) {
         const uint four = NAME##_plain_words[byte >> 2] >> shift |                                        \
                           NAME##_plain_words[last >> 2] << 1 << (31u - shift);                            \
         const uvec4 code = uvec4(four) >> uvec4(0u, 8u, 16u, 24u) & 0xffu;                                \
-        if (TYPE == kTypeF8E4m3) return numbers_of_e4m3(code);                                            \
-        if (TYPE == kTypeF8E5m2) return numbers_of_e5m2(code);                                            \
+        if (TYPE == FOVEA_F8_E4M3) return numbers_of_e4m3(code);                                          \
+        if (TYPE == FOVEA_F8_E5M2) return numbers_of_e5m2(code);                                          \
         const float scale = unpackHalf2x16(NAME##_plain_words[block >> 2] >> ((block & 2u) << 3)).x;      \
         if (NAME##_bytes) return vec4(ivec4(code << 24) >> 24) * scale;                                   \
         return (vec4(code >> (n / 16u * 4u) & 15u) - 8.0) * scale;                                        \

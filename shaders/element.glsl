@@ -20,9 +20,9 @@ uint x_half(uint e) {
 }
 #endif
 
-uint x_bits(uint e) { return kXType == kTypeF32 ? x_words[e] : x_half(e); }
+uint x_bits(uint e) { return kXType == FOVEA_F32 ? x_words[e] : x_half(e); }
 float x_value(uint e) {
-    return kXType == kTypeF32 ? uintBitsToFloat(x_words[e]) : value_of_half(x_half(e), kXType == kTypeBf16);
+    return kXType == FOVEA_F32 ? uintBitsToFloat(x_words[e]) : value_of_half(x_half(e), kXType == FOVEA_BF16);
 }
 
 // A copy of equal types moves the bits, NaN payloads included.

@@ -5,7 +5,7 @@
 #define FOVEA_FACTORS_GLSL
 
 const bool kBfloat16 = (kCall & kBfloat16Call) != 0u;
-const uint kFactorType = kBfloat16 ? kTypeBf16 : kTypeF16;
+const uint kFactorType = kBfloat16 ? FOVEA_BF16 : FOVEA_F16;
 // Of two factors in a word: the exponents, and what makes one of all ones overflow into the sign's bit, and
 // into no other number.
 const uint kExponents = kBfloat16 ? 0x7f807f80u : 0x7c007c00u;

@@ -186,16 +186,17 @@ FOVEA_CONST kPointwiseGelu = 1;
 FOVEA_CONST kPointwiseGeluTanh = 2;
 FOVEA_CONST kPointwiseSilu = 3;
 FOVEA_CONST kPointwiseRelu = 4;
-FOVEA_CONST kTypeF32 = 0;  // FoveaDtype
-FOVEA_CONST kTypeF16 = 1;
-FOVEA_CONST kTypeBf16 = 4;
-FOVEA_CONST kTypeF8E4m3 = 5;
-FOVEA_CONST kTypeF8E5m2 = 6;
-FOVEA_CONST kTypeQ80 = 7;
-FOVEA_CONST kTypeQ40 = 8;
-FOVEA_CONST kTypeQ4K = 9;  // weights alone
-FOVEA_CONST kTypeQ5K = 10;
-FOVEA_CONST kTypeQ6K = 11;
+// FoveaDtype, of which kernels read and write these.
+FOVEA_CONST FOVEA_F32 = 0;
+FOVEA_CONST FOVEA_F16 = 1;
+FOVEA_CONST FOVEA_BF16 = 4;
+FOVEA_CONST FOVEA_F8_E4M3 = 5;
+FOVEA_CONST FOVEA_F8_E5M2 = 6;
+FOVEA_CONST FOVEA_Q8_0 = 7;
+FOVEA_CONST FOVEA_Q4_0 = 8;
+FOVEA_CONST FOVEA_Q4_K = 9;  // weights alone
+FOVEA_CONST FOVEA_Q5_K = 10;
+FOVEA_CONST FOVEA_Q6_K = 11;
 FOVEA_CONST kStoredByWords = 16;  // beside what is stored by 16 bits: the device has no such storage
 
 // ==== flags of one dispatch ====

@@ -1,7 +1,7 @@
 // Writing a tensor element by element. FOVEA_SPEC_STORED_TYPE says of which type:
-//   kTypeF32               float32
-//   kTypeF16, kTypeBf16    numbers of 16 bits, on devices with 16-bit storage; kTypeQ80, kTypeQ40: what
-//                          blocks consist of
+//   FOVEA_F32              float32
+//   FOVEA_F16, FOVEA_BF16  numbers of 16 bits, on devices with 16-bit storage; FOVEA_Q8_0, FOVEA_Q4_0: the
+//                          parts of blocks
 //   with kStoredByWords    the same on any device: two atomics replace one half of a 32-bit word, because
 //                          another thread, or a gap between rows, may own the other half
 // One module has all three, and foveaDispatchCode takes out the variables, and the capability, that a
@@ -14,9 +14,9 @@
 
 #include "math.glsl"
 
-layout(constant_id = FOVEA_SPEC_STORED_TYPE) const uint kStored = kTypeF32;
+layout(constant_id = FOVEA_SPEC_STORED_TYPE) const uint kStored = FOVEA_F32;
 const uint kStoredType = kStored & ~kStoredByWords;
-const bool kStoresHalves = kStored != kTypeF32 && kStored == kStoredType;
+const bool kStoresHalves = kStored != FOVEA_F32 && kStored == kStoredType;
 
 #define FOVEA_OUTPUT_HALVES(NAME, SLOT)                                                               \
     layout(set = 0, binding = SLOT, std430) writeonly buffer NAME##_16 { uint16_t NAME##_halves[]; }; \
@@ -57,14 +57,14 @@ const bool kStoresHalves = kStored != kTypeF32 && kStored == kStoredType;
     FOVEA_OUTPUT_16_BITS(NAME, SLOT)                                                                  \
     layout(set = 0, binding = SLOT, std430) writeonly buffer NAME##_out { uint NAME##_out_words[]; }; \
     void NAME##_store_bits(uint e, uint bits) {                                                       \
-        if (kStored == kTypeF32)                                                                      \
+        if (kStored == FOVEA_F32)                                                                     \
             NAME##_out_words[e] = bits;                                                               \
         else                                                                                          \
             NAME##_store_half(e, bits);                                                               \
     }
 
 uint stored_bits(float value) {
-    return kStored == kTypeF32 ? floatBitsToUint(value) : half_of_value(value, kStoredType == kTypeBf16);
+    return kStored == FOVEA_F32 ? floatBitsToUint(value) : half_of_value(value, kStoredType == FOVEA_BF16);
 }
 
 #endif

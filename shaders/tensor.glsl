@@ -3,8 +3,8 @@
 #ifndef FOVEA_TENSOR_GLSL
 #define FOVEA_TENSOR_GLSL
 
-// TYPE: kTypeF32, kTypeF16 or kTypeBf16 (the upper half of a float32). With ALIGNED every row starts at, and
-// is as long as, a multiple of 4 elements.
+// TYPE: FOVEA_F32, FOVEA_F16 or FOVEA_BF16 (the upper half of a float32). With ALIGNED every row starts at,
+// and is as long as, a multiple of 4 elements.
 //   NAME_at(e)               element e
 //   NAME_at4(e)              elements e .. e+3
 //   NAME_depth4(row, n, length)    elements n .. n+3 of a row, those past its end as 0
@@ -16,20 +16,20 @@
     layout(set = 0, binding = SLOT, std430) readonly buffer NAME##_2 { uvec2 NAME##_words2[]; };          \
     layout(set = 0, binding = SLOT, std430) readonly buffer NAME##_4 { uvec4 NAME##_words4[]; };          \
     float NAME##_at(uint e) {                                                                             \
-        if (TYPE != kTypeF32) {                                                                           \
+        if (TYPE != FOVEA_F32) {                                                                          \
             const uint word = ALIGNED ? NAME##_words2[e >> 2][e >> 1 & 1u] : NAME##_words[e >> 1];        \
-            if (TYPE == kTypeBf16) return uintBitsToFloat(word << (16u - ((e & 1u) << 4)) & 0xffff0000u); \
+            if (TYPE == FOVEA_BF16) return uintBitsToFloat(word << (16u - ((e & 1u) << 4)) & 0xffff0000u);\
             return unpackHalf2x16(word >> ((e & 1u) << 4)).x;                                             \
         }                                                                                                 \
         return uintBitsToFloat(ALIGNED ? NAME##_words4[e >> 2][e & 3u] : NAME##_words[e]);                \
     }                                                                                                     \
     vec4 NAME##_at4(uint e) {                                                                             \
         if (!ALIGNED) return vec4(NAME##_at(e), NAME##_at(e + 1u), NAME##_at(e + 2u), NAME##_at(e + 3u)); \
-        if (TYPE == kTypeF16) {                                                                           \
+        if (TYPE == FOVEA_F16) {                                                                          \
             const uvec2 w = NAME##_words2[e >> 2];                                                        \
             return vec4(unpackHalf2x16(w.x), unpackHalf2x16(w.y));                                        \
         }                                                                                                 \
-        if (TYPE == kTypeBf16) {                                                                          \
+        if (TYPE == FOVEA_BF16) {                                                                         \
             const uvec2 w = NAME##_words2[e >> 2];                                                        \
             return uintBitsToFloat(uvec4(w.x << 16, w.x & 0xffff0000u, w.y << 16, w.y & 0xffff0000u));    \
         }                                                                                                 \

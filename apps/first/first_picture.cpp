@@ -17,7 +17,7 @@ namespace {
 
 Result<void> save(const Result<RgbaImage>& image, const std::string& path) {
     if (!image) return image.error();
-    const Result<Tensor> pixels = make_tensor("picture", ElementType::u8, {image->height, image->width, 4},
+    const Result<Tensor> pixels = make_tensor("picture", FOVEA_U8, {image->height, image->width, 4},
                                               std::as_bytes(std::span(image->rgba)));
     if (!pixels) return pixels.error();
     const Result<uint64_t> written = save_png(path, *pixels);

@@ -1,5 +1,5 @@
 #include "attention_options.hpp"
-#include "problem/dtype_name.hpp"
+#include <fovea/dtype.hpp>
 
 #include <algorithm>
 #include <array>

@@ -45,33 +45,33 @@ void keep(AttentionCall& call, FoveaBinding binding, const Tensor& t) {
 }  // namespace
 
 Result<void> keep_as_f32(AttentionCall& call, FoveaBinding binding, const Tensor& t) {
-    if (t.type == ElementType::f32) return keep(call, binding, t), Result<void>();
+    if (t.type == FOVEA_F32) return keep(call, binding, t), Result<void>();
     const Result<std::vector<float>> values = to_f32(t);
     if (!values) return values.error();
     keep(call, binding, std::as_bytes(std::span(*values)));
     uint64_t beyond = 0;
-    for (size_t n = 0; t.type == ElementType::f64 && n < values->size(); ++n) {
+    for (size_t n = 0; t.type == FOVEA_F64 && n < values->size(); ++n) {
         double wide;
         std::memcpy(&wide, t.bytes.data() + n * sizeof wide, sizeof wide);
         beyond += std::isfinite(wide) && !std::isfinite((*values)[n]);
     }
     call.notes.push_back(
-        t.name + ": converted from " + std::string(element_type_name(t.type)) + " to f32" +
+        t.name + ": converted from " + std::string(dtype_name(t.type)) + " to f32" +
         (beyond ? "; " + std::to_string(beyond) + " numbers beyond its range became infinite" : ""));
     return {};
 }
 
-ElementType element_type_of(FoveaDtype type) {
-    return type == FOVEA_F16 ? ElementType::f16 : type == FOVEA_BF16 ? ElementType::bf16 : ElementType::f32;
+FoveaDtype element_type_of(FoveaDtype type) {
+    return type == FOVEA_F16 ? FOVEA_F16 : type == FOVEA_BF16 ? FOVEA_BF16 : FOVEA_F32;
 }
 
 Result<FoveaDtype> keep_float(AttentionCall& call, FoveaBinding binding, const Tensor& t) {
-    if (t.type == ElementType::f16 || t.type == ElementType::bf16) {
+    if (t.type == FOVEA_F16 || t.type == FOVEA_BF16) {
         keep(call, binding, t);
-        return t.type == ElementType::f16 ? FOVEA_F16 : FOVEA_BF16;
+        return t.type == FOVEA_F16 ? FOVEA_F16 : FOVEA_BF16;
     }
-    if (t.type != ElementType::f32 && t.type != ElementType::f64)
-        return bad(t.name, "is " + std::string(element_type_name(t.type)) + "; a float type is needed");
+    if (t.type != FOVEA_F32 && t.type != FOVEA_F64)
+        return bad(t.name, "is " + std::string(dtype_name(t.type)) + "; a float type is needed");
     if (Result<void> r = keep_as_f32(call, binding, t); !r) return r.error();
     return FOVEA_F32;
 }
@@ -207,7 +207,7 @@ Result<void> describe_matrix(const FoveaAttentionDesc& call, const Tensor& t, Fo
     return {};
 }
 
-bool is_boolean(const Tensor& t) { return t.type == ElementType::boolean || t.type == ElementType::u8; }
+bool is_boolean(const Tensor& t) { return t.type == FOVEA_BOOL || t.type == FOVEA_U8; }
 
 Result<void> read_booleans(AttentionCall& call, const Tensor& t, FoveaMatrixDesc& m, FoveaBinding binding) {
     if (Result<void> r = describe_matrix(call.desc, t, m); !r) return r;
@@ -222,8 +222,7 @@ Result<void> read_bias(AttentionCall& call, const Tensor& t, const char* needed)
     if (m.present)
         return bad(t.name, "stands beside a mask of a float type, which is added, too; give one of them");
     const Result<FoveaDtype> type = keep_float(call, FOVEA_BIND_BIAS, t);
-    if (!type)
-        return bad(t.name, "is " + std::string(element_type_name(t.type)) + "; " + needed + " is needed");
+    if (!type) return bad(t.name, "is " + std::string(dtype_name(t.type)) + "; " + needed + " is needed");
     if (Result<void> r = describe_matrix(call.desc, t, m); !r) return r;
     m.type = *type;
     return {};
@@ -240,7 +239,7 @@ Result<void> read_matrices(const TensorSet& file, AttentionCall& call) {
         if (Result<void> r = read_bias(call, *t, "a float type (a boolean one is called mask)"); !r) return r;
     if (const Tensor* t = file.find("keep")) {
         if (!is_boolean(*t))
-            return bad(t->name, "is " + std::string(element_type_name(t->type)) + "; bool or u8 is needed");
+            return bad(t->name, "is " + std::string(dtype_name(t->type)) + "; bool or u8 is needed");
         return read_booleans(call, *t, d.keep, FOVEA_BIND_KEEP);
     }
     return {};
@@ -261,14 +260,14 @@ Result<std::vector<int32_t>> read_lengths(const Tensor& t, uint32_t batch, uint6
     std::vector<int32_t> lengths(batch);
     for (uint32_t b = 0; b < batch; ++b) {
         int64_t value = 0;
-        if (t.type == ElementType::i32) {
+        if (t.type == FOVEA_I32) {
             int32_t narrow = 0;
             std::memcpy(&narrow, t.bytes.data() + 4 * b, 4);
             value = narrow;
-        } else if (t.type == ElementType::i64) {
+        } else if (t.type == FOVEA_I64) {
             std::memcpy(&value, t.bytes.data() + 8 * b, 8);
         } else {
-            return bad(t.name, "is " + std::string(element_type_name(t.type)) + "; i32 or i64 is needed");
+            return bad(t.name, "is " + std::string(dtype_name(t.type)) + "; i32 or i64 is needed");
         }
         if (value < 0 || uint64_t(value) > limit)
             return bad(t.name, "element " + std::to_string(b) + " is " + std::to_string(value) +

@@ -42,7 +42,7 @@ Result<void> read_attention_tensors(const TensorSet& file, std::optional<bool> r
                                     AttentionCall& call);
 
 // The element type of a file that holds numbers of the engine's `type`.
-ElementType element_type_of(FoveaDtype type);
+FoveaDtype element_type_of(FoveaDtype type);
 
 // Points a binding at a tensor, or at a copy of it in the call's storage. Float16 and bfloat16 stay what they
 // are, float64 becomes float32, which a note says; keep_as_f32 makes float32 of them all.

@@ -131,7 +131,7 @@ Result<void> allocate_gradients(AttentionCall& call, const FoveaAttentionBackwar
 const Tensor* bias_tensor(const TensorSet& file) {
     for (const char* name : {"bias", "mask"}) {
         const Tensor* t = file.find(name);
-        if (t && t->type != ElementType::boolean && t->type != ElementType::u8) return t;
+        if (t && t->type != FOVEA_BOOL && t->type != FOVEA_U8) return t;
     }
     return nullptr;
 }

@@ -95,7 +95,7 @@ Result<int> teach_task(std::string_view task, const Arguments& arguments) {
 }
 
 Result<void> write_picture_file(const RgbaImage& image, std::string_view path) {
-    const Result<Tensor> pixels = make_tensor("picture", ElementType::u8, {image.height, image.width, 4},
+    const Result<Tensor> pixels = make_tensor("picture", FOVEA_U8, {image.height, image.width, 4},
                                               std::as_bytes(std::span(image.rgba)));
     if (!pixels) return pixels.error();
     {

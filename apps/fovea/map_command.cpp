@@ -261,8 +261,8 @@ Result<void> write_png(const std::string& path, const Job& job, std::span<const 
         const Rgb colour = colour_of(value, table, range);
         rgb.insert(rgb.end(), {colour.r, colour.g, colour.b});
     }
-    const Result<Tensor> image = make_tensor("map", ElementType::u8, {job.tile.height, job.tile.width, 3},
-                                             std::as_bytes(std::span(rgb)));
+    const Result<Tensor> image =
+        make_tensor("map", FOVEA_U8, {job.tile.height, job.tile.width, 3}, std::as_bytes(std::span(rgb)));
     if (!image) return image.error();
     if (const Result<uint64_t> written = save_png(path, *image); !written) return written.error();
     return {};
@@ -270,7 +270,7 @@ Result<void> write_png(const std::string& path, const Job& job, std::span<const 
 
 Result<void> write_csv(const std::string& path, const Job& job, std::span<const float> values) {
     const Result<Tensor> table =
-        make_tensor("map", ElementType::f32, {job.tile.height, job.tile.width}, std::as_bytes(values));
+        make_tensor("map", FOVEA_F32, {job.tile.height, job.tile.width}, std::as_bytes(values));
     if (!table) return table.error();
     if (const Result<uint64_t> written = save_csv(path, *table); !written) return written.error();
     return {};

@@ -25,8 +25,7 @@ std::string number(double value) {
 std::map<std::string, uint64_t> types_of(const Checkpoint& files) {
     std::map<std::string, uint64_t> counts;
     for (const StoredWeight& weight : files.weights)
-        ++counts[weight.type == WeightType::other ? weight.type_text
-                                                  : std::string(weight_type_name(weight.type))];
+        ++counts[weight.type == FOVEA_DTYPE_OTHER ? weight.type_text : std::string(dtype_name(weight.type))];
     return counts;
 }
 

@@ -172,7 +172,7 @@ Result<Tensor> draw_picture(Workbench& bench, const PictureSize& size) {
         take_ground_away(*pixels, *white);
     }
     if (look.part == PicturePart::view) *pixels = cropped(*pixels, centre);
-    return make_tensor("picture", ElementType::u8, {pixels->height, pixels->width, 4}, pixels->rgba);
+    return make_tensor("picture", FOVEA_U8, {pixels->height, pixels->width, 4}, pixels->rgba);
 }
 
 Result<void> save_picture(Workbench& bench, const PictureSize& size, const std::string& path) {

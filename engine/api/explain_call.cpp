@@ -1,5 +1,5 @@
 #include "api/explain_call.hpp"
-#include "problem/dtype_name.hpp"
+#include <fovea/dtype.hpp>
 
 #include <cstdio>
 

@@ -12,27 +12,29 @@ namespace fovea::cpu::HWY_NAMESPACE {
 
 void stored_rows(const BlockRows& call, uint64_t first, uint64_t end) {
     switch (call.format) {
-        case BlockFormat::f32:
+        case FOVEA_F32:
             return float_rows<Widen32>(call, first, end);
-        case BlockFormat::f16:
+        case FOVEA_F16:
             return float_rows<Widen16>(call, first, end);
-        case BlockFormat::bf16:
+        case FOVEA_BF16:
             return float_rows<WidenBrain>(call, first, end);
-        case BlockFormat::q4_0:
+        case FOVEA_Q4_0:
 #if FOVEA_DIGIT_ROWS
             if (call.digits)
                 return call.byte_products ? digit_rows<true>(call, first, end)
                                           : digit_rows<false>(call, first, end);
 #endif
             return block_rows<BlockQ4>(call, first, end);
-        case BlockFormat::q8_0:
+        case FOVEA_Q8_0:
             return block_rows<BlockQ8>(call, first, end);
-        case BlockFormat::q4_k:
+        case FOVEA_Q4_K:
             return block_rows<RowByRow<BlockQ45K<false>>>(call, first, end);
-        case BlockFormat::q5_k:
+        case FOVEA_Q5_K:
             return block_rows<RowByRow<BlockQ45K<true>>>(call, first, end);
-        case BlockFormat::q6_k:
+        case FOVEA_Q6_K:
             return block_rows<RowByRow<BlockQ6K>>(call, first, end);
+        default:
+            return;
     }
 }
 

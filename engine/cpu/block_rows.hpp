@@ -3,13 +3,12 @@
 // one reading of the matrix and nothing is written but the result.
 #pragma once
 
+#include <fovea/fovea.h>
+
 #include <cstddef>
 #include <cstdint>
 
 namespace fovea::cpu {
-
-// The layouts of quantised.cpp in lens/files, which says what each block holds.
-enum class BlockFormat : uint8_t { f32, f16, bf16, q4_0, q8_0, q4_k, q5_k, q6_k };
 
 // Four blocks of 32 activations x as whole numbers: x / unit = 65536 digits[0] + 256 digits[1] + digits[2],
 // of numbers 0 to 15 of each block in a row and of 16 to 31. Zeros to begin with.
@@ -28,7 +27,7 @@ constexpr uint32_t kRowParts = 4;
 
 // y[n] = sum over e of W[n, e] x[e] (+ bias[n]): float32 sums, in an order that depends on the target alone.
 struct BlockRows {
-    BlockFormat format;
+    FoveaDtype format;  // one that FoveaLinearDesc::w_type may be
     const unsigned char*
         weights;                  // row n at n * row_bytes; aligned as its numbers are (f32: 4, f16, bf16: 2)
     uint64_t columns, row_bytes;  // columns are a multiple of the block's numbers

@@ -151,7 +151,7 @@ inline void split_into_digits(BlockRows& call, [[maybe_unused]] DigitGroup* grou
                               [[maybe_unused]] uint32_t* odd) {
     call.digits = nullptr, call.odd = nullptr, call.odd_blocks = 0;
 #if FOVEA_DIGIT_ROWS
-    if (call.format != BlockFormat::q4_0) return;
+    if (call.format != FOVEA_Q4_0) return;
     const size_t blocks = size_t(call.columns) / 32;
     for (size_t b = 0; b < blocks; ++b)
         if (!split_block(call.x + 32 * b, groups[b / 4], b % 4)) odd[call.odd_blocks++] = uint32_t(b);

@@ -185,7 +185,7 @@ static FoveaResult check_weight_type(const FoveaLinearDesc& d, FoveaDiag* diag) 
     const int type = enum_number(d.w_type);
     if (is_float(type)) return FOVEA_OK;
     // By its number, which may be no type at all.
-    if ((!is_compressed(type) && !is_k_quant(type)) || storage_block(d.w_type).numbers == 1)
+    if (!is_weight(type))
         return fail(diag, FOVEA_INVALID_ARGUMENT, "w_type", "w_type is %d; it must be FOVEA_F32, FOVEA_F16%s",
                     type,
                     is_compressed(FOVEA_Q8_0) ? ", FOVEA_BF16, FOVEA_Q8_0, FOVEA_Q4_0 or a k-quant"

@@ -4,7 +4,7 @@
 
 #include "problem/bindings.hpp"
 
-#include <fovea/fovea.h>
+#include <fovea/dtype.hpp>
 
 #include <cstdint>
 
@@ -65,43 +65,24 @@ struct Problem {
 
 constexpr bool is_16_bit(FoveaDtype type) { return type == FOVEA_F16 || type == FOVEA_BF16; }
 // The types of tensors that hold numbers; by its value, which may be any.
-constexpr bool is_float(int type) { return type == FOVEA_F32 || type == FOVEA_F16 || type == FOVEA_BF16; }
-constexpr uint32_t dtype_bytes(FoveaDtype type) { return is_16_bit(type) ? 2u : type == FOVEA_U8 ? 1u : 4u; }
+constexpr bool is_float(int type) { return has_use(type, kUseNumbers); }
 
-// What stands for the numbers of cached keys and values in fewer bits: problem/compressed.hpp reads and makes
-// it.
+// Types of a quantized KV cache: problem/compressed.hpp reads and makes them. Types of linear's W; those that
+// only W may have are k-quants, problem/k_quants.hpp reads them.
 #ifdef FOVEA_NO_COMPRESSED_CACHES  // a module that travels to a page and has no such calls of its own
 constexpr bool is_compressed(int) { return false; }
 constexpr bool is_k_quant(int) { return false; }
+constexpr bool is_weight(int type) { return is_float(type); }
+constexpr StorageBlock storage_block(FoveaDtype type) { return {1, dtype_bytes(type)}; }
 #else
-constexpr bool is_compressed(int type) { return type >= FOVEA_F8_E4M3 && type <= FOVEA_Q4_0; }
-// Weights of linear layers alone: problem/k_quants.hpp reads them.
-constexpr bool is_k_quant(int type) { return type >= FOVEA_Q4_K && type <= FOVEA_Q6_K; }
+constexpr bool is_compressed(int type) { return has_use(type, kUseCache); }
+constexpr bool is_weight(int type) { return has_use(type, kUseLinear); }
+constexpr bool is_k_quant(int type) { return is_weight(type) && !is_float(type) && !is_compressed(type); }
+constexpr StorageBlock storage_block(FoveaDtype type) { return dtype_info(type).block; }
 #endif
 inline void note_narrow(NarrowBindings& narrow, FoveaDtype type, FoveaBinding binding) {
     if (is_16_bit(type)) narrow.two_bytes |= binding_bit(binding);
     if (is_compressed(type) || is_k_quant(type)) narrow.one_byte |= binding_bit(binding);
-}
-// Numbers of a row that stand in the same bytes, and how many bytes: for every type but these, one element.
-struct StorageBlock {
-    uint32_t numbers, bytes;
-};
-constexpr StorageBlock storage_block(FoveaDtype type) {
-    if (!is_compressed(type) && !is_k_quant(type)) return {1, dtype_bytes(type)};
-    switch (type) {
-        case FOVEA_Q8_0:
-            return {32, 34};
-        case FOVEA_Q4_0:
-            return {32, 18};
-        case FOVEA_Q4_K:
-            return {256, 144};
-        case FOVEA_Q5_K:
-            return {256, 176};
-        case FOVEA_Q6_K:
-            return {256, 210};
-        default:
-            return {1, 1};
-    }
 }
 // Of `count` numbers in whole blocks.
 constexpr int64_t stored_bytes(FoveaDtype type, int64_t count) {

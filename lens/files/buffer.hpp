@@ -20,9 +20,9 @@ constexpr std::optional<uint64_t> checked_product(uint64_t a, uint64_t b) noexce
 }
 
 /// Bytes of a tensor, or the rule it breaks: rank, a dimension, or a product beyond 64 bits.
-Result<uint64_t> checked_size_bytes(ElementType type, std::span<const uint64_t> shape);
+Result<uint64_t> checked_size_bytes(FoveaDtype type, std::span<const uint64_t> shape);
 /// An error unless `size_bytes` is what type and shape ask for.
-std::optional<Error> check_size(std::string_view name, ElementType type, std::span<const uint64_t> shape,
+std::optional<Error> check_size(std::string_view name, FoveaDtype type, std::span<const uint64_t> shape,
                                 uint64_t size_bytes);
 
 /// The beginning of a file, as much of it as is in memory, and how long the whole is.

@@ -22,21 +22,6 @@ namespace fs = std::filesystem;
 constexpr uint64_t kMaxIndexBytes = 100'000'000;
 constexpr size_t kMaxJsonDepth = 32;
 
-WeightType weight_type_of(ElementType type) {
-    switch (type) {
-        case ElementType::f32:
-            return WeightType::f32;
-        case ElementType::f16:
-            return WeightType::f16;
-        case ElementType::bf16:
-            return WeightType::bf16;
-        case ElementType::f64:
-            return WeightType::f64;
-        default:
-            return WeightType::other;
-    }
-}
-
 /// What a model's files lie in: a folder of the disk, or files that a program holds.
 class ModelFolder {
   public:
@@ -153,7 +138,8 @@ std::optional<Error> add_safetensors(const ModelFolder& folder, const std::strin
         [&](const files::TensorEntry& entry) {
             StoredWeight weight;
             weight.name = entry.name.decoded();
-            weight.type = entry.other_type.empty() ? weight_type_of(entry.type) : WeightType::other;
+            const bool known = entry.other_type.empty() && has_use(entry.type, kUseFile);
+            weight.type = known ? entry.type : FOVEA_DTYPE_OTHER;
             weight.type_text =
                 entry.other_type.empty() ? files::safetensors_dtype(entry.type) : entry.other_type;
             weight.shape.assign(entry.shape().begin(), entry.shape().end());

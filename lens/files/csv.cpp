@@ -191,18 +191,18 @@ Stored element_at(const Tensor& tensor, uint64_t index) {
 
 void append_element(std::string& out, const Tensor& tensor, std::span<const float> as_f32, uint64_t index) {
     switch (tensor.type) {
-        case ElementType::f64:
+        case FOVEA_F64:
             return append_number(out, element_at<double>(tensor, index));
-        case ElementType::i32:
+        case FOVEA_I32:
             out += std::to_string(element_at<int32_t>(tensor, index));
             return;
-        case ElementType::u32:
+        case FOVEA_U32:
             out += std::to_string(element_at<uint32_t>(tensor, index));
             return;
-        case ElementType::i64:
+        case FOVEA_I64:
             out += std::to_string(element_at<int64_t>(tensor, index));
             return;
-        case ElementType::u64:
+        case FOVEA_U64:
             out += std::to_string(element_at<uint64_t>(tensor, index));
             return;
         default:
@@ -291,7 +291,7 @@ Result<CsvTable> parse_csv(std::span<const std::byte> file) {
     files::Buffer buffer;
     if (!buffer.allocate(size_bytes)) return files::out_of_memory("values", size_bytes);
     CsvTable table;
-    table.values = Tensor{{}, ElementType::f64, {shape->rows, width}, buffer.bytes(), buffer.owner()};
+    table.values = Tensor{{}, FOVEA_F64, {shape->rows, width}, buffer.bytes(), buffer.owner()};
     files::CsvCursor cursor(text);
     files::CsvField field;
     size_t at = 0;

@@ -17,32 +17,48 @@ constexpr const char* kCutShort = "; the file was cut short, as by a download th
 /// The shortest entries: a key without letters and a byte, a tensor without letters and dimensions.
 constexpr uint64_t kLeastKeyBytes = 13, kLeastTensorBytes = 24;
 
-/// ggml's numbers of types. Those without a WeightType are listed with their size, where a file may have
+/// ggml's numbers of types. Those without a FoveaDtype are listed with their size, where a file may have
 /// them, and refused where their values are asked for.
 struct TypeRow {
     uint32_t number;
     std::string_view text;
-    WeightType type;
+    FoveaDtype type;
     uint32_t block_elements, block_bytes;  // of `other`
 };
-constexpr std::array<TypeRow, 34> kTypes = {
-    {{0, "F32", WeightType::f32, 0, 0},           {1, "F16", WeightType::f16, 0, 0},
-     {2, "Q4_0", WeightType::q4_0, 0, 0},         {3, "Q4_1", WeightType::q4_1, 0, 0},
-     {6, "Q5_0", WeightType::q5_0, 0, 0},         {7, "Q5_1", WeightType::q5_1, 0, 0},
-     {8, "Q8_0", WeightType::q8_0, 0, 0},         {9, "Q8_1", WeightType::other, 32, 36},
-     {10, "Q2_K", WeightType::other, 256, 84},    {11, "Q3_K", WeightType::other, 256, 110},
-     {12, "Q4_K", WeightType::q4_k, 0, 0},        {13, "Q5_K", WeightType::q5_k, 0, 0},
-     {14, "Q6_K", WeightType::q6_k, 0, 0},        {15, "Q8_K", WeightType::other, 256, 292},
-     {16, "IQ2_XXS", WeightType::other, 256, 66}, {17, "IQ2_XS", WeightType::other, 256, 74},
-     {18, "IQ3_XXS", WeightType::other, 256, 98}, {19, "IQ1_S", WeightType::other, 256, 50},
-     {20, "IQ4_NL", WeightType::other, 32, 18},   {21, "IQ3_S", WeightType::other, 256, 110},
-     {22, "IQ2_S", WeightType::other, 256, 82},   {23, "IQ4_XS", WeightType::other, 256, 136},
-     {24, "I8", WeightType::other, 1, 1},         {25, "I16", WeightType::other, 1, 2},
-     {26, "I32", WeightType::other, 1, 4},        {27, "I64", WeightType::other, 1, 8},
-     {28, "F64", WeightType::f64, 0, 0},          {29, "IQ1_M", WeightType::other, 256, 56},
-     {30, "BF16", WeightType::bf16, 0, 0},        {34, "TQ1_0", WeightType::other, 256, 54},
-     {35, "TQ2_0", WeightType::other, 256, 66},   {39, "MXFP4", WeightType::other, 32, 17},
-     {40, "NVFP4", WeightType::other, 64, 36},    {41, "Q1_0", WeightType::other, 128, 18}}};
+constexpr std::array<TypeRow, 34> kTypes = {{{0, "F32", FOVEA_F32, 0, 0},
+                                             {1, "F16", FOVEA_F16, 0, 0},
+                                             {2, "Q4_0", FOVEA_Q4_0, 0, 0},
+                                             {3, "Q4_1", FOVEA_Q4_1, 0, 0},
+                                             {6, "Q5_0", FOVEA_Q5_0, 0, 0},
+                                             {7, "Q5_1", FOVEA_Q5_1, 0, 0},
+                                             {8, "Q8_0", FOVEA_Q8_0, 0, 0},
+                                             {9, "Q8_1", FOVEA_DTYPE_OTHER, 32, 36},
+                                             {10, "Q2_K", FOVEA_DTYPE_OTHER, 256, 84},
+                                             {11, "Q3_K", FOVEA_DTYPE_OTHER, 256, 110},
+                                             {12, "Q4_K", FOVEA_Q4_K, 0, 0},
+                                             {13, "Q5_K", FOVEA_Q5_K, 0, 0},
+                                             {14, "Q6_K", FOVEA_Q6_K, 0, 0},
+                                             {15, "Q8_K", FOVEA_DTYPE_OTHER, 256, 292},
+                                             {16, "IQ2_XXS", FOVEA_DTYPE_OTHER, 256, 66},
+                                             {17, "IQ2_XS", FOVEA_DTYPE_OTHER, 256, 74},
+                                             {18, "IQ3_XXS", FOVEA_DTYPE_OTHER, 256, 98},
+                                             {19, "IQ1_S", FOVEA_DTYPE_OTHER, 256, 50},
+                                             {20, "IQ4_NL", FOVEA_DTYPE_OTHER, 32, 18},
+                                             {21, "IQ3_S", FOVEA_DTYPE_OTHER, 256, 110},
+                                             {22, "IQ2_S", FOVEA_DTYPE_OTHER, 256, 82},
+                                             {23, "IQ4_XS", FOVEA_DTYPE_OTHER, 256, 136},
+                                             {24, "I8", FOVEA_DTYPE_OTHER, 1, 1},
+                                             {25, "I16", FOVEA_DTYPE_OTHER, 1, 2},
+                                             {26, "I32", FOVEA_DTYPE_OTHER, 1, 4},
+                                             {27, "I64", FOVEA_DTYPE_OTHER, 1, 8},
+                                             {28, "F64", FOVEA_F64, 0, 0},
+                                             {29, "IQ1_M", FOVEA_DTYPE_OTHER, 256, 56},
+                                             {30, "BF16", FOVEA_BF16, 0, 0},
+                                             {34, "TQ1_0", FOVEA_DTYPE_OTHER, 256, 54},
+                                             {35, "TQ2_0", FOVEA_DTYPE_OTHER, 256, 66},
+                                             {39, "MXFP4", FOVEA_DTYPE_OTHER, 32, 17},
+                                             {40, "NVFP4", FOVEA_DTYPE_OTHER, 64, 36},
+                                             {41, "Q1_0", FOVEA_DTYPE_OTHER, 128, 18}}};
 
 const TypeRow* type_row(uint32_t number) {
     const auto* row =
@@ -205,14 +221,14 @@ class GgufHeader::Reader {
         const TypeRow* row = type_row(t.type);
         if (row == nullptr) return;
         t.weight_type = row->type;
-        const bool other = row->type == WeightType::other;
-        const uint64_t elements = other ? row->block_elements : weight_block_elements(row->type);
+        const bool other = row->type == FOVEA_DTYPE_OTHER;
+        const uint64_t elements = other ? row->block_elements : dtype_info(row->type).block.numbers;
         const uint64_t columns = t.rank == 0 ? 1 : t.dims[0];
         if (columns % elements != 0)
             return fail(
                 "shape", type_at,
                 cat("rows of ", columns, " are no multiple of the blocks of ", row->text, ", ", elements));
-        uint64_t size = columns / elements * (other ? row->block_bytes : weight_block_bytes(row->type));
+        uint64_t size = columns / elements * (other ? row->block_bytes : dtype_bytes(row->type));
         bool empty = columns == 0;
         for (uint32_t i = 1; i < t.rank; ++i) empty = empty || t.dims[i] == 0;
         for (uint32_t i = 1; i < t.rank && !empty; ++i) {

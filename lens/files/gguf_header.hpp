@@ -26,7 +26,7 @@ struct GgufTensor {
     uint64_t dims[kMaxGgufRank] = {};  // fastest first, as in the file
     uint64_t offset = 0;               // from the start of the data
     uint64_t size_bytes = 0;           // 0 for a type whose size is not known
-    WeightType weight_type = WeightType::other;
+    FoveaDtype weight_type = FOVEA_DTYPE_OTHER;
 };
 
 /// "Q4_K"; "type 99" for one that ggml did not have when this was written.

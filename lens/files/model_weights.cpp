@@ -72,11 +72,11 @@ std::optional<Error> read_weight(const LayerNames& names, std::string_view name,
     const Tensor* tensor = names.find(name);
     if (tensor == nullptr) return names.missing(name);
     if (tensor->shape != shape) return wrong_shape(*tensor, format_shape(shape));
-    const bool real = tensor->type == ElementType::f16 || tensor->type == ElementType::bf16 ||
-                      tensor->type == ElementType::f32 || tensor->type == ElementType::f64;
+    const bool real = tensor->type == FOVEA_F16 || tensor->type == FOVEA_BF16 || tensor->type == FOVEA_F32 ||
+                      tensor->type == FOVEA_F64;
     if (!real)
         return unsupported(
-            "dtype", cat("tensor '", printable_name(tensor->name), "' is ", element_type_name(tensor->type),
+            "dtype", cat("tensor '", printable_name(tensor->name), "' is ", dtype_name(tensor->type),
                          "; weights must be f16, bf16, f32 or f64 (quantised checkpoints are not read)"));
     auto values = to_f32(*tensor);
     if (!values) return values.error();

@@ -22,7 +22,7 @@ void reverse_each(std::span<std::byte> bytes, size_t element_bytes) {
 /// Elements in Fortran order (first dimension fastest) to C order, by counting up the C index and keeping the
 /// Fortran offset beside it.
 void transpose(const NpyHeader& header, std::span<const std::byte> from, std::span<std::byte> to) {
-    const size_t element_bytes = element_size_bytes(header.type);
+    const size_t element_bytes = dtype_bytes(header.type);
     std::array<uint64_t, kMaxRank> stride{}, index{};
     uint64_t step = element_bytes;
     for (size_t i = 0; i < header.rank; ++i) {
@@ -48,8 +48,8 @@ Result<Tensor> npy_tensor(const NpyHeader& header, std::span<const std::byte> fi
     const uint64_t present = file.size() - header.data_offset;
     if (present != header.data_size_bytes)
         return malformed("data", cat("byte ", header.data_offset, ": ", present, " bytes of data, shape ",
-                                     format_shape(header.shape()), " of ", element_type_name(header.type),
-                                     " needs ", header.data_size_bytes));
+                                     format_shape(header.shape()), " of ", dtype_name(header.type), " needs ",
+                                     header.data_size_bytes));
     const auto data = file.subspan(static_cast<size_t>(header.data_offset));
     const auto shape = header.shape();
     Tensor tensor{{}, header.type, {shape.begin(), shape.end()}, data, std::move(owner)};
@@ -61,7 +61,7 @@ Result<Tensor> npy_tensor(const NpyHeader& header, std::span<const std::byte> fi
         transpose(header, data, buffer.bytes());
     else
         std::copy(data.begin(), data.end(), buffer.bytes().begin());
-    if (header.big_endian) reverse_each(buffer.bytes(), element_size_bytes(header.type));
+    if (header.big_endian) reverse_each(buffer.bytes(), dtype_bytes(header.type));
     tensor.bytes = buffer.bytes();
     tensor.owner = buffer.owner();
     return tensor;

@@ -10,20 +10,20 @@ namespace {
 
 struct Descr {
     std::string_view code;
-    ElementType type;
+    FoveaDtype type;
 };
-constexpr std::array<Descr, 12> kDescrs = {{{"b1", ElementType::boolean},
-                                            {"u1", ElementType::u8},
-                                            {"i1", ElementType::i8},
-                                            {"i2", ElementType::i16},
-                                            {"i4", ElementType::i32},
-                                            {"i8", ElementType::i64},
-                                            {"u2", ElementType::u16},
-                                            {"u4", ElementType::u32},
-                                            {"u8", ElementType::u64},
-                                            {"f2", ElementType::f16},
-                                            {"f4", ElementType::f32},
-                                            {"f8", ElementType::f64}}};
+constexpr std::array<Descr, 12> kDescrs = {{{"b1", FOVEA_BOOL},
+                                            {"u1", FOVEA_U8},
+                                            {"i1", FOVEA_I8},
+                                            {"i2", FOVEA_I16},
+                                            {"i4", FOVEA_I32},
+                                            {"i8", FOVEA_I64},
+                                            {"u2", FOVEA_U16},
+                                            {"u4", FOVEA_U32},
+                                            {"u8", FOVEA_U64},
+                                            {"f2", FOVEA_F16},
+                                            {"f4", FOVEA_F32},
+                                            {"f8", FOVEA_F64}}};
 
 /// Reads the dictionary: a Python literal, of which only strings, True, False and tuples of whole numbers
 /// occur.
@@ -112,7 +112,7 @@ class NpyDictionary {
                                    "read, and is never loaded"));
         for (const Descr& known : kDescrs) {
             if (code != known.code) continue;
-            const bool bytes = element_size_bytes(known.type) == 1;
+            const bool bytes = dtype_bytes(known.type) == 1;
             if (order != '<' && order != '>' && order != '=' && !(order == '|' && bytes)) break;
             header.type = known.type;
             header.big_endian = order == '>' && !bytes;
@@ -205,11 +205,11 @@ Result<std::string> npy_prefix(const Tensor& tensor) {
     std::string dictionary;
     for (const Descr& known : kDescrs)
         if (known.type == tensor.type)
-            dictionary = cat("{'descr': '", element_size_bytes(tensor.type) == 1 ? '|' : '<', known.code,
+            dictionary = cat("{'descr': '", dtype_bytes(tensor.type) == 1 ? '|' : '<', known.code,
                              "', 'fortran_order': False, 'shape': (");
     if (dictionary.empty())
         return unsupported("type", cat("tensor '", printable_name(tensor.name), "': npy has no ",
-                                       element_type_name(tensor.type), "; save it as safetensors"));
+                                       dtype_name(tensor.type), "; save it as safetensors"));
     for (size_t i = 0; i < tensor.shape.size(); ++i)
         dictionary +=
             cat(i == 0 ? "" : " ", tensor.shape[i], i == 0 || i + 1 < tensor.shape.size() ? "," : "");

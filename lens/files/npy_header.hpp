@@ -22,7 +22,7 @@ constexpr uint64_t kMaxNpyHeaderBytes = 65'536;
 constexpr uint64_t kMaxNpyPrefixBytes = 12 + kMaxNpyHeaderBytes;
 
 struct NpyHeader {
-    ElementType type = ElementType::f32;
+    FoveaDtype type = FOVEA_F32;
     bool big_endian = false;
     bool fortran_order = false;
     std::array<uint64_t, kMaxRank> dims{};

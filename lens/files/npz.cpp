@@ -68,8 +68,8 @@ class EntryCheck {
         if (entry.inflated_bytes - header->data_offset != header->data_size_bytes)
             return zip_fault("data", entry.name, entry.data_offset,
                              cat(entry.inflated_bytes - header->data_offset, " bytes of data, shape ",
-                                 format_shape(header->shape()), " of ", element_type_name(header->type),
-                                 " needs ", header->data_size_bytes));
+                                 format_shape(header->shape()), " of ", dtype_name(header->type), " needs ",
+                                 header->data_size_bytes));
         return std::nullopt;
     }
 

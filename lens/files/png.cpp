@@ -110,9 +110,9 @@ Result<PngHeader> image_header(const Tensor& image) {
     PngHeader header;
     if (rank == 2 || rank == 3)
         header = {image.shape[1], image.shape[0], rank == 3 ? image.shape[2] : 1, false};
-    if (image.type != ElementType::u8 || header.channels < 1 || header.channels > 4)
+    if (image.type != FOVEA_U8 || header.channels < 1 || header.channels > 4)
         return bad_argument("image", cat("tensor '", printable_name(image.name), "' ",
-                                         format_shape(image.shape), " of ", element_type_name(image.type),
+                                         format_shape(image.shape), " of ", dtype_name(image.type),
                                          " is not an image: u8 [height, width] or [height, width, 1 to 4]"));
     if (header.width < 1 || header.height < 1 || header.width > kMaxPngSide || header.height > kMaxPngSide)
         return bad_argument("image", cat("image of ", header.width, " x ", header.height,
@@ -147,11 +147,8 @@ Result<Tensor> parse_png(std::span<const std::byte> file, const LoadLimits& limi
     state.input = file;
     if (!files::decode(state, header.value(), pixels.bytes().data()))
         return files::malformed("file", files::cat("libpng: ", printable_name(state.message)));
-    return Tensor{{},
-                  ElementType::u8,
-                  {header->height, header->width, header->channels},
-                  pixels.bytes(),
-                  pixels.owner()};
+    return Tensor{
+        {}, FOVEA_U8, {header->height, header->width, header->channels}, pixels.bytes(), pixels.owner()};
 }
 
 Result<Tensor> load_png(const std::filesystem::path& path, const LoadLimits& limits) {

@@ -1,7 +1,6 @@
 // Stored weights as float32. The blocks are those of ggml (its file ggml-common.h defines them): written from
 // that definition, and the products in the order in which ggml forms them, so that every value has its bits.
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstring>
 
@@ -13,24 +12,6 @@
 
 namespace fovea {
 namespace {
-
-struct TypeFacts {
-    std::string_view name;
-    uint64_t elements, bytes;
-};
-constexpr std::array<TypeFacts, 13> kTypes = {{{"f32", 1, 4},
-                                               {"f16", 1, 2},
-                                               {"bf16", 1, 2},
-                                               {"f64", 1, 8},
-                                               {"q4_0", 32, 18},
-                                               {"q4_1", 32, 20},
-                                               {"q5_0", 32, 22},
-                                               {"q5_1", 32, 24},
-                                               {"q8_0", 32, 34},
-                                               {"q4_k", 256, 144},
-                                               {"q5_k", 256, 176},
-                                               {"q6_k", 256, 210},
-                                               {"other", 0, 0}}};
 
 uint32_t byte_at(const std::byte* at) { return std::to_integer<uint32_t>(*at); }
 uint32_t low_nibble(const std::byte* at) { return byte_at(at) & 15u; }
@@ -98,62 +79,58 @@ void k_block(const std::byte* b, float* y) {
 
 }  // namespace
 
-std::string_view weight_type_name(WeightType type) noexcept { return kTypes[size_t(type)].name; }
-uint64_t weight_block_elements(WeightType type) noexcept { return kTypes[size_t(type)].elements; }
-uint64_t weight_block_bytes(WeightType type) noexcept { return kTypes[size_t(type)].bytes; }
-
 uint64_t StoredWeight::rows() const {
     uint64_t rows = 1;
     for (size_t i = 0; i + 1 < shape.size(); ++i) rows *= shape[i];
     return rows;
 }
 
-void dequantise(WeightType type, std::span<const std::byte> blocks, std::span<float> out) {
-    const uint64_t step = weight_block_elements(type), size = weight_block_bytes(type);
-    if (type == WeightType::other) return;
+void dequantise(FoveaDtype type, std::span<const std::byte> blocks, std::span<float> out) {
+    const uint64_t step = dtype_info(type).block.numbers, size = dtype_bytes(type);
+    if (!has_use(type, kUseFile)) return;
     // Whole blocks alone, whatever the spans hold.
     const uint64_t count = std::min(blocks.size() / size, out.size() / step);
     const std::byte* b = blocks.data();
     float* const end = out.data() + count * step;
     for (float* y = out.data(); y != end; y += step, b += size) {
         switch (type) {
-            case WeightType::f32:
+            case FOVEA_F32:
                 *y = read_as<float>(b);
                 break;
-            case WeightType::f16:
+            case FOVEA_F16:
                 *y = half_at(b);
                 break;
-            case WeightType::bf16:
+            case FOVEA_BF16:
                 *y = bfloat_to_float(read_as<uint16_t>(b));
                 break;
-            case WeightType::f64:
+            case FOVEA_F64:
                 *y = float(read_as<double>(b));
                 break;
-            case WeightType::q4_0:
+            case FOVEA_Q4_0:
                 q4_0(b, y);
                 break;
-            case WeightType::q4_1:
+            case FOVEA_Q4_1:
                 q4_1(b, y);
                 break;
-            case WeightType::q5_0:
+            case FOVEA_Q5_0:
                 q5_0(b, y);
                 break;
-            case WeightType::q5_1:
+            case FOVEA_Q5_1:
                 q5_1(b, y);
                 break;
-            case WeightType::q8_0:
+            case FOVEA_Q8_0:
                 q8_0(b, y);
                 break;
-            case WeightType::q4_k:
+            case FOVEA_Q4_K:
                 k_block<Q4K>(b, y);
                 break;
-            case WeightType::q5_k:
+            case FOVEA_Q5_K:
                 k_block<Q5K>(b, y);
                 break;
-            case WeightType::q6_k:
+            case FOVEA_Q6_K:
                 k_block<Q6K>(b, y);
                 break;
-            case WeightType::other:
+            default:
                 return;
         }
     }
@@ -163,15 +140,15 @@ Result<void> read_rows(const StoredWeight& weight, uint64_t first, std::span<flo
     const auto refuse = [&](std::string_view why) {
         return files::unsupported("dtype", files::cat("tensor '", printable_name(weight.name), "' ", why));
     };
-    if (weight.type == WeightType::other)
+    if (!has_use(weight.type, kUseFile))
         return refuse(files::cat("is stored as ", printable_name(weight.type_text, 24),
                                  ", which is not read; f32, f16, bf16, f64, q4_0, q4_1, q5_0, q5_1, q8_0, "
                                  "q4_k, q5_k and q6_k are"));
     const uint64_t columns = weight.columns(), count = columns == 0 ? 0 : out.size() / columns;
     if (count > weight.rows() || first > weight.rows() - count)
         return refuse(files::cat("has ", weight.rows(), " rows; row ", first + count, " was asked for"));
-    const uint64_t block_elements = weight_block_elements(weight.type);
-    const uint64_t row_bytes = columns / block_elements * weight_block_bytes(weight.type);
+    const uint64_t block_elements = dtype_info(weight.type).block.numbers;
+    const uint64_t row_bytes = columns / block_elements * dtype_bytes(weight.type);
     if (columns % block_elements != 0 || out.size() != count * columns)
         return refuse(files::cat("has rows of ", columns, " numbers in blocks of ", block_elements, "; ",
                                  out.size(), " numbers are no whole rows of whole blocks"));

@@ -127,7 +127,7 @@ Encoded encode_safetensors(const TensorSet& set, ByteSink& sink) {
     std::vector<const Tensor*> order(set.tensors.size());
     std::transform(set.tensors.begin(), set.tensors.end(), order.begin(), [](const Tensor& t) { return &t; });
     std::stable_sort(order.begin(), order.end(), [](const Tensor* a, const Tensor* b) {
-        return element_size_bytes(a->type) > element_size_bytes(b->type);
+        return dtype_bytes(a->type) > dtype_bytes(b->type);
     });
     const std::string metadata = metadata_text(set);
     if (metadata.size() > kMaxMetadataBytes)

@@ -3,15 +3,19 @@
 #include <algorithm>
 #include <cstring>
 #include <new>
+#include <utility>
 
 #include "files/refusal.hpp"
 
 namespace fovea::files {
 namespace {
 
-constexpr std::array<std::string_view, 13> kDtypes = {"BOOL", "U8",  "I8",  "I16",  "I32", "I64", "U16",
-                                                      "U32",  "U64", "F16", "BF16", "F32", "F64"};
-/// Types of the format without an ElementType, and the bits of an element.
+/// A tensor's types as the format calls them.
+constexpr std::pair<FoveaDtype, std::string_view> kNames[] = {
+    {FOVEA_BOOL, "BOOL"}, {FOVEA_U8, "U8"},   {FOVEA_I8, "I8"},   {FOVEA_I16, "I16"}, {FOVEA_I32, "I32"},
+    {FOVEA_I64, "I64"},   {FOVEA_U16, "U16"}, {FOVEA_U32, "U32"}, {FOVEA_U64, "U64"}, {FOVEA_F16, "F16"},
+    {FOVEA_BF16, "BF16"}, {FOVEA_F32, "F32"}, {FOVEA_F64, "F64"}};
+/// Types of the format without a FoveaDtype, and the bits of an element.
 struct OtherDtype {
     std::string_view name;
     uint64_t bits;
@@ -41,11 +45,15 @@ std::string quoted(const JsonString& text) {
 
 }  // namespace
 
-std::string_view safetensors_dtype(ElementType type) { return kDtypes[static_cast<size_t>(type)]; }
+std::string_view safetensors_dtype(FoveaDtype type) {
+    for (const auto& [known, name] : kNames)
+        if (known == type) return name;
+    return {};
+}
 
-std::optional<ElementType> element_type_of_dtype(const JsonString& dtype) {
-    for (size_t i = 0; i < kDtypes.size(); ++i)
-        if (dtype.equals(kDtypes[i])) return static_cast<ElementType>(i);
+std::optional<FoveaDtype> element_type_of_dtype(const JsonString& dtype) {
+    for (const auto& [type, name] : kNames)
+        if (dtype.equals(name)) return type;
     return std::nullopt;
 }
 
@@ -193,7 +201,7 @@ std::optional<Error> SafetensorsHeader::read_field(JsonCursor& cursor, TensorEnt
             return fault("dtype", entry, value_offset,
                          cat("dtype ", quoted(dtype),
                              " is not one of BOOL U8 I8 I16 I32 I64 U16 U32 U64 F16 BF16 F32 F64"));
-        entry.type = type.value_or(ElementType::u8);
+        entry.type = type.value_or(FOVEA_U8);
         return std::nullopt;
     }
     if (key.equals("shape")) return first_time(2) ? read_shape(cursor, entry) : twice("shape");

@@ -25,15 +25,15 @@ constexpr size_t kMaxHeaderDepth = 4;
 constexpr std::string_view kMetadataName = "__metadata__";
 
 /// The format's name of an element type ("F32"), and back.
-std::string_view safetensors_dtype(ElementType type);
-std::optional<ElementType> element_type_of_dtype(const JsonString& dtype);
+std::string_view safetensors_dtype(FoveaDtype type);
+std::optional<FoveaDtype> element_type_of_dtype(const JsonString& dtype);
 
 /// One tensor as its header entry says it.
 struct TensorEntry {
     JsonString name;
     size_t name_offset = 0;  // of the name's opening quote, in the header
-    ElementType type = ElementType::f32;
-    std::string_view other_type;  // of the format's types that no ElementType is; `type` then says nothing
+    FoveaDtype type = FOVEA_F32;
+    std::string_view other_type;  // of the format's types that no FoveaDtype is; `type` then says nothing
     std::array<uint64_t, kMaxRank> dims{};
     size_t rank = 0;
     uint64_t begin = 0, end = 0;

@@ -1,5 +1,4 @@
 // Tensors as values: element types, sizes, conversion to float32.
-#include <array>
 #include <bit>
 #include <cstring>
 #include <new>
@@ -20,24 +19,6 @@ static_assert(std::endian::native == std::endian::little,
 
 namespace {
 
-struct ElementFacts {
-    std::string_view name;
-    uint64_t size_bytes;
-};
-constexpr std::array<ElementFacts, 13> kElements = {{{"bool", 1},
-                                                     {"u8", 1},
-                                                     {"i8", 1},
-                                                     {"i16", 2},
-                                                     {"i32", 4},
-                                                     {"i64", 8},
-                                                     {"u16", 2},
-                                                     {"u32", 4},
-                                                     {"u64", 8},
-                                                     {"f16", 2},
-                                                     {"bf16", 2},
-                                                     {"f32", 4},
-                                                     {"f64", 8}}};
-
 template <class Stored, class Convert>
 void convert_all(std::span<const std::byte> bytes, std::vector<float>& out, Convert convert) {
     for (size_t i = 0; i < out.size(); ++i) {
@@ -52,46 +33,40 @@ void cast_all(std::span<const std::byte> bytes, std::vector<float>& out) {
     convert_all<Stored>(bytes, out, [](Stored stored) { return static_cast<float>(stored); });
 }
 
-void convert_elements(ElementType type, std::span<const std::byte> bytes, std::vector<float>& out) {
+void convert_elements(FoveaDtype type, std::span<const std::byte> bytes, std::vector<float>& out) {
     switch (type) {
-        case ElementType::boolean:
+        case FOVEA_BOOL:
             return convert_all<uint8_t>(bytes, out, [](uint8_t b) { return b != 0 ? 1.0f : 0.0f; });
-        case ElementType::u8:
+        case FOVEA_U8:
             return cast_all<uint8_t>(bytes, out);
-        case ElementType::i8:
+        case FOVEA_I8:
             return cast_all<int8_t>(bytes, out);
-        case ElementType::i16:
+        case FOVEA_I16:
             return cast_all<int16_t>(bytes, out);
-        case ElementType::i32:
+        case FOVEA_I32:
             return cast_all<int32_t>(bytes, out);
-        case ElementType::i64:
+        case FOVEA_I64:
             return cast_all<int64_t>(bytes, out);
-        case ElementType::u16:
+        case FOVEA_U16:
             return cast_all<uint16_t>(bytes, out);
-        case ElementType::u32:
+        case FOVEA_U32:
             return cast_all<uint32_t>(bytes, out);
-        case ElementType::u64:
+        case FOVEA_U64:
             return cast_all<uint64_t>(bytes, out);
-        case ElementType::f16:
+        case FOVEA_F16:
             return convert_all<uint16_t>(bytes, out, half_to_float);
-        case ElementType::bf16:
+        case FOVEA_BF16:
             return convert_all<uint16_t>(bytes, out, bfloat_to_float);
-        case ElementType::f32:
+        case FOVEA_F32:
             return cast_all<float>(bytes, out);
-        case ElementType::f64:
+        case FOVEA_F64:
             return cast_all<double>(bytes, out);
+        default:  // no tensor has another: check_size() refuses it
+            return;
     }
 }
 
 }  // namespace
-
-uint64_t element_size_bytes(ElementType type) noexcept {
-    return kElements[static_cast<size_t>(type)].size_bytes;
-}
-
-std::string_view element_type_name(ElementType type) noexcept {
-    return kElements[static_cast<size_t>(type)].name;
-}
 
 std::string format_shape(std::span<const uint64_t> shape) {
     std::string text = "[";
@@ -105,7 +80,7 @@ uint64_t element_count(const Tensor& tensor) noexcept {
     return count;
 }
 
-Result<Tensor> make_tensor(std::string name, ElementType type, std::vector<uint64_t> shape,
+Result<Tensor> make_tensor(std::string name, FoveaDtype type, std::vector<uint64_t> shape,
                            std::span<const std::byte> bytes) {
     if (auto error = files::check_size(name, type, shape, bytes.size())) return *std::move(error);
     files::Buffer buffer;
@@ -116,10 +91,9 @@ Result<Tensor> make_tensor(std::string name, ElementType type, std::vector<uint6
 
 Result<Tensor> make_tensor(std::string name, std::vector<uint64_t> shape, std::vector<float> values) {
     const uint64_t size_bytes = values.size() * sizeof(float);
-    if (auto error = files::check_size(name, ElementType::f32, shape, size_bytes)) return *std::move(error);
+    if (auto error = files::check_size(name, FOVEA_F32, shape, size_bytes)) return *std::move(error);
     auto owner = std::make_shared<const std::vector<float>>(std::move(values));
-    return Tensor{std::move(name), ElementType::f32, std::move(shape), std::as_bytes(std::span(*owner)),
-                  owner};
+    return Tensor{std::move(name), FOVEA_F32, std::move(shape), std::as_bytes(std::span(*owner)), owner};
 }
 
 Result<std::vector<float>> to_f32(const Tensor& tensor) {

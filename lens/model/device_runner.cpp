@@ -104,12 +104,12 @@ Result<void> DeviceRunner::stored_linears(std::span<const StoredProduct> product
     forget_closed();
     for (const StoredProduct& one : products) {
         const StoredWeight& weight = *one.weight;
-        const std::optional<FoveaDtype> type = linear_type(weight.type);
-        if (!engine_.is_vulkan() || !type || !weight.owner || weight.bytes.empty() || one.y->values.empty()) {
+        if (!engine_.is_vulkan() || !has_use(weight.type, kUseLinear) || !weight.owner ||
+            weight.bytes.empty() || one.y->values.empty()) {
             if (Result<void> r = EngineRunner::stored_linears(std::span(&one, 1), x); !r) return r;
             continue;
         }
-        const Result<Plan> plan = engine_.plan_linear(linear_of(weight, *type, *one.bias, x));
+        const Result<Plan> plan = engine_.plan_linear(linear_of(weight, *one.bias, x));
         if (!plan) return plan.error();
         Result<void> run = with_room([&] { return linear_on_device(*plan, weight, *one.bias, x, *one.y); });
         if (!run) return run;

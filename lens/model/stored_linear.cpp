@@ -1,7 +1,6 @@
 #include "model/stored_linear.hpp"
 
 #include <algorithm>
-#include <optional>
 
 #include "cpu/block_rows.hpp"
 #include "problem/checked.hpp"
@@ -17,39 +16,17 @@ constexpr uint64_t kTaskBytes = uint64_t{512} << 10;
 // Rows of weights that become float32 at a time, in bytes of float32.
 constexpr uint64_t kStretchBytes = uint64_t{16} << 20;
 
-std::optional<cpu::BlockFormat> format_of(WeightType type) {
-    switch (type) {
-        case WeightType::f32:
-            return cpu::BlockFormat::f32;
-        case WeightType::f16:
-            return cpu::BlockFormat::f16;
-        case WeightType::bf16:
-            return cpu::BlockFormat::bf16;
-        case WeightType::q4_0:
-            return cpu::BlockFormat::q4_0;
-        case WeightType::q8_0:
-            return cpu::BlockFormat::q8_0;
-        case WeightType::q4_k:
-            return cpu::BlockFormat::q4_k;
-        case WeightType::q5_k:
-            return cpu::BlockFormat::q5_k;
-        case WeightType::q6_k:
-            return cpu::BlockFormat::q6_k;
-        default:
-            return std::nullopt;
-    }
-}
-
 uint64_t row_bytes(const StoredWeight& weight) {
-    return weight.columns() / weight_block_elements(weight.type) * weight_block_bytes(weight.type);
+    return weight.columns() / dtype_info(weight.type).block.numbers * dtype_bytes(weight.type);
 }
 
 }  // namespace
 
 bool has_stored_rows(const StoredWeight& weight) {
-    if (!format_of(weight.type) || weight.rows() == 0 || weight.columns() == 0 || weight.file) return false;
+    if (!has_use(weight.type, kUseLinear) || weight.rows() == 0 || weight.columns() == 0 || weight.file)
+        return false;
     // Blocks are read byte by byte, numbers as what they are.
-    const uint64_t alignment = weight_block_elements(weight.type) == 1 ? weight_block_bytes(weight.type) : 1;
+    const uint64_t alignment = dtype_info(weight.type).block.numbers == 1 ? dtype_bytes(weight.type) : 1;
     return reinterpret_cast<uintptr_t>(weight.bytes.data()) % alignment == 0;
 }
 
@@ -69,7 +46,7 @@ void stored_rows_on_cpu(uint32_t target, std::span<const StoredProduct> products
     for (const StoredProduct& one : products) {
         const StoredWeight& weight = *one.weight;
         Matrix m{};
-        m.call.format = *format_of(weight.type);
+        m.call.format = weight.type;
         m.call.weights = reinterpret_cast<const unsigned char*>(weight.bytes.data());
         m.call.columns = weight.columns(), m.call.row_bytes = row_bytes(weight);
         m.call.rows = weight.rows(), m.call.part_rows = ceil_div(weight.rows(), uint64_t{cpu::kRowParts});
@@ -87,9 +64,8 @@ void stored_rows_on_cpu(uint32_t target, std::span<const StoredProduct> products
         m.step = ceil_div(m.call.part_rows, std::max<uint64_t>(1, parts));
         m.end_task = tasks += uint32_t(ceil_div(m.call.part_rows, m.step));
     }
-    const bool any_digits = std::any_of(job.matrices.begin(), job.matrices.end(), [](const Matrix& m) {
-        return m.call.format == cpu::BlockFormat::q4_0;
-    });
+    const bool any_digits = std::any_of(job.matrices.begin(), job.matrices.end(),
+                                        [](const Matrix& m) { return m.call.format == FOVEA_Q4_0; });
     std::vector<uint32_t> odd(any_digits ? x.columns() / 32 : 0);
     for (uint64_t i = 0; i < x.rows(); ++i) {
         std::vector<cpu::DigitGroup> digits(any_digits ? cpu::digit_groups(x.columns()) : 0);
@@ -97,7 +73,7 @@ void stored_rows_on_cpu(uint32_t target, std::span<const StoredProduct> products
         for (size_t n = 0; n < products.size(); ++n) {
             cpu::BlockRows& call = job.matrices[n].call;
             call.x = x.row(i).data(), call.y = products[n].y->row(i).data();
-            if (call.format != cpu::BlockFormat::q4_0) continue;
+            if (call.format != FOVEA_Q4_0) continue;
             if (with_digits)
                 call.digits = with_digits->digits, call.odd = with_digits->odd,
                 call.odd_blocks = with_digits->odd_blocks;
@@ -119,39 +95,10 @@ void stored_rows_on_cpu(uint32_t target, std::span<const StoredProduct> products
     }
 }
 
-// A page's engine has no such calls.
-static std::optional<FoveaDtype> of_blocks(FoveaDtype type) {
-    return storage_block(type).numbers > 1 ? std::optional(type) : std::nullopt;
-}
-
-std::optional<FoveaDtype> linear_type(WeightType type) {
-    switch (type) {
-        case WeightType::f32:
-            return FOVEA_F32;
-        case WeightType::f16:
-            return FOVEA_F16;
-        case WeightType::bf16:
-            return FOVEA_BF16;
-        case WeightType::q8_0:
-            return of_blocks(FOVEA_Q8_0);
-        case WeightType::q4_0:
-            return of_blocks(FOVEA_Q4_0);
-        case WeightType::q4_k:
-            return of_blocks(FOVEA_Q4_K);
-        case WeightType::q5_k:
-            return of_blocks(FOVEA_Q5_K);
-        case WeightType::q6_k:
-            return of_blocks(FOVEA_Q6_K);
-        default:
-            return std::nullopt;
-    }
-}
-
-FoveaLinearDesc linear_of(const StoredWeight& weight, FoveaDtype type, const F32Tensor& bias,
-                          const F32Tensor& x) {
+FoveaLinearDesc linear_of(const StoredWeight& weight, const F32Tensor& bias, const F32Tensor& x) {
     FoveaLinearDesc call{};
     call.struct_size = sizeof call;
-    call.w_type = type;
+    call.w_type = weight.type;
     call.n_in = uint32_t(weight.columns()), call.n_out = uint32_t(weight.rows()), call.rows = x.rows();
     call.has_bias = !bias.values.empty();
     return call;
@@ -160,15 +107,14 @@ FoveaLinearDesc linear_of(const StoredWeight& weight, FoveaDtype type, const F32
 // By linear(), in float32 a stretch at a time where that does not read the type.
 static Result<void> product_on(EngineRunner& engine, const StoredWeight& weight, const F32Tensor& bias,
                                const F32Tensor& x, F32Tensor& y) {
-    const std::optional<FoveaDtype> type = linear_type(weight.type);
     FoveaHostBuffer bindings[FOVEA_BIND_COUNT] = {};
     bindings[FOVEA_BIND_X] = {const_cast<float*>(x.values.data()), x.values.size() * 4};
-    if (type && has_stored_rows(weight)) {
+    if (has_stored_rows(weight)) {
         bindings[FOVEA_BIND_WEIGHT] = {const_cast<std::byte*>(weight.bytes.data()), weight.bytes.size()};
         if (!bias.values.empty())
             bindings[FOVEA_BIND_BIAS] = {const_cast<float*>(bias.values.data()), bias.values.size() * 4};
         bindings[FOVEA_BIND_Y] = {y.values.data(), y.values.size() * 4};
-        return engine.linear(linear_of(weight, *type, bias, x), bindings);
+        return engine.linear(linear_of(weight, bias, x), bindings);
     }
     const uint64_t columns = weight.columns(), count = weight.rows();
     const uint64_t step = std::max<uint64_t>(1, kStretchBytes / (4 * std::max<uint64_t>(1, columns)));
@@ -176,7 +122,8 @@ static Result<void> product_on(EngineRunner& engine, const StoredWeight& weight,
         const uint64_t rows = std::min(step, count - first);
         std::vector<float> part(rows * columns);
         if (Result<void> r = read_rows(weight, first, part); !r) return r;
-        FoveaLinearDesc call = linear_of(weight, FOVEA_F32, bias, x);
+        FoveaLinearDesc call = linear_of(weight, bias, x);
+        call.w_type = FOVEA_F32;
         call.n_out = uint32_t(rows);
         F32Tensor some({x.rows(), rows});
         bindings[FOVEA_BIND_WEIGHT] = {part.data(), part.size() * 4};

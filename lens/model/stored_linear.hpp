@@ -3,8 +3,6 @@
 
 #include <fovea/model/trace.hpp>
 
-#include <optional>
-
 #include "cpu/target.hpp"
 
 namespace fovea {
@@ -15,10 +13,7 @@ bool has_stored_rows(const StoredWeight& weight);
 void stored_rows_on_cpu(uint32_t target, std::span<const StoredProduct> products, const F32Tensor& x,
                         const FoveaParallel* parallel, bool byte_products = cpu::has_byte_products());
 
-// The type by which FoveaLinearDesc reads such a weight; none for those that become float32 first.
-std::optional<FoveaDtype> linear_type(WeightType type);
-// y = x W^T + bias on such a weight.
-FoveaLinearDesc linear_of(const StoredWeight& weight, FoveaDtype type, const F32Tensor& bias,
-                          const F32Tensor& x);
+// y = x W^T + bias on a weight whose type linear() reads.
+FoveaLinearDesc linear_of(const StoredWeight& weight, const F32Tensor& bias, const F32Tensor& x);
 
 }  // namespace fovea

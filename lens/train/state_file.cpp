@@ -92,7 +92,7 @@ Result<void> add_tensors(const Task& task, const std::vector<float>& values, con
             bytes = std::as_bytes(std::span<const uint16_t>(halves));
         }
         Result<Tensor> tensor =
-            make_tensor(prefix + entry.name, half ? ElementType::f16 : ElementType::f32, entry.shape, bytes);
+            make_tensor(prefix + entry.name, half ? FOVEA_F16 : FOVEA_F32, entry.shape, bytes);
         if (!tensor) return tensor.error();
         set.tensors.push_back(std::move(*tensor));
     }

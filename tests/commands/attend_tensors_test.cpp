@@ -43,7 +43,7 @@ std::vector<std::byte> attend(const std::vector<Tensor>& more, const std::string
 bool lower_triangle(uint64_t i, uint64_t j) { return j <= i; }
 
 // Rows and keys of the lower triangle, repeated over the axes in front; `keys` columns of it.
-Tensor boolean_mask(std::vector<uint64_t> shape, ElementType type = ElementType::boolean,
+Tensor boolean_mask(std::vector<uint64_t> shape, FoveaDtype type = FOVEA_BOOL,
                     bool (*visible)(uint64_t, uint64_t) = lower_triangle) {
     const uint64_t keys = shape.back(), rows = shape[shape.size() - 2];
     uint64_t count = 1;
@@ -65,16 +65,15 @@ TEST(AttendTensors, masks_of_rank_2_3_and_4_broadcast_over_batch_head_and_query)
     for (const std::vector<uint64_t>& shape : shapes) {
         SCOPED_TRACE(testing::PrintToString(shape));
         EXPECT_EQ(attend({boolean_mask(shape)}), causal);
-        EXPECT_EQ(attend({boolean_mask(shape, ElementType::u8)}), causal);
+        EXPECT_EQ(attend({boolean_mask(shape, FOVEA_U8)}), causal);
     }
     const auto first_three = [](uint64_t, uint64_t j) { return j < 3; };
-    const std::vector<std::byte> three =
-        attend({boolean_mask({kLength, kLength}, ElementType::boolean, first_three)});
+    const std::vector<std::byte> three = attend({boolean_mask({kLength, kLength}, FOVEA_BOOL, first_three)});
     EXPECT_NE(three, causal);
     // One row for all queries, and a last axis that is shorter than the keys: the tail is hidden.
-    EXPECT_EQ(attend({boolean_mask({1, kLength}, ElementType::boolean, first_three)}), three);
-    EXPECT_EQ(attend({boolean_mask({1, 3}, ElementType::boolean, first_three)}), three);
-    EXPECT_EQ(attend({boolean_mask({kBatch, 1, 1, 3}, ElementType::boolean, first_three)}), three);
+    EXPECT_EQ(attend({boolean_mask({1, kLength}, FOVEA_BOOL, first_three)}), three);
+    EXPECT_EQ(attend({boolean_mask({1, 3}, FOVEA_BOOL, first_three)}), three);
+    EXPECT_EQ(attend({boolean_mask({kBatch, 1, 1, 3}, FOVEA_BOOL, first_three)}), three);
 }
 
 TEST(AttendTensors, float_masks_add_and_hide) {
@@ -99,16 +98,15 @@ TEST(AttendTensors, lengths_sinks_slopes_and_keep_bear_on_the_result) {
     const std::vector<std::byte> plain = attend({});
     const std::vector<int32_t> three{3, 3}, all{5, 5};
     const std::vector<int64_t> three_wide{3, 3};
-    const auto lengths = [](const char* name, const auto& values, ElementType type) {
+    const auto lengths = [](const char* name, const auto& values, FoveaDtype type) {
         return make_tensor(name, type, {kBatch}, std::as_bytes(std::span(values))).value();
     };
     const auto first_three = [](uint64_t, uint64_t j) { return j < 3; };
-    const std::vector<std::byte> short_keys =
-        attend({boolean_mask({1, 3}, ElementType::boolean, first_three)});
-    EXPECT_EQ(attend({lengths("kv_lengths", three, ElementType::i32)}), short_keys);
-    EXPECT_EQ(attend({lengths("kv_lengths", three_wide, ElementType::i64)}), short_keys);
-    EXPECT_EQ(attend({lengths("kv_lengths", all, ElementType::i32)}), plain);
-    EXPECT_NE(attend({lengths("q_lengths", three, ElementType::i32)}), plain);
+    const std::vector<std::byte> short_keys = attend({boolean_mask({1, 3}, FOVEA_BOOL, first_three)});
+    EXPECT_EQ(attend({lengths("kv_lengths", three, FOVEA_I32)}), short_keys);
+    EXPECT_EQ(attend({lengths("kv_lengths", three_wide, FOVEA_I64)}), short_keys);
+    EXPECT_EQ(attend({lengths("kv_lengths", all, FOVEA_I32)}), plain);
+    EXPECT_NE(attend({lengths("q_lengths", three, FOVEA_I32)}), plain);
     const std::vector<float> per_head(kHeads, 0.5f);
     EXPECT_NE(attend({make_tensor("sinks", {kHeads}, per_head).value()}), plain);
     EXPECT_NE(attend({make_tensor("alibi", {kHeads}, per_head).value()}), plain);
@@ -147,7 +145,7 @@ TEST(AttendTensors, row_statistics_are_four_numbers_a_row_as_help_says) {
         if (t.name == "k") t = make_tensor("k", t.shape, std::vector<float>(element_count(t), 1.0f)).value();
     const std::vector<int32_t> lengths{0, 4};  // of the first entry no key is seen
     set.tensors.push_back(
-        make_tensor("kv_lengths", ElementType::i32, {kBatch}, std::as_bytes(std::span(lengths))).value());
+        make_tensor("kv_lengths", FOVEA_I32, {kBatch}, std::as_bytes(std::span(lengths))).value());
     ASSERT_TRUE(save_safetensors(scratch / "in.safetensors", set));
     const CommandRun run =
         run_command(scratch, "attend IN --out OUT --backend cpu --layout bhld --outputs row_stats,lse");
@@ -176,7 +174,7 @@ TEST(AttendTensors, numbers_that_float32_does_not_hold_are_told) {
     hide[1] = hide[4] = -1.7e308;
     hide[2] = -INFINITY;
     set.tensors.push_back(
-        make_tensor("mask", ElementType::f64, {1, kLength}, std::as_bytes(std::span(hide))).value());
+        make_tensor("mask", FOVEA_F64, {1, kLength}, std::as_bytes(std::span(hide))).value());
     ASSERT_TRUE(save_safetensors(scratch / "in.safetensors", set));
     const CommandRun run = run_command(scratch, "attend IN --out OUT --backend cpu");
     EXPECT_NE(run.output.find(
@@ -222,7 +220,7 @@ TEST(AttendTensors, a_cache_type_rounds_keys_and_values_alone) {
         const std::vector<uint16_t> halves = rounded(name);
         for (Tensor& t : set.tensors)
             if (t.name == name)
-                t = make_tensor(name, ElementType::f16, {kBatch, kHeads, kLength, kDim},
+                t = make_tensor(name, FOVEA_F16, {kBatch, kHeads, kLength, kDim},
                                 std::as_bytes(std::span(halves)))
                         .value();
     }

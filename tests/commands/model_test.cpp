@@ -42,7 +42,7 @@ TEST(ModelCommand, writes_logits_hidden_states_and_weights) {
     for (const auto& [name, shape] : all) {
         const Tensor* tensor = set->find(name);
         ASSERT_NE(tensor, nullptr) << name;
-        EXPECT_EQ(tensor->type, ElementType::f32) << name;
+        EXPECT_EQ(tensor->type, FOVEA_F32) << name;
         EXPECT_EQ(tensor->shape, shape) << name;
     }
 }

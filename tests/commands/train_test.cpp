@@ -58,7 +58,7 @@ TEST(Train, half_writes_the_weights_alone_in_float16) {
     const Result<TensorSet> file = load_tensors(scratch / "out.safetensors");
     ASSERT_TRUE(file) << file.error().text;
     EXPECT_FALSE(file->find("adam.mean.embedding.weight"));
-    for (const Tensor& tensor : file->tensors) EXPECT_EQ(tensor.type, ElementType::f16) << tensor.name;
+    for (const Tensor& tensor : file->tensors) EXPECT_EQ(tensor.type, FOVEA_F16) << tensor.name;
     EXPECT_EQ(*file->find_metadata("made_by"), "fovea train sort --steps 1 --seed 1 --half");
 }
 

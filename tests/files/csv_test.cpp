@@ -53,7 +53,7 @@ TEST(Csv, FloatsAndDoublesSurviveARoundTrip) {
     const Tensor f32 = make_tensor("f", {500, 4}, floats).value();
     ASSERT_TRUE(save_csv(scratch / "f.csv", f32));
     EXPECT_EQ(to_f32(load_csv(scratch / "f.csv")->values).value(), floats);
-    const Tensor f64 = tensor_of("d", ElementType::f64, {2000}, doubles);
+    const Tensor f64 = tensor_of("d", FOVEA_F64, {2000}, doubles);
     ASSERT_TRUE(save_csv(scratch / "d.csv", f64));
     const auto table = load_csv(scratch / "d.csv");
     ASSERT_TRUE(table) << table.error().text;
@@ -70,8 +70,7 @@ TEST(Csv, WritesPlainText) {
     EXPECT_EQ(read_file(scratch / "a.csv"), "\"a \"\"b\"\"\",\"c\"\n0.1,-2\ninf,nan\n");
     EXPECT_EQ(load_csv(scratch / "a.csv")->columns, columns);
     const int64_t most = std::numeric_limits<int64_t>::max();
-    ASSERT_TRUE(
-        save_csv(scratch / "i.csv", tensor_of<int64_t>("i", ElementType::i64, {1, 2}, {-most - 1, most})));
+    ASSERT_TRUE(save_csv(scratch / "i.csv", tensor_of<int64_t>("i", FOVEA_I64, {1, 2}, {-most - 1, most})));
     EXPECT_EQ(read_file(scratch / "i.csv"), "-9223372036854775808,9223372036854775807\n");
     ASSERT_TRUE(save_csv(scratch / "s.csv", make_tensor("s", {}, {3.5f}).value()));
     EXPECT_EQ(read_file(scratch / "s.csv"), "3.5\n");

@@ -43,7 +43,7 @@ TensorSet exported() {
                    make_tensor("k", {1, kKvHeads, kTokens, kDim}, k).value(),
                    make_tensor("v", {1, kKvHeads, kTokens, kDim}, k).value(),
                    make_tensor("weights", {1, kHeads, kTokens, kTokens}, causal_weights(q, k)).value(),
-                   tensor_of<int64_t>("tokens", ElementType::i64, {kTokens}, {464, 3797, 3332, 319, 2603})};
+                   tensor_of<int64_t>("tokens", FOVEA_I64, {kTokens}, {464, 3797, 3332, 319, 2603})};
     set.metadata = {{"fovea", "attention"},
                     {"version", "1"},
                     {"model", "made here"},

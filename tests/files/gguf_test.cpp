@@ -12,10 +12,10 @@ namespace {
 
 using namespace test;
 
-WeightType type_of(std::string_view name) {
-    for (int i = 0; i < int(WeightType::other); ++i)
-        if (weight_type_name(WeightType(i)) == name) return WeightType(i);
-    return WeightType::other;
+FoveaDtype type_of(std::string_view name) {
+    for (const DtypeInfo& row : kDtypes)
+        if (row.name == name && has_use(row.type, kUseFile)) return row.type;
+    return FOVEA_DTYPE_OTHER;
 }
 
 // data/quantised.safetensors holds blocks with the values that ggml itself gave for them, see
@@ -28,10 +28,10 @@ TEST(StoredWeights, every_quantised_type_has_ggmls_bits) {
     for (const Tensor& blocks : set->tensors) {
         if (!blocks.name.ends_with(".blocks")) continue;
         const std::string name = blocks.name.substr(0, blocks.name.size() - 7);
-        const WeightType type = type_of(name);
+        const FoveaDtype type = type_of(name);
         const Tensor& values = *set->find(name + ".values");
-        ASSERT_NE(type, WeightType::other) << name;
-        ASSERT_EQ(blocks.shape[1], weight_block_bytes(type)) << name;
+        ASSERT_NE(type, FOVEA_DTYPE_OTHER) << name;
+        ASSERT_EQ(blocks.shape[1], dtype_bytes(type)) << name;
         std::vector<float> made(element_count(values));
         dequantise(type, blocks.bytes, made);
         EXPECT_EQ(0, std::memcmp(made.data(), values.bytes.data(), values.bytes.size())) << name;
@@ -74,7 +74,7 @@ TEST(StoredWeights, blocks_of_caches_and_k_quants_have_ggmls_bits) {
 TEST(StoredWeights, rows_are_those_of_the_last_dimension) {
     const std::vector<float> numbers = {1, 2, 3, 4, 5, 6};
     StoredWeight w;
-    w.name = "w", w.type = WeightType::f32, w.type_text = "F32", w.shape = {3, 2};
+    w.name = "w", w.type = FOVEA_F32, w.type_text = "F32", w.shape = {3, 2};
     w.bytes = std::as_bytes(std::span(numbers)), w.size_bytes = w.bytes.size();
     std::vector<float> rows(4);
     ASSERT_TRUE(read_rows(w, 1, rows));
@@ -100,7 +100,7 @@ TEST(StoredWeights, of_files_that_are_not_mapped_are_read_a_stretch_at_a_time) {
     };
     const auto file = std::make_shared<Numbers>();
     StoredWeight w;
-    w.name = "w", w.type = WeightType::f32, w.shape = {3000, 700};
+    w.name = "w", w.type = FOVEA_F32, w.shape = {3000, 700};
     w.file = file, w.place = 4096, w.size_bytes = 3000 * 700 * 4;
     std::vector<float> rows(2990 * 700);
     ASSERT_TRUE(read_rows(w, 7, rows));
@@ -138,7 +138,7 @@ TEST(Gguf, keys_and_tensors_are_given_out_as_the_file_has_them) {
     ASSERT_EQ(tensors->weights.size(), 3u);
     const StoredWeight &a = tensors->weights[0], &b = tensors->weights[1];
     EXPECT_EQ(a.shape, (std::vector<uint64_t>{3, 2}));  // dimensions are stored fastest first
-    EXPECT_EQ(b.type, WeightType::q8_0);
+    EXPECT_EQ(b.type, FOVEA_Q8_0);
     EXPECT_EQ(b.type_text, "Q8_0");
     EXPECT_EQ(b.bytes.size(), 34u);
     EXPECT_EQ(tensors->weights[2].shape.size(), 0u);

@@ -13,7 +13,7 @@ TEST(LoadTensors, ByExtension) {
     ASSERT_TRUE(save_npz(scratch / "a.npz", set));
     ASSERT_TRUE(save_npy(scratch / "q.npy", set.tensors[0]));
     ASSERT_TRUE(save_csv(scratch / "q.csv", set.tensors[0]));
-    ASSERT_TRUE(save_png(scratch / "q.PNG", tensor_of<uint8_t>("q", ElementType::u8, {2, 2}, {1, 2, 3, 4})));
+    ASSERT_TRUE(save_png(scratch / "q.PNG", tensor_of<uint8_t>("q", FOVEA_U8, {2, 2}, {1, 2, 3, 4})));
     for (const std::string_view name : {"a.safetensors", "a.npz", "q.npy", "q.csv", "q.PNG"}) {
         const auto loaded = load_tensors(scratch / name);
         ASSERT_TRUE(loaded) << loaded.error().text;
@@ -30,7 +30,7 @@ TEST(LoadTensors, ByContentWithoutAKnownExtension) {
     ASSERT_TRUE(save_safetensors(scratch / "one", set));
     ASSERT_TRUE(save_npz(scratch / "two.zip", set));
     ASSERT_TRUE(save_npy(scratch / "q.bin", set.tensors[0]));
-    ASSERT_TRUE(save_png(scratch / "q", tensor_of<uint8_t>("q", ElementType::u8, {1, 1}, {5})));
+    ASSERT_TRUE(save_png(scratch / "q", tensor_of<uint8_t>("q", FOVEA_U8, {1, 1}, {5})));
     for (const std::string_view name : {"one", "two.zip", "q.bin", "q"}) {
         const auto loaded = load_tensors(scratch / name);
         ASSERT_TRUE(loaded) << loaded.error().text;

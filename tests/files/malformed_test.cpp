@@ -338,8 +338,7 @@ TEST(Unsupported, TensorsAreListedWithTheirReason) {
         << texts->why_missing("names");
     // Rows of whole blocks of bytes that are there.
     StoredWeight cut;
-    cut.type = WeightType::q8_0, cut.shape = {2, 32}, cut.size_bytes = 34,
-    cut.bytes = as_bytes(file).first(34);
+    cut.type = FOVEA_Q8_0, cut.shape = {2, 32}, cut.size_bytes = 34, cut.bytes = as_bytes(file).first(34);
     std::vector<float> row(32);
     EXPECT_TRUE(read_rows(cut, 0, row));
     EXPECT_FALSE(read_rows(cut, 1, row));

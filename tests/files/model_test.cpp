@@ -79,9 +79,9 @@ TEST(Gpt2, ReadsSixteenBitWeights) {
     Tensor& bias = at(set, "h.0.attn.c_proj.bias");
     std::vector<uint16_t> halves, bfloats;
     for (const float value : ramp(6, 300)) halves.push_back(float_to_half(value));
-    bias = tensor_of(bias.name, ElementType::f16, {6}, halves);
+    bias = tensor_of(bias.name, FOVEA_F16, {6}, halves);
     EXPECT_EQ(load_gpt2_attention(set, 0)->c_proj_bias.values, ramp(6, 300));
-    bias = tensor_of<uint16_t>(bias.name, ElementType::bf16, {6}, {0x3f80, 0, 0, 0, 0, 0xc000});
+    bias = tensor_of<uint16_t>(bias.name, FOVEA_BF16, {6}, {0x3f80, 0, 0, 0, 0, 0xc000});
     EXPECT_EQ(load_gpt2_attention(set, 0)->c_proj_bias.values, (std::vector<float>{1, 0, 0, 0, 0, -2}));
 }
 
@@ -113,7 +113,7 @@ TEST(Gpt2, SaysWhichTensorIsWrong) {
     EXPECT_EQ(load_gpt2_attention(set, 1).error().text,
               "tensor 'transformer.h.1.attn.c_attn.weight' has shape [18, 6], expected [18, 54]");
     at(set, "transformer.h.0.attn.c_attn.bias") =
-        tensor_of("transformer.h.0.attn.c_attn.bias", ElementType::i8, {18}, std::vector<int8_t>(18));
+        tensor_of("transformer.h.0.attn.c_attn.bias", FOVEA_I8, {18}, std::vector<int8_t>(18));
     EXPECT_EQ(
         load_gpt2_attention(set, 0).error().text,
         "tensor 'transformer.h.0.attn.c_attn.bias' is i8; weights must be f16, bf16, f32 or f64 (quantised "

@@ -14,7 +14,7 @@ std::string npy(std::string_view dictionary, std::string_view data) {
 
 TensorSet every_npy_type() {
     TensorSet set = every_type();
-    std::erase_if(set.tensors, [](const Tensor& tensor) { return tensor.type == ElementType::bf16; });
+    std::erase_if(set.tensors, [](const Tensor& tensor) { return tensor.type == FOVEA_BF16; });
     return set;
 }
 
@@ -131,8 +131,7 @@ TEST(Npz, TheLimitCountsAllEntriesTogether) {
 TEST(Npz, MoreEntriesThanTheShortCounterHolds) {
     const Scratch scratch;
     TensorSet set;
-    for (int i = 0; i < 66'000; ++i)
-        set.tensors.push_back(Tensor{std::to_string(i), ElementType::u8, {0}, {}, {}});
+    for (int i = 0; i < 66'000; ++i) set.tensors.push_back(Tensor{std::to_string(i), FOVEA_U8, {0}, {}, {}});
     ASSERT_TRUE(save_npz(scratch / "many.npz", set, {false, false}));
     const auto loaded = load_npz(scratch / "many.npz");
     ASSERT_TRUE(loaded) << loaded.error().text;

@@ -14,7 +14,7 @@ std::vector<uint8_t> pattern(size_t count) {
 TEST(Png, EveryKindSurvivesARoundTrip) {
     const Scratch scratch;
     for (const uint64_t channels : {1, 2, 3, 4}) {
-        const Tensor image = tensor_of("i", ElementType::u8, {13, 29, channels}, pattern(13 * 29 * channels));
+        const Tensor image = tensor_of("i", FOVEA_U8, {13, 29, channels}, pattern(13 * 29 * channels));
         const auto saved = save_png(scratch / "i.png", image);
         ASSERT_TRUE(saved) << saved.error().text;
         const auto loaded = load_png(scratch / "i.png");
@@ -22,7 +22,7 @@ TEST(Png, EveryKindSurvivesARoundTrip) {
         EXPECT_EQ(loaded->name, "i");
         expect_same(image, loaded.value());
     }
-    const Tensor flat = tensor_of("flat", ElementType::u8, {3, 5}, pattern(15));
+    const Tensor flat = tensor_of("flat", FOVEA_U8, {3, 5}, pattern(15));
     ASSERT_TRUE(save_png(scratch / "flat.png", flat));
     const auto loaded = load_png(scratch / "flat.png");
     EXPECT_EQ(loaded->shape, (std::vector<uint64_t>{3, 5, 1}));
@@ -43,7 +43,7 @@ TEST(Png, ReadsEveryFilterAndInterlacing) {
 
 TEST(Png, LimitOfPixels) {
     const Scratch scratch;
-    ASSERT_TRUE(save_png(scratch / "i.png", tensor_of("i", ElementType::u8, {10, 10}, pattern(100))));
+    ASSERT_TRUE(save_png(scratch / "i.png", tensor_of("i", FOVEA_U8, {10, 10}, pattern(100))));
     EXPECT_TRUE(load_png(scratch / "i.png", {100}));
     const auto refused = load_png(scratch / "i.png", {99});
     ASSERT_FALSE(refused);
@@ -61,11 +61,10 @@ TEST(Png, WriterRefusesWhatIsNoImage) {
     EXPECT_NE(refusal(make_tensor("x", {2, 2}, {1, 2, 3, 4}).value())
                   .find("tensor 'x' [2, 2] of f32 is not an image: u8 [height, width]"),
               std::string::npos);
-    EXPECT_NE(refusal(tensor_of("x", ElementType::u8, {2, 2, 5}, pattern(20))).find("is not an image"),
+    EXPECT_NE(refusal(tensor_of("x", FOVEA_U8, {2, 2, 5}, pattern(20))).find("is not an image"),
               std::string::npos);
-    EXPECT_NE(refusal(tensor_of("x", ElementType::u8, {4}, pattern(4))).find("is not an image"),
-              std::string::npos);
-    EXPECT_NE(refusal(Tensor{"x", ElementType::u8, {0, 4}, {}, {}}).find("image of 4 x 0 pixels"),
+    EXPECT_NE(refusal(tensor_of("x", FOVEA_U8, {4}, pattern(4))).find("is not an image"), std::string::npos);
+    EXPECT_NE(refusal(Tensor{"x", FOVEA_U8, {0, 4}, {}, {}}).find("image of 4 x 0 pixels"),
               std::string::npos);
 }
 

@@ -44,7 +44,7 @@ TEST(Safetensors, TensorsAreAlignedViewsOfTheMapping) {
     ASSERT_TRUE(loaded);
     const auto* first = loaded->tensors[0].bytes.data();
     for (const Tensor& tensor : loaded->tensors) {
-        EXPECT_EQ(reinterpret_cast<uintptr_t>(tensor.bytes.data()) % element_size_bytes(tensor.type), 0u)
+        EXPECT_EQ(reinterpret_cast<uintptr_t>(tensor.bytes.data()) % dtype_bytes(tensor.type), 0u)
             << tensor.name;
         EXPECT_LT(tensor.bytes.data() - first, 4096) << "one mapping, no copies";
         EXPECT_EQ(tensor.owner, loaded->tensors[0].owner);

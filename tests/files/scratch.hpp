@@ -29,7 +29,7 @@ inline void write_file(const std::filesystem::path& path, std::string_view bytes
 inline std::span<const std::byte> as_bytes(std::string_view text) { return std::as_bytes(std::span(text)); }
 
 template <class T>
-Tensor tensor_of(std::string name, ElementType type, std::vector<uint64_t> shape,
+Tensor tensor_of(std::string name, FoveaDtype type, std::vector<uint64_t> shape,
                  const std::vector<T>& values) {
     return make_tensor(std::move(name), type, std::move(shape), std::as_bytes(std::span(values))).value();
 }

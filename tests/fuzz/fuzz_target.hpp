@@ -56,8 +56,7 @@ inline void check_error(const Error& error) {
 
 /// Shape, type and bytes agree and every byte can be read.
 inline void check_tensor(const Tensor& tensor) {
-    require(tensor.bytes.size() == element_count(tensor) * element_size_bytes(tensor.type),
-            "bytes match the shape");
+    require(tensor.bytes.size() == element_count(tensor) * dtype_bytes(tensor.type), "bytes match the shape");
     require(to_f32(tensor).has_value(), "a loaded tensor converts to float32");
 }
 

@@ -20,9 +20,9 @@ void check_value(const GgufValue& value) {
 
 // Type, shape and bytes agree, and every row can be read.
 void check_weight(const StoredWeight& weight) {
-    if (weight.type == WeightType::other) return;
-    const uint64_t blocks = weight.columns() / weight_block_elements(weight.type) * weight.rows();
-    fuzz::require(weight.bytes.size() == blocks * weight_block_bytes(weight.type), "bytes match the shape");
+    if (weight.type == FOVEA_DTYPE_OTHER) return;
+    const uint64_t blocks = weight.columns() / dtype_info(weight.type).block.numbers * weight.rows();
+    fuzz::require(weight.bytes.size() == blocks * dtype_bytes(weight.type), "bytes match the shape");
     std::vector<float> all(weight.rows() * weight.columns());
     fuzz::require(read_rows(weight, 0, all).has_value(), "a loaded weight converts to float32");
 }
@@ -50,7 +50,7 @@ void check_read(std::span<const std::byte> bytes, const Result<GgufFile>& mapped
     fuzz::require(file->weights.size() == mapped->weights.size(), "with the same weights");
     for (size_t i = 0; i < file->weights.size(); ++i) {
         const StoredWeight &a = file->weights[i], &b = mapped->weights[i];
-        if (a.type == WeightType::other) continue;
+        if (a.type == FOVEA_DTYPE_OTHER) continue;
         std::vector<float> x(a.rows() * a.columns()), y(x.size());
         fuzz::require(read_rows(a, 0, x).has_value() && read_rows(b, 0, y).has_value() &&
                           std::ranges::equal(std::as_bytes(std::span(x)), std::as_bytes(std::span(y))),

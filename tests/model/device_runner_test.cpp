@@ -106,11 +106,10 @@ TEST(StoredLinearOnVulkan, gives_the_dequantised_product) {
     ASSERT_TRUE(engine) << engine.error().text;
     DeviceRunner runner(*engine);
     std::mt19937 random(20261125);
-    for (const WeightType type :
-         {WeightType::f32, WeightType::f16, WeightType::bf16, WeightType::q4_0, WeightType::q8_0,
-          WeightType::q4_1, WeightType::q4_k, WeightType::q5_k, WeightType::q6_k})
+    for (const FoveaDtype type : {FOVEA_F32, FOVEA_F16, FOVEA_BF16, FOVEA_Q4_0, FOVEA_Q8_0, FOVEA_Q4_1,
+                                  FOVEA_Q4_K, FOVEA_Q5_K, FOVEA_Q6_K})
         for (const auto& [count, blocks] : {std::pair{1u, 1u}, {5u, 3u}, {131u, 2u}}) {
-            const uint64_t elements = weight_block_elements(type);
+            const uint64_t elements = dtype_info(type).block.numbers;
             Weight w(type, count, elements == 1 ? 37 * blocks : elements * blocks, random);
             w.stored.owner = std::make_shared<int>();
             const F32Tensor bias =
@@ -123,8 +122,8 @@ TEST(StoredLinearOnVulkan, gives_the_dequantised_product) {
                 ASSERT_TRUE(run) << run.error().text;
                 expect_row_verdict(w, bias, x, y);
             }
-            const uint64_t held = type == WeightType::q4_1 ? 0 : (w.stored.bytes.size() + 3) / 4 * 4;
-            EXPECT_EQ(runner.held_bytes(), held) << weight_type_name(type);
+            const uint64_t held = type == FOVEA_Q4_1 ? 0 : (w.stored.bytes.size() + 3) / 4 * 4;
+            EXPECT_EQ(runner.held_bytes(), held) << dtype_name(type);
         }
     for (const std::string& message : engine->take_messages()) ADD_FAILURE() << message;
 }
@@ -137,7 +136,7 @@ TEST(StoredLinearOnVulkan, k_quants_have_ggmls_bits) {
     const Result<TensorSet> set = load_safetensors(std::filesystem::path(FOVEA_QUANTISED));
     ASSERT_TRUE(set) << set.error().text;
     for (const auto& [name, type] :
-         {std::pair("q4_k", WeightType::q4_k), {"q5_k", WeightType::q5_k}, {"q6_k", WeightType::q6_k}}) {
+         {std::pair("q4_k", FOVEA_Q4_K), {"q5_k", FOVEA_Q5_K}, {"q6_k", FOVEA_Q6_K}}) {
         const Tensor &blocks = *set->find(std::string(name) + ".blocks"),
                      &values = *set->find(std::string(name) + ".values");
         const uint64_t rows = blocks.shape[0];
@@ -163,7 +162,7 @@ TEST(StoredLinearOnVulkan, weights_leave_the_device_with_their_file) {
     ASSERT_TRUE(engine) << engine.error().text;
     DeviceRunner runner(*engine);
     std::mt19937 random(3);
-    Weight w(WeightType::q8_0, 40, 64, random);
+    Weight w(FOVEA_Q8_0, 40, 64, random);
     auto file = std::make_shared<int>();
     w.stored.owner = file;
     const F32Tensor x = random_rows(2, 64, random), none(Shape{0});

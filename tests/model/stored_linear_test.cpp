@@ -13,8 +13,8 @@
 namespace fovea {
 namespace {
 
-const WeightType kTypes[] = {WeightType::f32,  WeightType::f16,  WeightType::bf16, WeightType::q4_0,
-                             WeightType::q8_0, WeightType::q4_k, WeightType::q5_k, WeightType::q6_k};
+const FoveaDtype kTypes[] = {FOVEA_F32,  FOVEA_F16,  FOVEA_BF16, FOVEA_Q4_0,
+                             FOVEA_Q8_0, FOVEA_Q4_K, FOVEA_Q5_K, FOVEA_Q6_K};
 
 void rows_on_cpu(uint32_t target, const Weight& w, const F32Tensor& bias, const F32Tensor& x, F32Tensor& y,
                  const FoveaParallel* parallel = nullptr, bool byte_products = cpu::has_byte_products()) {
@@ -32,10 +32,10 @@ TEST(StoredLinear, gives_the_dequantised_product_on_every_instruction_set) {
         if (!(cpu::runnable_targets() >> target & 1u)) continue;
         ++targets;
         SCOPED_TRACE(cpu::target_name(target));
-        for (const WeightType type : kTypes)
+        for (const FoveaDtype type : kTypes)
             for (const auto& [rows, blocks] : {std::pair{1u, 1u}, {5u, 3u}, {131u, 2u}, {700u, 7u}}) {
                 // Numbers of their own may end in a part of a vector.
-                const uint64_t elements = weight_block_elements(type);
+                const uint64_t elements = dtype_info(type).block.numbers;
                 const uint64_t columns = elements == 1 ? 37 * blocks : elements * blocks;
                 const Weight w(type, rows, columns, random);
                 const F32Tensor x = random_rows(2, columns, random);
@@ -64,10 +64,8 @@ TEST(StoredLinear, several_at_once_are_what_each_is_alone) {
     const F32Tensor x = random_rows(3, 512, random);
     std::vector<Weight> weights;
     std::vector<F32Tensor> biases, alone, together;
-    for (const auto& [type, rows] : {std::pair{WeightType::q4_0, 333u},
-                                     {WeightType::f16, 40u},
-                                     {WeightType::q4_0, 1u},
-                                     {WeightType::q8_0, 700u}}) {
+    for (const auto& [type, rows] :
+         {std::pair{FOVEA_Q4_0, 333u}, {FOVEA_F16, 40u}, {FOVEA_Q4_0, 1u}, {FOVEA_Q8_0, 700u}}) {
         weights.emplace_back(type, rows, 512, random);
         biases.push_back(rows % 2 == 0 ? reshaped(random_rows(1, rows, random), {rows}) : kNoBias);
         alone.emplace_back(Shape{3, rows}), together.emplace_back(Shape{3, rows});
@@ -105,7 +103,7 @@ TEST(StoredLinear, takes_activations_of_every_size) {
     std::mt19937 random(20261126);
     for (uint32_t target = 1; target < cpu::kTargetCount; ++target) {
         if (!(cpu::runnable_targets() >> target & 1u)) continue;
-        for (const WeightType type : {WeightType::q4_0, WeightType::q8_0, WeightType::f16})
+        for (const FoveaDtype type : {FOVEA_Q4_0, FOVEA_Q8_0, FOVEA_F16})
             for (const Activations& a : kActivations)
                 for (const uint64_t blocks : {1u, 6u, 19u}) {
                     SCOPED_TRACE(std::string(cpu::target_name(target)) + ", " + a.name);
@@ -128,7 +126,7 @@ TEST(StoredLinear, what_is_not_finite_stays_so) {
         SCOPED_TRACE(cpu::target_name(target));
         for (const float odd : {INFINITY, -INFINITY, NAN})
             for (const uint64_t at : {0u, 200u, 607u}) {
-                const Weight w(WeightType::q4_0, 37, 608, random);
+                const Weight w(FOVEA_Q4_0, 37, 608, random);
                 F32Tensor x = random_rows(1, 608, random), y({1, 37});
                 x.values[at] = odd;
                 rows_on_cpu(target, w, kNoBias, x, y);
@@ -153,7 +151,7 @@ TEST(StoredLinear, activations_are_split_where_that_keeps_them) {
     std::vector<cpu::DigitGroup> groups(cpu::digit_groups(640));
     std::vector<uint32_t> odd(20);
     cpu::BlockRows call{};
-    call.format = cpu::BlockFormat::q4_0, call.columns = 640, call.x = x.values.data();
+    call.format = FOVEA_Q4_0, call.columns = 640, call.x = x.values.data();
     const cpu::SplitDigits split = cpu::split_digits_of(cpu::kTargetAvx512);
     split(call, groups.data(), odd.data());
     ASSERT_NE(call.digits, nullptr);
@@ -181,7 +179,7 @@ TEST(StoredLinear, activations_are_split_where_that_keeps_them) {
 // For those who look at a matrix: one output's weights, or all of them.
 TEST(StoredLinear, weights_are_there_to_be_looked_at) {
     std::mt19937 random(8);
-    const Weight w(WeightType::q8_0, 7, 96, random);
+    const Weight w(FOVEA_Q8_0, 7, 96, random);
     Linear layer;
     layer.weight = {{7, 96}, {}};
     layer.stored = std::make_shared<const StoredWeight>(w.stored);
@@ -199,8 +197,7 @@ TEST(StoredLinear, weights_are_there_to_be_looked_at) {
 TEST(StoredLinear, many_rows_and_other_types_take_the_engines_linear_layer) {
     std::mt19937 random(7);
     const std::unique_ptr<EngineRunner> engine = make_cpu_runner();
-    for (const WeightType type : {WeightType::q4_0, WeightType::bf16, WeightType::q4_1, WeightType::q5_0,
-                                  WeightType::q5_1, WeightType::q6_k})
+    for (const FoveaDtype type : {FOVEA_Q4_0, FOVEA_BF16, FOVEA_Q4_1, FOVEA_Q5_0, FOVEA_Q5_1, FOVEA_Q6_K})
         for (const uint64_t rows : {1u, 4u, 9u}) {
             const Weight w(type, 67, 512, random);
             const F32Tensor x = random_rows(rows, 512, random),

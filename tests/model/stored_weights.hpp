@@ -14,27 +14,26 @@
 namespace fovea {
 
 // Any bits, but scales are half precision numbers of a size that weights have.
-inline void fill_blocks(WeightType type, std::span<std::byte> bytes, std::mt19937& random) {
+inline void fill_blocks(FoveaDtype type, std::span<std::byte> bytes, std::mt19937& random) {
     for (std::byte& b : bytes) b = std::byte(random() & 255u);
-    const uint64_t size = weight_block_bytes(type);
+    const uint64_t size = dtype_bytes(type);
     const auto put = [&](size_t at, float value) {
         const uint16_t half = foveaFloatToHalf(value);
         std::memcpy(bytes.data() + at, &half, 2);
     };
     std::uniform_real_distribution<float> number(-0.05f, 0.05f);
     for (size_t at = 0; at < bytes.size(); at += size) {
-        if (type == WeightType::f32) {
+        if (type == FOVEA_F32) {
             const float value = number(random);
             std::memcpy(bytes.data() + at, &value, 4);
-        } else if (type == WeightType::bf16) {
+        } else if (type == FOVEA_BF16) {
             const float value = number(random);
             std::memcpy(bytes.data() + at, reinterpret_cast<const char*>(&value) + 2, 2);
-        } else if (type == WeightType::q6_k) {
+        } else if (type == FOVEA_Q6_K) {
             put(at + 208, number(random));
         } else {
             put(at, number(random));
-            if (type == WeightType::q4_k || type == WeightType::q5_k || type == WeightType::q4_1 ||
-                type == WeightType::q5_1)
+            if (type == FOVEA_Q4_K || type == FOVEA_Q5_K || type == FOVEA_Q4_1 || type == FOVEA_Q5_1)
                 put(at + 2, number(random));
         }
     }
@@ -46,9 +45,9 @@ struct Weight {
     StoredWeight stored;
     std::vector<float> plain;
 
-    Weight(WeightType type, uint64_t rows, uint64_t columns, std::mt19937& random)
-        : memory(rows * columns / weight_block_elements(type) * weight_block_bytes(type)) {
-        const uint64_t size = rows * columns / weight_block_elements(type) * weight_block_bytes(type);
+    Weight(FoveaDtype type, uint64_t rows, uint64_t columns, std::mt19937& random)
+        : memory(rows * columns / dtype_info(type).block.numbers * dtype_bytes(type)) {
+        const uint64_t size = rows * columns / dtype_info(type).block.numbers * dtype_bytes(type);
         const std::span<std::byte> bytes(memory.data() + memory.size() - size, size);
         fill_blocks(type, bytes, random);
         stored.name = "w", stored.type = type, stored.shape = {rows, columns}, stored.bytes = bytes;
@@ -85,7 +84,7 @@ inline void expect_row_verdict(const Weight& w, const F32Tensor& bias, const F32
             largest = std::max(largest, size);
         }
         ASSERT_LE(worst, 2 * plain_worst + 4 * 0x1p-24 * largest)
-            << weight_type_name(w.stored.type) << " [" << rows << ", " << columns << "], row " << i;
+            << dtype_name(w.stored.type) << " [" << rows << ", " << columns << "], row " << i;
     }
 }
 

@@ -1,5 +1,5 @@
 #include "semantics/sweep.hpp"
-#include "problem/dtype_name.hpp"
+#include <fovea/dtype.hpp>
 
 #include <algorithm>
 #include <cstdio>

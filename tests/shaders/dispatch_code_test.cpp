@@ -93,8 +93,7 @@ using Most = std::map<std::string, uint32_t>;
 bool stores_16_bits(const FoveaDispatch& d, uint32_t output_slot) {
     if (d.spec_count <= FOVEA_SPEC_STORED_TYPE) return false;
     const uint32_t stored = d.spec[FOVEA_SPEC_STORED_TYPE];
-    if (stored != shader::kTypeF16 && stored != shader::kTypeBf16 && stored != shader::kTypeQ80 &&
-        stored != shader::kTypeQ40)
+    if (stored != FOVEA_F16 && stored != FOVEA_BF16 && stored != FOVEA_Q8_0 && stored != FOVEA_Q4_0)
         return false;
     return binding_at(d, output_slot) != nullptr;
 }

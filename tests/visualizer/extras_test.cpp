@@ -57,7 +57,7 @@ class ExtrasTest : public VisualizerTest {
         set.tensors = {*make_tensor(prefix + "q", shape, c.q), *make_tensor(prefix + "k", shape, c.k),
                        *make_tensor(prefix + "v", shape, c.k)};
         if (!c.mask.empty())
-            set.tensors.push_back(*make_tensor(prefix + "mask", ElementType::boolean,
+            set.tensors.push_back(*make_tensor(prefix + "mask", FOVEA_BOOL,
                                                {1, 1, c.mask.size() / c.length, c.length},
                                                std::as_bytes(std::span(c.mask))));
         if (!c.bias.empty())

@@ -437,7 +437,7 @@ TEST_F(FileTest, a_layer_s_own_mask_hides_what_it_hid) {
         for (const char* part : {"q", "k", "v"})
             tensors.push_back(tensor("layers." + std::to_string(layer) + "." + part, {1, heads, length, dim},
                                      10 * layer + uint32_t(part[0])));
-    tensors.push_back(*make_tensor("layers.0.mask", ElementType::boolean, {1, 1, length, length}, cells));
+    tensors.push_back(*make_tensor("layers.0.mask", FOVEA_BOOL, {1, 1, length, length}, cells));
     tensors.push_back(tensor("layers.1.sinks", {heads}, 5));
     metadata = {{"causal", "top-left"}};
     ASSERT_TRUE(bench->open_file(save(tensors)));

@@ -417,7 +417,7 @@ const char* webOpenFile(void* bytes, uint32_t size_bytes, int32_t format) {
     return s.answer(array_json(s.file.tensors, [](const Tensor& tensor) {
         return JsonObject()
             .text("name", tensor.name)
-            .text("type", element_type_name(tensor.type))
+            .text("type", dtype_name(tensor.type))
             .raw("shape", shape_json(tensor.shape))
             .done();
     }));

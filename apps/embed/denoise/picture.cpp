@@ -33,7 +33,7 @@ void save_beside_each_other(const std::string& png_file, uint32_t width, uint32_
                 rgb[3 * (size_t{y} * columns + p * (width + kGap)) + i] = std::byte(
                     std::lround(255 * std::clamp(pictures[p][size_t{3} * width * y + i], 0.0f, 1.0f)));
     const fovea::Result<fovea::Tensor> picture =
-        fovea::make_tensor("picture", fovea::ElementType::u8, {height, columns, 3}, rgb);
+        fovea::make_tensor("picture", FOVEA_U8, {height, columns, 3}, rgb);
     embed::require(picture.has_value(), "no memory for the picture");
     const fovea::Result<uint64_t> saved = fovea::save_png(png_file, *picture);
     embed::require(saved.has_value(), saved ? "" : saved.error().text.c_str());

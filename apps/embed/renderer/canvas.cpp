@@ -194,7 +194,7 @@ void Canvas::save(const std::string& png_file, VkCommandPool commands) const {
     check(vkQueueSubmit(gpu_.queue, 1, &submit, VK_NULL_HANDLE), "the submission failed");
     check(vkQueueWaitIdle(gpu_.queue), "the device did not finish");
     const fovea::Result<fovea::Tensor> picture =
-        fovea::make_tensor("picture", fovea::ElementType::u8, {extent_.height, extent_.width, 4},
+        fovea::make_tensor("picture", FOVEA_U8, {extent_.height, extent_.width, 4},
                            {static_cast<const std::byte*>(pixels.mapped), pixels.size});
     require(picture.has_value(), "no memory for the picture");
     const fovea::Result<uint64_t> saved = fovea::save_png(png_file, *picture);

@@ -57,8 +57,7 @@ void take_bias(CallExtras& extras, Cells cells) {
 
 // A mask of numbers is added.
 void take_mask(CallExtras& extras, const Tensor& t, Cells cells) {
-    if (t.type != ElementType::boolean && t.type != ElementType::u8)
-        return take_bias(extras, std::move(cells));
+    if (t.type != FOVEA_BOOL && t.type != FOVEA_U8) return take_bias(extras, std::move(cells));
     extras.mask_heads = cells.heads, extras.mask_rows = cells.rows;
     extras.mask.resize(cells.values.size());
     std::transform(cells.values.begin(), cells.values.end(), extras.mask.begin(),

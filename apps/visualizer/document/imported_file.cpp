@@ -425,7 +425,7 @@ std::vector<HostStage> import_tables(const Settings& s) {
         if (!values) continue;
         values->resize(count);
         tables.push_back({"file: " + printable_name(t.name, 60),
-                          std::string(element_type_name(t.type)) + " " + format_shape(t.shape),
+                          std::string(dtype_name(t.type)) + " " + format_shape(t.shape),
                           F32Tensor(shape, std::move(*values))});
     }
     return tables;

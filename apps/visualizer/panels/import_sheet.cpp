@@ -22,8 +22,8 @@ struct Sheet {
         if (!ImGui::BeginCombo(label, name.empty() ? "none" : printable_name(name, 60).c_str())) return;
         if (optional && ImGui::Selectable("none", name.empty())) name.clear(), changed = true;
         for (const Tensor& t : next.file->set.tensors) {
-            const std::string text = printable_name(t.name, 60) + "   " +
-                                     std::string(element_type_name(t.type)) + " " + format_shape(t.shape);
+            const std::string text = printable_name(t.name, 60) + "   " + std::string(dtype_name(t.type)) +
+                                     " " + format_shape(t.shape);
             if (!ImGui::Selectable(text.c_str(), t.name == name)) continue;
             name = t.name;
             next.mapping.layer = layer_in(name).value_or(next.mapping.layer);

@@ -154,7 +154,11 @@ typedef enum FoveaDtype { /* of a tensor's elements */
     FOVEA_F8_E5M2 = 6, /* 8-bit float of the OCP: up to 57344, the upper half of a float16 */
     FOVEA_Q8_0 = 7,    /* ggml's blocks of 32 numbers of a row: a float16 scale, 32 int8: 34 bytes */
     FOVEA_Q4_0 = 8,    /* the same with 4 bits: 18 bytes. Rows and strides are whole blocks; strides count numbers */
-    FOVEA_Q4_K = 9, FOVEA_Q5_K = 10, FOVEA_Q6_K = 11 /* ggml's of 256 numbers, in 144, 176 and 210 bytes: linear's W alone */
+    FOVEA_Q4_K = 9, FOVEA_Q5_K = 10, FOVEA_Q6_K = 11, /* ggml's of 256 numbers, in 144, 176 and 210 bytes: only linear's W */
+    /* Types of tensors in files, which no operation takes. Q4_1, Q5_0 and Q5_1: ggml's, 32 numbers in 20, 22 and 24 bytes. */
+    FOVEA_BOOL = 12, FOVEA_I8 = 13, FOVEA_I16 = 14, FOVEA_I64 = 15, FOVEA_U16 = 16, FOVEA_U32 = 17, FOVEA_U64 = 18,
+    FOVEA_F64 = 19, FOVEA_Q4_1 = 20, FOVEA_Q5_0 = 21, FOVEA_Q5_1 = 22,
+    FOVEA_DTYPE_OTHER = 23 /* not known here: such a tensor of a file is listed, and its values cannot be read */
 } FoveaDtype;
 
 /* The key that query 0 is at; used by causal, window and ALiBi. A call with one of these whose len_q is not len_kv must

@@ -11,11 +11,11 @@
 namespace fovea {
 namespace {
 
-static_assert(shader::kTypeF32 == FOVEA_F32 && shader::kTypeF16 == FOVEA_F16 &&
-              shader::kTypeBf16 == FOVEA_BF16 && shader::kTypeF8E4m3 == FOVEA_F8_E4M3 &&
-              shader::kTypeF8E5m2 == FOVEA_F8_E5M2 && shader::kTypeQ80 == FOVEA_Q8_0 &&
-              shader::kTypeQ40 == FOVEA_Q4_0 && shader::kTypeQ4K == FOVEA_Q4_K &&
-              shader::kTypeQ5K == FOVEA_Q5_K && shader::kTypeQ6K == FOVEA_Q6_K);
+static_assert(shader::FOVEA_F32 == FOVEA_F32 && shader::FOVEA_F16 == FOVEA_F16 &&
+              shader::FOVEA_BF16 == FOVEA_BF16 && shader::FOVEA_F8_E4M3 == FOVEA_F8_E4M3 &&
+              shader::FOVEA_F8_E5M2 == FOVEA_F8_E5M2 && shader::FOVEA_Q8_0 == FOVEA_Q8_0 &&
+              shader::FOVEA_Q4_0 == FOVEA_Q4_0 && shader::FOVEA_Q4_K == FOVEA_Q4_K &&
+              shader::FOVEA_Q5_K == FOVEA_Q5_K && shader::FOVEA_Q6_K == FOVEA_Q6_K);
 
 uint32_t flags_of(const Problem& p) {
     uint32_t flags = 0;

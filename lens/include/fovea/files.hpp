@@ -12,6 +12,7 @@
 // renames it, so that a failure leaves the old file, or none, and nothing half written.
 //
 // All functions are safe from any thread on different objects. None throws; none prints; none keeps state.
+#include <fovea/dtype.hpp>
 #include <fovea/fovea.hpp>
 
 #include <cstddef>
@@ -26,23 +27,17 @@
 
 namespace fovea {
 
-/// What one element of a tensor is. boolean is one byte: 0 is false, anything else true.
-enum class ElementType : uint8_t { boolean, u8, i8, i16, i32, i64, u16, u32, u64, f16, bf16, f32, f64 };
-
-/// Bytes of one element: 1, 2, 4 or 8.
-uint64_t element_size_bytes(ElementType type) noexcept;
-/// "bool", "u8", ... "bf16", "f32", "f64".
-std::string_view element_type_name(ElementType type) noexcept;
 /// A shape as text: "[2, 6, 3]".
 std::string format_shape(std::span<const uint64_t> shape);
 
-/// A tensor as a value: copying it copies the name and shape, never the data.
+/// A tensor as a value: copying it copies the name and shape, never the data. Its type is one of
+/// kUseElement; FOVEA_BOOL is one byte: 0 is false, anything else true.
 /// Elements are contiguous, last dimension fastest, in the host's byte order. An empty shape is one scalar.
 struct Tensor {
     std::string name;  // as the file has it: untrusted text, see printable_name()
-    ElementType type = ElementType::f32;
+    FoveaDtype type = FOVEA_F32;
     std::vector<uint64_t> shape;
-    std::span<const std::byte> bytes;   // element_count * element_size_bytes; not necessarily aligned
+    std::span<const std::byte> bytes;   // element_count() * dtype_bytes(type); not necessarily aligned
     std::shared_ptr<const void> owner;  // keeps `bytes` alive: a mapped file or a buffer
 };
 
@@ -50,7 +45,7 @@ struct Tensor {
 uint64_t element_count(const Tensor& tensor) noexcept;
 
 /// A tensor that owns a copy of `bytes`. Refused when the size is not the shape's, or memory is short.
-Result<Tensor> make_tensor(std::string name, ElementType type, std::vector<uint64_t> shape,
+Result<Tensor> make_tensor(std::string name, FoveaDtype type, std::vector<uint64_t> shape,
                            std::span<const std::byte> bytes);
 /// A float32 tensor that takes over `values`.
 Result<Tensor> make_tensor(std::string name, std::vector<uint64_t> shape, std::vector<float> values);
@@ -66,7 +61,7 @@ std::string printable_name(std::string_view name, size_t limit_bytes = 120);
 struct TensorSet {
     std::vector<Tensor> tensors;
     std::vector<std::pair<std::string, std::string>> metadata;
-    /// Tensors of the file that no ElementType has (an 8-bit float, a text), by name, each with the reason.
+    /// Tensors of the file that no FoveaDtype has (an 8-bit float, a text), by name, each with the reason.
     std::vector<std::pair<std::string, std::string>> unsupported;
 
     /// Why find() has nothing: the reason of a tensor that is not supported, else "is not in the file".

@@ -102,7 +102,7 @@ F32Tensor CheckpointModel::Loader::tensor(const std::string& name, Shape shape, 
     if (survey) {
         survey->read.insert(name);
         survey->numbers += element_count(shape);
-        if (weight->type != WeightType::other) return F32Tensor(Shape{0});
+        if (weight->type != FOVEA_DTYPE_OTHER) return F32Tensor(Shape{0});
     }
     F32Tensor out(std::move(shape));
     if (Result<void> r = read_rows(*weight, 0, out.values); !r) fail(r.error());
@@ -116,7 +116,7 @@ Linear CheckpointModel::Loader::linear(std::string_view name, uint64_t in, uint6
     const Shape shape = layer.layout == WeightLayout::in_out ? Shape{in, out} : Shape{out, in};
     const StoredWeight* stored = as_stored ? files_.find(full + ".weight") : nullptr;
     if (stored && layer.layout == WeightLayout::out_in && stored->shape == shape &&
-        stored->type != WeightType::other) {
+        stored->type != FOVEA_DTYPE_OTHER) {
         layer.stored = std::make_shared<const StoredWeight>(*stored);
         layer.weight = {shape, {}};
         if (survey && stored->bytes.empty()) survey->unmapped_bytes += stored->size_bytes;

@@ -86,9 +86,8 @@ Result<void> DeviceText::flush() {
 Result<DeviceBuffer*> DeviceText::weight_of(const Linear& l, FoveaDtype& type, bool& in_out) {
     type = FOVEA_F32, in_out = false;
     if (l.stored) {
-        const std::optional<FoveaDtype> stored = linear_type(l.stored->type);
-        if (stored && l.stored->owner && !l.stored->bytes.empty()) {
-            type = *stored;
+        if (has_use(l.stored->type, kUseLinear) && l.stored->owner && !l.stored->bytes.empty()) {
+            type = l.stored->type;
             const uint64_t bytes = (l.stored->bytes.size() + 3) / 4 * 4;
             // What is to be run may stand on weights that have to leave for this one.
             if (!runner_.holds(*l.stored, bytes))

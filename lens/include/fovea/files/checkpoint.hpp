@@ -12,31 +12,6 @@
 
 namespace fovea {
 
-// How a weight is stored. The quantised types are ggml's blocks: `block_elements` numbers of a row share
-// scales. `other` is a type that is known to nobody here, or that no weight has (whole numbers, booleans):
-// its tensor is listed and refused only where its values are asked for.
-enum class WeightType : uint8_t {
-    f32,
-    f16,
-    bf16,
-    f64,
-    q4_0,
-    q4_1,
-    q5_0,
-    q5_1,
-    q8_0,
-    q4_k,
-    q5_k,
-    q6_k,
-    other
-};
-
-// "f32", ... "q4_k"; "other".
-std::string_view weight_type_name(WeightType type) noexcept;
-// Numbers in one block, and the bytes that it takes: 1 and 4 for f32, 32 and 18 for q4_0. 0 of `other`.
-uint64_t weight_block_elements(WeightType type) noexcept;
-uint64_t weight_block_bytes(WeightType type) noexcept;
-
 // A file that cannot be mapped, as those of a browser cannot: its bytes are read when they are asked for.
 class StoredFile {
   public:
@@ -51,11 +26,11 @@ class StoredFile {
 
 // One weight. Copying it copies no values.
 struct StoredWeight {
-    std::string name;  // as the file has it: untrusted text, see printable_name()
-    WeightType type = WeightType::other;
+    std::string name;                        // as the file has it: untrusted text, see printable_name()
+    FoveaDtype type = FOVEA_DTYPE_OTHER;     // one of kUseFile, else OTHER: such values cannot be read
     std::string type_text;                   // as the file calls it: "BF16", "Q4_K"
     std::vector<uint64_t> shape;             // last dimension fastest, whatever order the file counts them in
-    uint64_t size_bytes = 0;                 // 0 where the size of `other` is not known
+    uint64_t size_bytes = 0;                 // 0 where the size of OTHER is not known
     std::span<const std::byte> bytes;        // all of them where the file is mapped, else none
     std::shared_ptr<const void> owner;       // keeps `bytes` alive
     std::shared_ptr<const StoredFile> file;  // where it is not mapped: what they are read from,
@@ -67,10 +42,10 @@ struct StoredWeight {
 
 // Rows [first, first + out.size() / columns) as float32; out.size() is a multiple of columns. Exact for f16
 // and bf16; of quantised types float32 products of what the block holds, in ggml's order of operations.
-// Refused: type `other`, rows that the weight does not have, files that cannot be read any more.
+// Refused: type OTHER, rows that the weight does not have, files that cannot be read any more.
 Result<void> read_rows(const StoredWeight& weight, uint64_t first, std::span<float> out);
-// Blocks to float32, as many whole ones as both spans hold; none of `other`.
-void dequantise(WeightType type, std::span<const std::byte> blocks, std::span<float> out);
+// Blocks to float32, as many whole ones as both spans hold; none of OTHER.
+void dequantise(FoveaDtype type, std::span<const std::byte> blocks, std::span<float> out);
 
 // ---- GGUF ----
 /// Types of the values of a file's metadata, numbered as in the format.
