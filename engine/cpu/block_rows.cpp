@@ -46,11 +46,12 @@ void split_digits(BlockRows& call, DigitGroup* groups, uint32_t* odd) {
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
+#include "cpu/kernels.hpp"
 
 namespace fovea::cpu {
 
-BlockRowsKernel block_rows_kernel_of(uint32_t target){FOVEA_SELECT_TARGET(target, stored_rows)} SplitDigits
-    split_digits_of(uint32_t target) {
+decltype(Kernels::few_rows) few_rows_kernel_of(uint32_t target) { FOVEA_SELECT_TARGET(target, stored_rows) }
+decltype(Kernels::split_digits) split_digits_kernel_of(uint32_t target) {
     FOVEA_SELECT_TARGET(target, split_digits)
 }
 

@@ -34,21 +34,11 @@ struct BlockRows {
     uint64_t rows, part_rows;     // part p begins at row p * part_rows; the last ones are shorter, or empty
     const float *x, *bias;        // [columns]; [rows], or null
     float* y;                     // [rows]
-    bool byte_products;           // the processor has them (has_byte_products): the same bits, sooner
-    // As split_digits leaves them.
+    bool byte_products;           // Kernels::byte_products
+    // As Kernels::split_digits leaves them.
     const DigitGroup* digits;
     const uint32_t* odd;  // blocks that are multiplied in float32, as all are where `digits` is null
     size_t odd_blocks;
 };
-
-// Sets digits, odd and odd_blocks for call.x; `groups` has room for digit_groups() of it, `odd` for each of
-// its blocks.
-using SplitDigits = void (*)(BlockRows& call, DigitGroup* groups, uint32_t* odd);
-SplitDigits split_digits_of(uint32_t target);
-
-// Rows [first, end) of each part, 0 <= first <= end <= part_rows.
-using BlockRowsKernel = void (*)(const BlockRows& call, uint64_t first, uint64_t end);
-// Null where this build has no kernels of the target.
-BlockRowsKernel block_rows_kernel_of(uint32_t target);
 
 }  // namespace fovea::cpu

@@ -23,7 +23,8 @@ struct CpuPlan {
     uint32_t panels;            // that hold the rows of a task
     bool pairs;                 // products of pairs of bfloat16: `kernels.flash` is `flash_pairs` then
     uint32_t key_block;         // keys that a task works on at a time; a row's sums go from block to block
-    cpu::LinearCut linear;      // of a linear layer
+    cpu::LinearCut linear;      // of a linear layer,
+    cpu::FewRowsCut few_rows;   // or of one with few rows: the kernel is FOVEA_KERNEL_DECODE
     cpu::BackwardCut backward;  // of gradients
     // A task of a map tile is so many pixels of one head.
     uint32_t pixel_rows, pixel_columns;

@@ -15,6 +15,8 @@ namespace fovea::cpu {
 
 struct AttentionCall;
 struct BackwardCall;
+struct BlockRows;
+struct DigitGroup;
 struct LinearCall;
 
 struct Kernels {
@@ -27,6 +29,12 @@ struct Kernels {
     // The results of group `group` from the partials of all its splits.
     void (*decode_merge)(const AttentionCall& call, uint64_t group, unsigned char* partials);
     void (*linear)(const LinearCall& call, uint64_t task, unsigned char* scratch);
+    // Rows [first, end) of each part of the matrix, 0 <= first <= end <= part_rows.
+    void (*few_rows)(const BlockRows& call, uint64_t first, uint64_t end);
+    // Sets digits, odd and odd_blocks for call.x; `groups` has room for digit_groups() of it, `odd` for each
+    // of its blocks.
+    void (*split_digits)(BlockRows& call, DigitGroup* groups, uint32_t* odd);
+    bool byte_products;  // few_rows may use them: the same bits, sooner
     // Rows [begin, end), numbered b, h, l with l fastest.
     void (*rope)(const FoveaRopeDesc& desc, const FoveaHostBuffer* bindings, uint64_t begin, uint64_t end);
     void (*append)(const FoveaAppendDesc& desc, const FoveaHostBuffer* bindings, uint64_t begin,
@@ -53,6 +61,8 @@ decltype(Kernels::flash) flash_pairs_kernel_of(uint32_t target);
 decltype(Kernels::decode) decode_kernel_of(uint32_t target);
 decltype(Kernels::decode_merge) decode_merge_kernel_of(uint32_t target);
 decltype(Kernels::linear) linear_kernel_of(uint32_t target);
+decltype(Kernels::few_rows) few_rows_kernel_of(uint32_t target);
+decltype(Kernels::split_digits) split_digits_kernel_of(uint32_t target);
 decltype(Kernels::rope) rope_kernel_of(uint32_t target);
 decltype(Kernels::append) append_kernel_of(uint32_t target);
 decltype(Kernels::merge) merge_kernel_of(uint32_t target);

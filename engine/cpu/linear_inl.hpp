@@ -65,7 +65,7 @@ inline void LinearTask::run() {
         const Depth depth{e, HWY_MIN(size_t{call_.cut.depth_block}, d_.n_in - e)};
         with_type(d_.x_type, [&](auto x) { copy_x<decltype(x)>(depth); });
         for (size_t panel = 0; panel < panels_; ++panel) {
-            if (call_.cut.blocks)
+            if (is_compressed(FOVEA_Q8_0) && call_.cut.blocks)
                 pack_blocks(panel, depth);
             else
                 with_type(d_.w_type, [&](auto w) { pack_weights<decltype(w)>(panel, depth); });

@@ -18,6 +18,14 @@ struct LinearCut {
     bool blocks;                   // weights are blocks: rows of a panel become float32 before it is packed
 };
 
+// A product of few rows: a task is `step` rows of each part of W times one row of X, a slice so many tasks of
+// one row.
+struct FewRowsCut {
+    uint64_t part_rows;  // rows of W in a part, see kRowParts
+    uint64_t step, tasks;
+    uint64_t tasks_per_slice, slices_per_row;
+};
+
 // Byte offsets, each a multiple of 64.
 struct LinearLayout {
     uint64_t weights;  // [depth_block][panel] floats

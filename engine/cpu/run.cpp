@@ -2,6 +2,7 @@
 
 #include "cpu/attention_call.hpp"
 #include "cpu/backward_call.hpp"
+#include "cpu/block_rows.hpp"
 #include "cpu/linear_call.hpp"
 #include "cpu/plain.hpp"
 #include "problem/parallel.hpp"
@@ -9,6 +10,7 @@
 #include "reference/reference.hpp"
 
 #include <algorithm>
+#include <cstring>
 
 namespace fovea {
 namespace {
@@ -93,6 +95,46 @@ void run_linear_task(void* arg, uint32_t index, uint32_t worker) {
     job.cut.kernels.linear(job.call, job.first_task + index, job.workspace + worker * job.cut.scratch_bytes);
 }
 
+struct FewRowsJob {
+    cpu::BlockRows call;
+    const CpuPlan& cut;
+    uint64_t first_task;
+};
+
+void run_few_rows_task(void* arg, uint32_t index, uint32_t) {
+    const auto& job = *static_cast<const FewRowsJob*>(arg);
+    const uint64_t first = (job.first_task + index) * job.cut.few_rows.step;
+    job.cut.kernels.few_rows(job.call, first, std::min(job.call.part_rows, first + job.cut.few_rows.step));
+}
+
+void run_few_rows(const FoveaLinearDesc& d, const CpuPlan& cut, const CpuRun& run) {
+    const cpu::LinearCall call{d, cut.linear, run.bindings};
+    const cpu::FewRowsCut& few = cut.few_rows;
+    FewRowsJob job{{}, cut, 0};
+    cpu::BlockRows& rows = job.call;
+    rows.format = d.w_type, rows.weights = call.at<const unsigned char>(FOVEA_BIND_WEIGHT, 0);
+    rows.columns = d.n_in, rows.row_bytes = uint64_t(stored_bytes(d.w_type, d.w_row_stride));
+    rows.rows = d.n_out, rows.part_rows = few.part_rows;
+    if (d.has_bias) rows.bias = call.at<const float>(FOVEA_BIND_BIAS, 0);
+    rows.byte_products = cut.kernels.byte_products;
+    auto* const groups = reinterpret_cast<cpu::DigitGroup*>(run.workspace);
+    auto* const odd = reinterpret_cast<uint32_t*>(groups + cpu::digit_groups(d.n_in));
+    for (uint64_t slice = run.slice_begin; slice < run.slice_end; ++slice) {
+        const auto row = int64_t(slice / few.slices_per_row);
+        job.first_task = slice % few.slices_per_row * few.tasks_per_slice;
+        if (slice == run.slice_begin || job.first_task == 0) {
+            rows.x = call.at<const float>(FOVEA_BIND_X, row * d.x_row_stride);
+            rows.y = call.at<float>(FOVEA_BIND_Y, row * d.y_row_stride);
+            if (cut.scratch_bytes) {
+                memset(run.workspace, 0, cut.scratch_bytes);
+                cut.kernels.split_digits(rows, groups, odd);
+            }
+        }
+        const uint64_t tasks = std::min(few.tasks_per_slice, few.tasks - job.first_task);
+        for_each_task(cut.serial ? nullptr : run.parallel, uint32_t(tasks), run_few_rows_task, &job);
+    }
+}
+
 // Rows of a description, `kernel(desc, bindings, begin, end)` for each task.
 template <class Desc, class Kernel>
 void run_rows(const Desc& desc, Kernel kernel, const reference::RowRun& run) {
@@ -172,6 +214,7 @@ void run_attention_kernels(const Call& call, const CpuPlan& cut, const CpuRun& r
 }
 
 void run_linear_kernel(const Call& call, const CpuPlan& cut, const CpuRun& run) {
+    if (has(kStoredRows) && cut.few_rows.tasks) return run_few_rows(call.linear, cut, run);
     run_tasks(cut, run, run_linear_task,
               LinearJob{{call.linear, cut.linear, run.bindings}, cut, run.workspace, 0});
 }
@@ -208,7 +251,8 @@ constexpr void (*kKernelLoops[])(const Call& call, const CpuPlan& cut, const Cpu
 void run_cpu(const Call& call, FoveaKernel kernel, const CpuPlan& cut, const CpuRun& run) {
     if (run.slice_begin >= run.slice_end) return;
     const size_t operation = size_t(call.operation);
-    if (has(kDecoding) && kernel == FOVEA_KERNEL_DECODE) return run_decode_slices(call.problem, cut, run);
+    if (has(kDecoding) && kernel == FOVEA_KERNEL_DECODE && call.operation == Operation::attention)
+        return run_decode_slices(call.problem, cut, run);
     if (has(kPlainLoops)) {
         if (kernel == FOVEA_KERNEL_REFERENCE) return kReferenceLoops[operation](call, rows_of(cut, run));
         if (kernel == FOVEA_KERNEL_PLAIN) return kFloatLoops[operation](call, rows_of(cut, run));

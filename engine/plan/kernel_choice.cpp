@@ -20,21 +20,23 @@ struct PassedOver {
     }
 };
 
+const char* name_of(const Candidate& c) {
+    return c.kernel == FOVEA_KERNEL_AUTO ? "linear" : foveaKernelName(c.kernel);
+}
+
 void write_reason(FoveaPlanInfo& info, const Candidate& chosen, bool by_name, const PassedOver& other) {
     const char* by = by_name ? " (asked for by name)" : "";
     if (other.candidate)
-        snprintf(info.reason, sizeof info.reason, "%s%s: %s; not %s: %s", foveaKernelName(chosen.kernel), by,
-                 chosen.merit, foveaKernelName(other.candidate->kernel), other.why);
+        snprintf(info.reason, sizeof info.reason, "%s%s: %s; not %s: %s", name_of(chosen), by, chosen.merit,
+                 name_of(*other.candidate), other.why);
     else
-        snprintf(info.reason, sizeof info.reason, "%s%s: %s", foveaKernelName(chosen.kernel), by,
-                 chosen.merit);
+        snprintf(info.reason, sizeof info.reason, "%s%s: %s", name_of(chosen), by, chosen.merit);
 }
 
 }  // namespace
 
-FoveaResult choose(const Candidate* table, size_t count, const char* backend, FoveaPlan_T& plan,
-                   FoveaDiag* diag) {
-    const FoveaKernel wanted = plan.problem.kernel;
+FoveaResult choose(const Candidate* table, size_t count, FoveaKernel wanted, const char* backend,
+                   FoveaPlan_T& plan, FoveaDiag* diag) {
     const bool by_name = wanted != FOVEA_KERNEL_AUTO;
     const FoveaPlan_T before = plan;  // a kernel that cannot after all leaves nothing behind
     PassedOver passed;

@@ -9,7 +9,7 @@ namespace fovea {
 
 // Each function that gives a reason returns null where it has none.
 struct Candidate {
-    FoveaKernel kernel;
+    FoveaKernel kernel;  // AUTO: one without a name, linear's for any number of rows
     const char* (*obstacle)(const FoveaPlan_T& plan);  // why it cannot run this call
     const char* (*drawback)(const FoveaPlan_T& plan);  // why AUTO passes it over although it could
     // Plans the call with it: fills the backend's part of the plan, workspace, slices and costs. It may find
@@ -20,16 +20,17 @@ struct Candidate {
 
 inline const char* no_reason(const FoveaPlan_T&) { return nullptr; }
 
-// Plans plan.problem with the kernel that it names or, with AUTO, with the first candidate that nothing
+// Plans plan's call with the kernel `wanted` or, with AUTO, with the first candidate that nothing
 // stands against and whose `make` succeeds; sets plan.info.kernel and plan.info.reason. The reason's "not X:
 // why" is about the last candidate that was passed over: it is the next better one. A refusal says why the
 // last one tried could not.
-FoveaResult choose(const Candidate* table, size_t count, const char* backend, FoveaPlan_T& plan,
-                   FoveaDiag* diag);
+FoveaResult choose(const Candidate* table, size_t count, FoveaKernel wanted, const char* backend,
+                   FoveaPlan_T& plan, FoveaDiag* diag);
 
 template <size_t count>
-FoveaResult choose(const Candidate (&table)[count], const char* backend, FoveaPlan_T& plan, FoveaDiag* diag) {
-    return choose(table, count, backend, plan, diag);
+FoveaResult choose(const Candidate (&table)[count], FoveaKernel wanted, const char* backend,
+                   FoveaPlan_T& plan, FoveaDiag* diag) {
+    return choose(table, count, wanted, backend, plan, diag);
 }
 
 }  // namespace fovea

@@ -43,11 +43,14 @@ FoveaResult check_reserved(uint32_t reserved, FoveaDiag* diag) {
     return FOVEA_OK;
 }
 
-FoveaResult check_kernel(const FoveaKernel& field, FoveaDiag* diag) {
+FoveaResult check_kernel(const FoveaKernel& field, FoveaDiag* diag, bool may_be_decode = false) {
     const int kernel = enum_number(field);
-    if (kernel != FOVEA_KERNEL_AUTO && kernel != FOVEA_KERNEL_PLAIN && kernel != FOVEA_KERNEL_REFERENCE)
+    const bool decode = kernel == FOVEA_KERNEL_DECODE && may_be_decode;
+    if (kernel != FOVEA_KERNEL_AUTO && kernel != FOVEA_KERNEL_PLAIN && kernel != FOVEA_KERNEL_REFERENCE &&
+        !decode)
         return fail(diag, FOVEA_INVALID_ARGUMENT, "kernel",
-                    "kernel is %d; it must be AUTO, PLAIN or REFERENCE", kernel);
+                    "kernel is %d; it must be AUTO, %sPLAIN or REFERENCE", kernel,
+                    may_be_decode ? "DECODE, " : "");
     return FOVEA_OK;
 }
 
@@ -185,11 +188,11 @@ static FoveaResult check_weight_type(const FoveaLinearDesc& d, FoveaDiag* diag) 
     const int type = enum_number(d.w_type);
     if (is_float(type)) return FOVEA_OK;
     // By its number, which may be no type at all.
-    if (!is_weight(type))
-        return fail(diag, FOVEA_INVALID_ARGUMENT, "w_type", "w_type is %d; it must be FOVEA_F32, FOVEA_F16%s",
-                    type,
-                    is_compressed(FOVEA_Q8_0) ? ", FOVEA_BF16, FOVEA_Q8_0, FOVEA_Q4_0 or a k-quant"
-                                              : " or FOVEA_BF16");
+    if (!has_use(type, kUseLinear))
+        return fail(
+            diag, FOVEA_INVALID_ARGUMENT, "w_type",
+            "w_type is %d; it must be FOVEA_F32, FOVEA_F16, FOVEA_BF16, FOVEA_Q8_0, FOVEA_Q4_0 or a k-quant",
+            type);
     if (d.weight_is_in_out)
         return fail(diag, FOVEA_INVALID_ARGUMENT, "weight_is_in_out",
                     "weight_is_in_out is %u; a weight of blocks must be [n_out, n_in]", d.weight_is_in_out);
@@ -205,7 +208,7 @@ FoveaResult make_linear(const FoveaLinearDesc* desc, FoveaLinearDesc& d, Operati
     if ((r = check_float(d.y_type, "y_type", diag))) return r;
     if ((r = check_counts({{"n_in", d.n_in}, {"n_out", d.n_out}}, diag))) return r;
     if ((r = check_length(d.rows, "rows", diag))) return r;
-    if ((r = check_kernel(d.kernel, diag))) return r;
+    if ((r = check_kernel(d.kernel, diag, true))) return r;
     if (const int precision = enum_number(d.precision);
         precision < FOVEA_PRECISION_F32 || precision > FOVEA_PRECISION_BF16_PRODUCTS)
         return fail(diag, FOVEA_INVALID_ARGUMENT, "precision", "precision is %d; it must be a FoveaPrecision",

@@ -13,7 +13,8 @@ enum Part : unsigned {
     kDecoding = 8,
     kMapTiles = 16,
     kPlainLoops = 32,  // kernels plain and reference: a call that takes them must not be run
-    kVulkanPlans = 64
+    kVulkanPlans = 64,
+    kStoredRows = 128  // linear's kernel for few rows
 };
 
 #ifndef FOVEA_LEFT_OUT

@@ -67,22 +67,22 @@ constexpr bool is_16_bit(FoveaDtype type) { return type == FOVEA_F16 || type == 
 // The types of tensors that hold numbers; by its value, which may be any.
 constexpr bool is_float(int type) { return has_use(type, kUseNumbers); }
 
-// Types of a quantized KV cache: problem/compressed.hpp reads and makes them. Types of linear's W; those that
-// only W may have are k-quants, problem/k_quants.hpp reads them.
-#ifdef FOVEA_NO_COMPRESSED_CACHES  // a module that travels to a page and has no such calls of its own
+// Types of a quantized KV cache: problem/compressed.hpp reads and makes them. Types that only
+// linear's W may have are k-quants: problem/k_quants.hpp reads them.
+#ifdef FOVEA_NO_COMPRESSED_CACHES  // a page's modules: of blocks, they read linear's W alone, and with few
+                                   // rows
 constexpr bool is_compressed(int) { return false; }
 constexpr bool is_k_quant(int) { return false; }
-constexpr bool is_weight(int type) { return is_float(type); }
-constexpr StorageBlock storage_block(FoveaDtype type) { return {1, dtype_bytes(type)}; }
 #else
 constexpr bool is_compressed(int type) { return has_use(type, kUseCache); }
-constexpr bool is_weight(int type) { return has_use(type, kUseLinear); }
-constexpr bool is_k_quant(int type) { return is_weight(type) && !is_float(type) && !is_compressed(type); }
-constexpr StorageBlock storage_block(FoveaDtype type) { return dtype_info(type).block; }
+constexpr bool is_k_quant(int type) {
+    return has_use(type, kUseLinear) && !is_float(type) && !is_compressed(type);
+}
 #endif
+constexpr StorageBlock storage_block(FoveaDtype type) { return dtype_info(type).block; }
 inline void note_narrow(NarrowBindings& narrow, FoveaDtype type, FoveaBinding binding) {
     if (is_16_bit(type)) narrow.two_bytes |= binding_bit(binding);
-    if (is_compressed(type) || is_k_quant(type)) narrow.one_byte |= binding_bit(binding);
+    if (is_compressed(type) || storage_block(type).numbers > 1) narrow.one_byte |= binding_bit(binding);
 }
 // Of `count` numbers in whole blocks.
 constexpr int64_t stored_bytes(FoveaDtype type, int64_t count) {

@@ -4,14 +4,13 @@
 #include <cstdint>
 #include <cstring>
 #include <optional>
-
-#include "cpu/target.hpp"
-#include "model/stored_linear.hpp"
+#include <vector>
 
 namespace fovea {
 namespace {
 
 constexpr uint64_t kFewRows = 4;
+constexpr size_t kMaxLinearPlans = 32;
 
 class CpuRunner final : public EngineRunner {
   public:
@@ -47,17 +46,18 @@ class CpuRunner final : public EngineRunner {
         return run(*attention_, bindings);
     }
     Result<void> linear(const FoveaLinearDesc& call, const FoveaHostBuffer* bindings) override {
-        const Result<Plan> plan = plan_linear(call);
-        return plan ? run(*plan, bindings) : plan.error();
+        const auto kept = std::find_if(linears_.begin(), linears_.end(), [&](const LinearPlan& l) {
+            return memcmp(&l.call, &call, sizeof call) == 0;
+        });
+        if (kept != linears_.end()) return run(kept->plan, bindings);
+        Result<Plan> plan = plan_linear(call);
+        if (!plan) return plan.error();
+        if (linears_.size() == kMaxLinearPlans) linears_.clear();
+        linears_.push_back({call, std::move(*plan)});
+        return run(linears_.back().plan, bindings);
     }
-    Result<void> stored_linears(std::span<const StoredProduct> products, const F32Tensor& x) override {
-        // With more rows the float32 copy of a stretch is used often enough to be worth its writing.
-        const bool few = x.rows() <= kFewRows &&
-                         std::all_of(products.begin(), products.end(),
-                                     [](const StoredProduct& p) { return has_stored_rows(*p.weight); });
-        if (!few) return EngineRunner::stored_linears(products, x);
-        stored_rows_on_cpu(target_, products, x, parallel_);
-        return {};
+    FoveaKernel stored_kernel(uint64_t rows) const override {
+        return rows <= kFewRows ? FOVEA_KERNEL_DECODE : FOVEA_KERNEL_AUTO;
     }
     const FoveaParallel* parallel() const override { return parallel_; }
     std::string reason() const override { return reason_; }
@@ -65,11 +65,16 @@ class CpuRunner final : public EngineRunner {
   private:
     const FoveaParallel* parallel_;
     uint32_t threads_;
-    // Asked once: virtual machines answer questions about the processor slowly.
-    uint32_t target_ = cpu::best_target();
     Result<FoveaDeviceFacts> facts_ = cpu_facts(threads_);
     std::optional<Plan> attention_;  // of the last call, `attention_call_`
     FoveaAttentionDesc attention_call_{};
+    // A plan asks the processor what it can, which virtual machines answer slowly, and the layers of a text
+    // have few shapes.
+    struct LinearPlan {
+        FoveaLinearDesc call;
+        Plan plan;
+    };
+    std::vector<LinearPlan> linears_;
     std::string reason_;
     Workspace workspace_;
 };

@@ -2,6 +2,7 @@
 #include "model/stored_linear.hpp"
 
 #include "cpu/block_rows.hpp"
+#include "cpu/kernels.hpp"
 #include "cpu/target.hpp"
 #include "model/block_run.hpp"
 #include "model/stored_weights.hpp"
@@ -11,15 +12,34 @@
 #include <algorithm>
 
 namespace fovea {
+
+void without_byte_products(FoveaPlan plan);
+
 namespace {
 
 const FoveaDtype kTypes[] = {FOVEA_F32,  FOVEA_F16,  FOVEA_BF16, FOVEA_Q4_0,
                              FOVEA_Q8_0, FOVEA_Q4_K, FOVEA_Q5_K, FOVEA_Q6_K};
 
+// By the few-rows kernel of one instruction set.
 void rows_on_cpu(uint32_t target, const Weight& w, const F32Tensor& bias, const F32Tensor& x, F32Tensor& y,
-                 const FoveaParallel* parallel = nullptr, bool byte_products = cpu::has_byte_products()) {
-    const StoredProduct one{&w.stored, &bias, &y};
-    stored_rows_on_cpu(target, std::span(&one, 1), x, parallel, byte_products);
+                 const FoveaParallel* parallel = nullptr, bool byte_products = true) {
+    Result<FoveaDeviceFacts> facts = cpu_facts(parallel ? parallel->worker_count : 1);
+    ASSERT_TRUE(facts);
+    facts->cpu_target = target;
+    FoveaLinearDesc call = linear_of(w.stored, bias, x);
+    call.kernel = FOVEA_KERNEL_DECODE;
+    const Result<Plan> plan = plan_linear(*facts, call);
+    ASSERT_TRUE(plan) << plan.error().text;
+    if (!byte_products) without_byte_products(plan->get());
+    FoveaHostBuffer bindings[FOVEA_BIND_COUNT] = {};
+    bindings[FOVEA_BIND_X] = {const_cast<float*>(x.values.data()), x.values.size() * 4};
+    bindings[FOVEA_BIND_WEIGHT] = {const_cast<std::byte*>(w.stored.bytes.data()), w.stored.bytes.size()};
+    if (call.has_bias)
+        bindings[FOVEA_BIND_BIAS] = {const_cast<float*>(bias.values.data()), bias.values.size() * 4};
+    bindings[FOVEA_BIND_Y] = {y.values.data(), y.values.size() * 4};
+    Workspace workspace;
+    const Result<void> run = run_on_host(*plan, bindings, workspace, parallel);
+    ASSERT_TRUE(run) << run.error().text;
 }
 const F32Tensor kNoBias(Shape{0});
 
@@ -41,7 +61,6 @@ TEST(StoredLinear, gives_the_dequantised_product_on_every_instruction_set) {
                 const F32Tensor x = random_rows(2, columns, random);
                 const F32Tensor bias =
                     rows % 2 == 0 ? reshaped(random_rows(1, rows, random), {rows}) : F32Tensor(Shape{0});
-                ASSERT_TRUE(has_stored_rows(w.stored));
                 F32Tensor y({3, rows}), threaded({2, rows});
                 std::fill(y.values.begin(), y.values.end(), NAN);
                 rows_on_cpu(target, w, bias, x, y);
@@ -56,16 +75,53 @@ TEST(StoredLinear, gives_the_dequantised_product_on_every_instruction_set) {
     EXPECT_GE(targets, 2u);
 }
 
-// Matrices of several types that read the same rows are one call, whose tasks are of all of them.
+// Who names no kernel has this one for a few rows of float32 with a weight of another type.
+TEST(StoredLinear, a_plan_takes_the_kernel_for_few_rows_and_says_why_not) {
+    Result<FoveaDeviceFacts> facts = cpu_facts(2);
+    ASSERT_TRUE(facts);
+    const auto reason = [&](FoveaDtype type, uint64_t rows, void (*change)(FoveaLinearDesc&)) {
+        FoveaLinearDesc call{};
+        call.struct_size = sizeof call;
+        call.w_type = type, call.n_in = 256, call.n_out = 64, call.rows = rows;
+        change(call);
+        const Result<Plan> plan = plan_linear(*facts, call);
+        return plan ? std::string(plan->info().reason) : plan.error().text;
+    };
+    const auto none = [](FoveaLinearDesc&) {};
+    const auto by_name = [](FoveaLinearDesc& d) { d.kernel = FOVEA_KERNEL_DECODE; };
+    const char* const few = "decode: few rows: each weight is read once, as it is stored";
+    for (const FoveaDtype type :
+         {FOVEA_F16, FOVEA_BF16, FOVEA_Q4_0, FOVEA_Q8_0, FOVEA_Q4_K, FOVEA_Q5_K, FOVEA_Q6_K})
+        for (const uint64_t rows : {1u, 4u}) EXPECT_EQ(reason(type, rows, none), few) << dtype_name(type);
+    const std::string many =
+        "linear: register tiles on packed weights, sums in ascending order; not decode: ";
+    EXPECT_EQ(reason(FOVEA_Q4_0, 5, none), many + "made for at most 4 rows");
+    EXPECT_EQ(reason(FOVEA_F32, 1, none), many + "its sums have another order than those of many rows");
+    EXPECT_EQ(reason(FOVEA_F16, 1, [](FoveaLinearDesc& d) { d.y_type = FOVEA_F16; }),
+              many + "X and Y are not both float32");
+    EXPECT_EQ(reason(FOVEA_F16, 1, [](FoveaLinearDesc& d) { d.weight_is_in_out = 1; }),
+              many + "the weight is [n_in, n_out]");
+    EXPECT_EQ(reason(FOVEA_F32, 9, by_name),
+              "decode (asked for by name): few rows: each weight is read once, as it is stored");
+    EXPECT_EQ(reason(FOVEA_F32, 1,
+                     [](FoveaLinearDesc& d) { d.kernel = FOVEA_KERNEL_DECODE, d.x_type = FOVEA_F16; }),
+              "kernel decode cannot run this on the CPU: X and Y are not both float32");
+}
+
+// The runner's products of one x are what each is alone.
 TEST(StoredLinear, several_at_once_are_what_each_is_alone) {
     std::mt19937 random(20261127);
     ThreadPool pool(2);
     const FoveaParallel parallel = pool.parallel();
+    const std::unique_ptr<EngineRunner> engine = make_cpu_runner(&parallel, parallel.worker_count);
     const F32Tensor x = random_rows(3, 512, random);
     std::vector<Weight> weights;
     std::vector<F32Tensor> biases, alone, together;
-    for (const auto& [type, rows] :
-         {std::pair{FOVEA_Q4_0, 333u}, {FOVEA_F16, 40u}, {FOVEA_Q4_0, 1u}, {FOVEA_Q8_0, 700u}}) {
+    for (const auto& [type, rows] : {std::pair{FOVEA_Q4_0, 333u},
+                                     {FOVEA_F16, 40u},
+                                     {FOVEA_Q4_0, 1u},
+                                     {FOVEA_F32, 20u},
+                                     {FOVEA_Q8_0, 700u}}) {
         weights.emplace_back(type, rows, 512, random);
         biases.push_back(rows % 2 == 0 ? reshaped(random_rows(1, rows, random), {rows}) : kNoBias);
         alone.emplace_back(Shape{3, rows}), together.emplace_back(Shape{3, rows});
@@ -75,7 +131,7 @@ TEST(StoredLinear, several_at_once_are_what_each_is_alone) {
         rows_on_cpu(cpu::best_target(), weights[n], biases[n], x, alone[n]);
         products.push_back({&weights[n].stored, &biases[n], &together[n]});
     }
-    stored_rows_on_cpu(cpu::best_target(), products, x, &parallel);
+    ASSERT_TRUE(engine->stored_linears(products, x));
     EXPECT_EQ(together, alone);
 }
 
@@ -152,7 +208,7 @@ TEST(StoredLinear, activations_are_split_where_that_keeps_them) {
     std::vector<uint32_t> odd(20);
     cpu::BlockRows call{};
     call.format = FOVEA_Q4_0, call.columns = 640, call.x = x.values.data();
-    const cpu::SplitDigits split = cpu::split_digits_of(cpu::kTargetAvx512);
+    const auto split = cpu::split_digits_kernel_of(cpu::kTargetAvx512);
     split(call, groups.data(), odd.data());
     ASSERT_NE(call.digits, nullptr);
     EXPECT_EQ(call.odd_blocks, 0u);
@@ -193,7 +249,7 @@ TEST(StoredLinear, weights_are_there_to_be_looked_at) {
     EXPECT_EQ(*weights_of_output(*whole, 6), *weights_of_output(layer, 6));
 }
 
-// What the runner does with many rows, and with types that have no kernel of their own.
+// The runner with many rows, and with types that linear() does not read.
 TEST(StoredLinear, many_rows_and_other_types_take_the_engines_linear_layer) {
     std::mt19937 random(7);
     const std::unique_ptr<EngineRunner> engine = make_cpu_runner();

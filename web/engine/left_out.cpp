@@ -3,7 +3,6 @@
 #include <fovea/model/strict.hpp>
 
 #include "model/block_run.hpp"
-#include "model/stored_linear.hpp"
 
 namespace fovea {
 
@@ -15,9 +14,6 @@ void BlockLoops::activate(Activation activation, F32Tensor& x, const F32Tensor* 
 }
 void BlockLoops::rotate(F32Tensor& x, const Rope& rope) const { x = strict::rotated(std::move(x), rope); }
 
-bool has_stored_rows(const StoredWeight&) { return false; }
-void stored_rows_on_cpu(uint32_t, std::span<const StoredProduct>, const F32Tensor&, const FoveaParallel*,
-                        bool) {}
 Result<void> EngineRunner::stored_linears(std::span<const StoredProduct>, const F32Tensor&) {
     return read_rows({}, 0, {});
 }

@@ -287,7 +287,7 @@ typedef enum FoveaKernel { /* ways to compute attention, see docs/kernels.md */
     FOVEA_KERNEL_FLASH = 2,          /* one pass, online softmax, memory linear in length */
     FOVEA_KERNEL_FLASH_COOPMAT = 3,  /* VK_KHR_cooperative_matrix */
     FOVEA_KERNEL_FLASH_COOPMAT2 = 4, /* VK_NV_cooperative_matrix2 */
-    FOVEA_KERNEL_DECODE = 5,         /* few queries over many keys: keys are split, groups share each load */
+    FOVEA_KERNEL_DECODE = 5,         /* few queries over many keys: keys are split, groups share each load. linear: few rows */
     FOVEA_KERNEL_PLAIN = 6,          /* plain loops in float32: the oracle of the fast CPU kernels */
     FOVEA_KERNEL_REFERENCE = 7       /* plain loops in float64: the oracle of everything */
 } FoveaKernel;
@@ -428,7 +428,9 @@ typedef struct FoveaRopeDesc {
 } FoveaRopeDesc;
 
 /* Y [rows, n_out] = X [rows, n_in] * W + bias. W is [n_out, n_in] (nn.Linear) or, transposed, [n_in, n_out] (Conv1D).
- * Binding WEIGHT is W (as [n_out, n_in] also of blocks), BIAS f32 [n_out] if has_bias. Strides in elements; 0: packed. */
+ * Binding WEIGHT is W (as [n_out, n_in] also of blocks), BIAS f32 [n_out] if has_bias. Strides in elements; 0: packed.
+ * The CPU's kernel DECODE reads each weight once, as it is stored: AUTO takes it for at most 4 rows of float32 X and Y where
+ * W is [n_out, n_in] and not float32. Its sums have an order of their own, by which their last bits may differ. */
 typedef struct FoveaLinearDesc {
     uint32_t struct_size;
     FoveaDtype x_type, w_type, y_type;
@@ -437,7 +439,7 @@ typedef struct FoveaLinearDesc {
     uint32_t weight_is_in_out;
     uint64_t rows;
     int64_t x_row_stride, y_row_stride, w_row_stride;
-    FoveaKernel kernel;     /* AUTO; on the CPU also PLAIN and REFERENCE */
+    FoveaKernel kernel;     /* AUTO; on the CPU also DECODE, PLAIN and REFERENCE */
     FoveaPrecision precision; /* what AUTO may do */
 } FoveaLinearDesc;
 

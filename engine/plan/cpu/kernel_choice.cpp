@@ -69,7 +69,7 @@ constexpr Candidate kCandidates[] = {
 }  // namespace
 
 FoveaResult plan_cpu_attention(FoveaPlan_T& plan, FoveaDiag* diag) {
-    return choose(kCandidates, "the CPU", plan, diag);
+    return choose(kCandidates, plan.problem.kernel, "the CPU", plan, diag);
 }
 
 }  // namespace fovea

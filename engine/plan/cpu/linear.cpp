@@ -1,9 +1,11 @@
-// How a linear layer is cut into tasks for the vector kernel.
+// Which kernel computes a linear layer on the CPU, and how it is cut into tasks.
+#include "plan/kernel_choice.hpp"
+
+#include "cpu/block_rows.hpp"
 #include "plan/cpu/plan.hpp"
 #include "problem/checked.hpp"
 
 #include <algorithm>
-#include <cstdio>
 
 namespace fovea {
 namespace {
@@ -38,9 +40,7 @@ cpu::LinearCut cut_linear(const FoveaLinearDesc& d, const cpu::TargetShape& shap
     return cut;
 }
 
-}  // namespace
-
-FoveaResult cut_cpu_linear(FoveaPlan_T& plan, FoveaDiag*) {
+FoveaResult cut_tiles(FoveaPlan_T& plan, FoveaDiag*) {
     const FoveaLinearDesc& d = plan.linear;
     CpuPlan& cpu = plan.cpu;
     const cpu::TargetShape shape = cpu::target_shape(cpu.target);
@@ -64,9 +64,72 @@ FoveaResult cut_cpu_linear(FoveaPlan_T& plan, FoveaDiag*) {
     plan.info.workspace_bytes = cpu.scratch_bytes * threads;
     plan.info.slice_count = ceil_div(cpu.tasks, cpu.tasks_per_slice);
     plan.info.max_slice_flops = task_flops * double(cpu.tasks_per_slice);
-    snprintf(plan.info.reason, sizeof plan.info.reason,
-             "linear: register tiles on packed weights, sums in ascending order");
     return FOVEA_OK;
+}
+
+const char* tiles_obstacle(const FoveaPlan_T& plan) {
+    const bool blocks = storage_block(plan.linear.w_type).numbers > 1;
+    return blocks && !is_compressed(FOVEA_Q8_0) ? "this build leaves out blocks in register tiles" : nullptr;
+}
+
+// Bytes of weights that a task of few rows reads at most. It reads each of its stretches of memory from end
+// to end, so that larger ones are read faster.
+constexpr uint64_t kTaskBytes = uint64_t{512} << 10;
+// With more rows a packed panel is used often enough to be worth its writing.
+constexpr uint64_t kMaxFewRows = 4;
+
+FoveaResult cut_few_rows(FoveaPlan_T& plan, FoveaDiag*) {
+    const FoveaLinearDesc& d = plan.linear;
+    CpuPlan& cpu = plan.cpu;
+    cpu::FewRowsCut& few = cpu.few_rows;
+    const uint64_t threads = std::max<uint64_t>(plan.facts.cpu_threads, 1);
+    const uint64_t bytes = uint64_t(stored_bytes(d.w_type, d.w_row_stride)) * d.n_out;
+    // As many tasks of about one size for each thread.
+    const uint64_t most =
+        bytes / (threads * std::max<uint64_t>(1, ceil_div(bytes, threads * kTaskBytes))) + 1;
+    few.part_rows = ceil_div(uint64_t{d.n_out}, uint64_t{cpu::kRowParts});
+    few.step = ceil_div(few.part_rows, std::max<uint64_t>(1, (bytes + most / 2) / most));
+    few.tasks = ceil_div(few.part_rows, few.step);
+    const double task_flops = 2.0 * d.n_in * double(few.step) * cpu::kRowParts;
+    few.tasks_per_slice = uint64_t(std::clamp(kSliceCost / task_flops, 1.0, double(few.tasks)));
+    few.slices_per_row = ceil_div(few.tasks, few.tasks_per_slice);
+    // One row of X as digits, and the blocks of it that are none.
+    if (d.w_type == FOVEA_Q4_0 && cpu.target == cpu::kTargetAvx512)
+        cpu.scratch_bytes = cpu::digit_groups(d.n_in) * sizeof(cpu::DigitGroup) +
+                            align_up(d.n_in / storage_block(d.w_type).numbers * sizeof(uint32_t), 64);
+    cpu.serial = plan.info.flops < kSerialFlops;
+    plan.info.workspace_bytes = cpu.scratch_bytes;
+    plan.info.slice_count = d.rows * few.slices_per_row;
+    plan.info.max_slice_flops = task_flops * double(few.tasks_per_slice);
+    return FOVEA_OK;
+}
+
+const char* few_rows_obstacle(const FoveaPlan_T& plan) {
+    const FoveaLinearDesc& d = plan.linear;
+    // A target that this processor cannot run has no kernels here, and its plan is the same everywhere.
+    if (plan.cpu.kernels.linear && !plan.cpu.kernels.few_rows) return "this build leaves it out";
+    if (d.x_type != FOVEA_F32 || d.y_type != FOVEA_F32) return "X and Y are not both float32";
+    return d.weight_is_in_out ? "the weight is [n_in, n_out]" : nullptr;
+}
+
+const char* few_rows_drawback(const FoveaPlan_T& plan) {
+    if (plan.linear.rows > kMaxFewRows) return "made for at most 4 rows";
+    // By name only: a float32 layer has the same bits for any number of rows.
+    return plan.linear.w_type == FOVEA_F32 ? "its sums have another order than those of many rows" : nullptr;
+}
+
+// The best first.
+constexpr Candidate kCandidates[] = {
+    {FOVEA_KERNEL_DECODE, few_rows_obstacle, few_rows_drawback, cut_few_rows,
+     "few rows: each weight is read once, as it is stored"},
+    {FOVEA_KERNEL_AUTO, tiles_obstacle, no_reason, cut_tiles,
+     "register tiles on packed weights, sums in ascending order"},
+};
+
+}  // namespace
+
+FoveaResult plan_cpu_linear(FoveaPlan_T& plan, FoveaDiag* diag) {
+    return choose(kCandidates, plan.linear.kernel, "the CPU", plan, diag);
 }
 
 }  // namespace fovea

@@ -1,5 +1,6 @@
 #include "plan/cpu/plan.hpp"
 
+#include "cpu/block_rows.hpp"
 #include "cpu/plain.hpp"
 #include "cpu/target.hpp"
 #include "plan/text_sink.hpp"
@@ -163,10 +164,9 @@ FoveaResult make_merge_plan(FoveaPlan_T& plan, FoveaDiag* diag) {
     return make_by_rows(plan, plan.merge.kernel, diag);
 }
 FoveaResult make_linear_plan(FoveaPlan_T& plan, FoveaDiag* diag) {
-    if (plan.linear.kernel != FOVEA_KERNEL_AUTO) return make_by_rows(plan, plan.linear.kernel, diag);
-    plan.info.kernel = FOVEA_KERNEL_AUTO;
+    if (is_plain_loop(plan.linear.kernel)) return make_by_rows(plan, plan.linear.kernel, diag);
     plan.info.flops = operation_of(plan).row_flops(plan) * double(plan.linear.rows);
-    return cut_cpu_linear(plan, diag);
+    return plan_cpu_linear(plan, diag);
 }
 
 uint32_t panel_of(const FoveaPlan_T& plan) { return cpu::target_shape(plan.cpu.target).panel(); }
@@ -195,6 +195,11 @@ void explain_attention(const FoveaPlan_T& plan, TextSink& text) {
 
 void explain_linear(const FoveaPlan_T& plan, TextSink& text) {
     const cpu::LinearCut& cut = plan.cpu.linear;
+    const cpu::FewRowsCut& few = plan.cpu.few_rows;
+    if (plan.info.kernel == FOVEA_KERNEL_DECODE)
+        return text.line("tasks: %llu for each row of X, each of %llu rows of W in each of %u parts of it",
+                         static_cast<unsigned long long>(few.tasks),
+                         static_cast<unsigned long long>(few.step), cpu::kRowParts);
     text.line("tasks: %llu of %u rows and %u panels of %u columns; %u of n_in at a time",
               static_cast<unsigned long long>(plan.cpu.tasks), cut.row_tile, cut.panels, panel_of(plan),
               cut.depth_block);

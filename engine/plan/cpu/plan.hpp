@@ -10,6 +10,8 @@ constexpr double kSerialFlops = 4e5;
 
 // Plans an attention call with the kernel that kernel_choice.cpp finds for it.
 FoveaResult plan_cpu_attention(FoveaPlan_T& plan, FoveaDiag* diag);
+// The same for a linear layer that is not computed by plain loops.
+FoveaResult plan_cpu_linear(FoveaPlan_T& plan, FoveaDiag* diag);
 
 // Each cuts a plan whose kernel is chosen: fills plan.cpu, and in plan.info the workspace, the slices and
 // their costs. Attention's vector kernels by name; a workspace above the caller's limit is refused.
@@ -17,7 +19,6 @@ FoveaResult cut_cpu_flash(FoveaPlan_T& plan, FoveaDiag* diag);
 FoveaResult cut_cpu_decode(FoveaPlan_T& plan, FoveaDiag* diag);
 // Plain loops over rows, for the oracles and for operations without tasks.
 FoveaResult cut_cpu_rows(FoveaPlan_T& plan, FoveaDiag* diag);
-FoveaResult cut_cpu_linear(FoveaPlan_T& plan, FoveaDiag* diag);
 FoveaResult cut_cpu_map_tile(FoveaPlan_T& plan, FoveaDiag* diag);
 
 // Gradients: chooses between the vector kernel and plain loops, and cuts. The pairs are counted already.

@@ -42,7 +42,7 @@ constexpr Candidate kCandidates[] = {
 FoveaResult plan_vulkan_attention(FoveaPlan_T& plan, FoveaDiag* diag) {
     if (FoveaResult r = check_attention(plan, diag)) return r;
     plan.vulkan.visible = visibility_of(plan.problem);
-    return choose(kCandidates, "Vulkan", plan, diag);
+    return choose(kCandidates, plan.problem.kernel, "Vulkan", plan, diag);
 }
 
 }  // namespace fovea

@@ -40,7 +40,7 @@ class EngineRunner {
     // `bindings` has FOVEA_BIND_COUNT entries. Inputs are not written to.
     virtual Result<void> attention(const FoveaAttentionDesc& call, const FoveaHostBuffer* bindings) = 0;
     virtual Result<void> linear(const FoveaLinearDesc& call, const FoveaHostBuffer* bindings) = 0;
-    // Several of the same x at once. linear() reads the types that it has; of another, and where the bytes
+    // Several of the same x. linear() reads the types that it has; of another, and where the bytes
     // are not aligned as its numbers, a stretch of the matrix at a time becomes float32.
     virtual Result<void> stored_linears(std::span<const StoredProduct> products, const F32Tensor& x);
     Result<void> stored_linear(const StoredWeight& weight, const F32Tensor& bias, const F32Tensor& x,
@@ -48,6 +48,8 @@ class EngineRunner {
         const StoredProduct one{&weight, &bias, &y};
         return stored_linears(std::span(&one, 1), x);
     }
+    // By which linear() takes `rows` rows with a weight as its file stores it.
+    virtual FoveaKernel stored_kernel(uint64_t) const { return FOVEA_KERNEL_AUTO; }
     // The threads that a host lends for what is done on host memory beside the calls; null: the caller's
     // own.
     virtual const FoveaParallel* parallel() const { return nullptr; }
