@@ -93,7 +93,7 @@ Result<void> cache_keys_and_values(AttentionCall& call, FoveaDtype type, Engine&
         append.batch = d.batch, append.heads = d.heads_kv, append.dim = t.dim;
         append.len = d.len_kv, append.capacity = std::max<uint64_t>(d.len_kv, 1);
         if (d.len_kv > 0) append.x_strides = append.y_strides = t.strides;  // else its one row stays empty
-        const Result<Plan> plan = engine.plan_append(append);
+        const Result<Plan> plan = plan_append(engine.facts(), append);
         if (!plan && plan.error().field == "dim")
             return Error{FOVEA_INVALID_ARGUMENT, "--cache-type",
                          std::string("the head size of ") + (t.binding == FOVEA_BIND_K ? "k" : "v") + " is " +

@@ -241,8 +241,8 @@ Result<int> gradients_alone(const Arguments& a) {
     Progress progress("gradients");
     RunOptions run;
     run.progress = [&](double done) { return progress(done); };
-    const Result<RunReport> report =
-        engine->attention_backward(of.call.desc, of.backward, of.call.bindings, run);
+    const Result<RunReport> report = engine->run_on_host(
+        plan_attention_backward(engine->facts(), of.call.desc, of.backward), of.call.bindings, run);
     if (!report) return report.error();
     return write(of, *engine, *report, a.has("--json"));
 }

@@ -236,7 +236,7 @@ Result<RunReport> compute_tile(Engine& engine, Job& job, Pixels& pixels) {
     Progress progress("map");
     RunOptions run;
     run.progress = [&](double done) { return progress(done); };
-    return engine.map_tile(job.call.desc, job.tile, job.call.bindings, run);
+    return engine.run_on_host(plan_map_tile(engine.facts(), job.call.desc, job.tile), job.call.bindings, run);
 }
 
 ColourRange range_of(const Job& job, std::span<const float> values) {

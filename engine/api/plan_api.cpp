@@ -28,6 +28,13 @@ FoveaResult read_facts(const FoveaDeviceFacts* given, FoveaDeviceFacts& facts, F
     if (device_class < FOVEA_CLASS_CPU || device_class > FOVEA_CLASS_VIRTUAL)
         return fail(diag, FOVEA_INVALID_ARGUMENT, "facts.device_class",
                     "facts.device_class is %d; it must be a FoveaDeviceClass", device_class);
+    const int forced = enum_number(facts.forced_kernel);
+    if (forced != FOVEA_KERNEL_AUTO && forced != FOVEA_KERNEL_PLAIN && forced != FOVEA_KERNEL_REFERENCE)
+        return fail(diag, FOVEA_INVALID_ARGUMENT, "facts.forced_kernel",
+                    "facts.forced_kernel is %d; it must be AUTO, PLAIN or REFERENCE", forced);
+    if (!(facts.slice_cost >= 0))
+        return fail(diag, FOVEA_INVALID_ARGUMENT, "facts.slice_cost",
+                    "facts.slice_cost is %g; it must be at least 0", facts.slice_cost);
     if (facts.cpu_threads > kMostThreads)
         return fail(diag, FOVEA_LIMIT_EXCEEDED, "facts.cpu_threads",
                     "facts.cpu_threads is %u; the limit is %u", facts.cpu_threads, kMostThreads);
@@ -45,6 +52,9 @@ void begin_info(FoveaPlan_T& plan, BindingMask binding_mask, BindingMask output_
 }
 
 FoveaResult plan_for_backend(FoveaPlan_T& plan, FoveaDiag* diag) {
+    if (const FoveaKernel forced = plan.facts.forced_kernel)
+        plan.problem.kernel = plan.rope.kernel = plan.linear.kernel = plan.merge.kernel = plan.norm.kernel =
+            plan.pointwise.kernel = forced;
     if (plan.facts.backend == FOVEA_BACKEND_CPU) return plan_cpu(plan, diag);
     if (has(kVulkanPlans)) return plan_vulkan(plan, diag);
     return fail(diag, FOVEA_UNSUPPORTED, "facts.backend", "this module plans for the CPU");
@@ -118,15 +128,18 @@ FoveaResult fill_backward(FoveaPlan_T& plan, const FoveaAttentionDesc* forward,
     return FOVEA_OK;
 }
 
-template <class Desc, class Make>
-FoveaResult fill_operation(FoveaPlan_T& plan, Operation operation, const Desc* desc, Desc& member, Make make,
-                           FoveaDiag* diag) {
-    plan.operation = operation;
-    OperationBindings bindings;
-    if (FoveaResult r = make(desc, member, bindings, diag)) return r;
-    plan.narrow = bindings.narrow;
-    begin_info(plan, bindings.binding_mask, bindings.output_mask, bindings.bytes);
-    return FOVEA_OK;
+// A plan of an operation whose description is `member` of the plan as `make` leaves it.
+template <Operation operation, auto member, auto make, class Desc>
+FoveaResult create_of(const FoveaDeviceFacts* facts, const Desc* desc, const FoveaHostAllocator* allocator,
+                      FoveaPlan* out, FoveaDiag* diag) {
+    return create(facts, allocator, out, diag, [&](FoveaPlan_T& plan) {
+        plan.operation = operation;
+        OperationBindings bindings;
+        if (FoveaResult r = make(desc, plan.*member, bindings, diag)) return r;
+        plan.narrow = bindings.narrow;
+        begin_info(plan, bindings.binding_mask, bindings.output_mask, bindings.bytes);
+        return FOVEA_OK;
+    });
 }
 
 }  // namespace
@@ -166,51 +179,38 @@ FoveaResult foveaPlanMapTile(const FoveaDeviceFacts* facts, const FoveaAttention
 
 FoveaResult foveaPlanRope(const FoveaDeviceFacts* facts, const FoveaRopeDesc* desc,
                           const FoveaHostAllocator* allocator, FoveaPlan* out, FoveaDiag* diag) {
-    return create(facts, allocator, out, diag, [&](FoveaPlan_T& plan) {
-        return fill_operation(plan, Operation::rope, desc, plan.rope, make_rope, diag);
-    });
+    return create_of<Operation::rope, &Call::rope, make_rope>(facts, desc, allocator, out, diag);
 }
 
 FoveaResult foveaPlanLinear(const FoveaDeviceFacts* facts, const FoveaLinearDesc* desc,
                             const FoveaHostAllocator* allocator, FoveaPlan* out, FoveaDiag* diag) {
-    return create(facts, allocator, out, diag, [&](FoveaPlan_T& plan) {
-        return fill_operation(plan, Operation::linear, desc, plan.linear, make_linear, diag);
-    });
+    return create_of<Operation::linear, &Call::linear, make_linear>(facts, desc, allocator, out, diag);
 }
 
 FoveaResult foveaPlanAppend(const FoveaDeviceFacts* facts, const FoveaAppendDesc* desc,
                             const FoveaHostAllocator* allocator, FoveaPlan* out, FoveaDiag* diag) {
-    return create(facts, allocator, out, diag, [&](FoveaPlan_T& plan) {
-        return fill_operation(plan, Operation::append, desc, plan.append, make_append, diag);
-    });
+    return create_of<Operation::append, &Call::append, make_append>(facts, desc, allocator, out, diag);
 }
 
 FoveaResult foveaPlanGather(const FoveaDeviceFacts* facts, const FoveaGatherDesc* desc,
                             const FoveaHostAllocator* allocator, FoveaPlan* out, FoveaDiag* diag) {
-    return create(facts, allocator, out, diag, [&](FoveaPlan_T& plan) {
-        return fill_operation(plan, Operation::gather, desc, plan.gather, make_gather, diag);
-    });
+    return create_of<Operation::gather, &Call::gather, make_gather>(facts, desc, allocator, out, diag);
 }
 
 FoveaResult foveaPlanMerge(const FoveaDeviceFacts* facts, const FoveaMergeDesc* desc,
                            const FoveaHostAllocator* allocator, FoveaPlan* out, FoveaDiag* diag) {
-    return create(facts, allocator, out, diag, [&](FoveaPlan_T& plan) {
-        return fill_operation(plan, Operation::merge, desc, plan.merge, make_merge, diag);
-    });
+    return create_of<Operation::merge, &Call::merge, make_merge>(facts, desc, allocator, out, diag);
 }
 
 FoveaResult fovea::plan_norm(const FoveaDeviceFacts* facts, const NormDesc* desc,
                              const FoveaHostAllocator* allocator, FoveaPlan* out, FoveaDiag* diag) {
-    return create(facts, allocator, out, diag, [&](FoveaPlan_T& plan) {
-        return fill_operation(plan, Operation::norm, desc, plan.norm, make_norm, diag);
-    });
+    return create_of<Operation::norm, &Call::norm, make_norm>(facts, desc, allocator, out, diag);
 }
 
 FoveaResult fovea::plan_pointwise(const FoveaDeviceFacts* facts, const PointwiseDesc* desc,
                                   const FoveaHostAllocator* allocator, FoveaPlan* out, FoveaDiag* diag) {
-    return create(facts, allocator, out, diag, [&](FoveaPlan_T& plan) {
-        return fill_operation(plan, Operation::pointwise, desc, plan.pointwise, make_pointwise, diag);
-    });
+    return create_of<Operation::pointwise, &Call::pointwise, make_pointwise>(facts, desc, allocator, out,
+                                                                             diag);
 }
 
 void foveaDestroyPlan(FoveaPlan plan) {

@@ -43,7 +43,6 @@ FoveaResult without_exceptions(FoveaDiag* diag, Body body) noexcept {
 union BorrowedPlan {
     Plan plan;
     explicit BorrowedPlan(FoveaPlan handle) : plan(handle) {}
-    explicit BorrowedPlan(Plan&& made) : plan(std::move(made)) {}
     BorrowedPlan(const BorrowedPlan&) = delete;
     BorrowedPlan& operator=(const BorrowedPlan&) = delete;
     ~BorrowedPlan() {}  // leaves the handle alone: its owner calls foveaDestroyPlan

@@ -1,6 +1,5 @@
 #include "runtime/backend.hpp"
 #include "runtime/choose_device.hpp"
-#include "runtime/sized_plan.hpp"
 
 #include <algorithm>
 #include <random>
@@ -14,7 +13,6 @@ struct Engine::State {
     std::unique_ptr<Backend> backend;
     DeviceInfo device;  // the backend's, tuned
     std::string reason;
-    bool reference = false;
 };
 
 struct DeviceBuffer::State {
@@ -109,101 +107,19 @@ Result<Engine> Engine::open(const EngineOptions& options) {
         if (Result<void> r = runtime::tune_from_file(options.tuning_file, state->device); !r)
             return r.error();
     state->reason = std::move(choice->reason);
-    state->reference = options.backend == BackendChoice::reference;
+    if (options.backend == BackendChoice::reference)
+        state->device.facts.forced_kernel = FOVEA_KERNEL_REFERENCE;
     return Engine(std::move(state));
 }
 
-const DeviceInfo& Engine::device() const { return state_->device; }
+const DeviceInfo& Engine::device() const {
+    state_->device.facts.slice_cost = state_->backend->measured_slice_cost();
+    return state_->device;
+}
 const std::string& Engine::reason() const { return state_->reason; }
 const FoveaDeviceFacts& Engine::facts() const { return device().facts; }
 bool Engine::is_vulkan() const { return facts().backend == FOVEA_BACKEND_VULKAN; }
 std::vector<std::string> Engine::take_messages() { return state_->backend->take_messages(); }
-
-Result<Plan> Engine::plan_attention(const FoveaAttentionDesc& given) {
-    FoveaAttentionDesc desc = given;
-    if (state_->reference) desc.kernel = FOVEA_KERNEL_REFERENCE;
-    return runtime::plan_sized_attention(facts(), desc, state_->backend->measured_slice_cost());
-}
-Result<Plan> Engine::plan_attention_backward(const FoveaAttentionDesc& forward,
-                                             const FoveaAttentionBackwardDesc& given) {
-    FoveaAttentionBackwardDesc backward = given;
-    if (state_->reference) backward.kernel = FOVEA_KERNEL_REFERENCE;
-    return runtime::plan_sized_attention_backward(facts(), forward, backward,
-                                                  state_->backend->measured_slice_cost());
-}
-Result<Plan> Engine::plan_rope(const FoveaRopeDesc& given) {
-    FoveaRopeDesc desc = given;
-    if (state_->reference) desc.kernel = FOVEA_KERNEL_REFERENCE;
-    return fovea::plan_rope(facts(), desc);
-}
-Result<Plan> Engine::plan_linear(const FoveaLinearDesc& given) {
-    FoveaLinearDesc desc = given;
-    if (state_->reference) desc.kernel = FOVEA_KERNEL_REFERENCE;
-    return fovea::plan_linear(facts(), desc);
-}
-Result<Plan> Engine::plan_append(const FoveaAppendDesc& desc) { return fovea::plan_append(facts(), desc); }
-Result<Plan> Engine::plan_gather(const FoveaGatherDesc& desc) { return fovea::plan_gather(facts(), desc); }
-Result<Plan> Engine::plan_merge(const FoveaMergeDesc& given) {
-    FoveaMergeDesc desc = given;
-    if (state_->reference) desc.kernel = FOVEA_KERNEL_REFERENCE;
-    return fovea::plan_merge(facts(), desc);
-}
-Result<Plan> Engine::plan_map_tile(const FoveaAttentionDesc& given, const FoveaMapTileDesc& tile) {
-    FoveaAttentionDesc attention = given;
-    if (state_->reference) attention.kernel = FOVEA_KERNEL_REFERENCE;
-    return runtime::plan_sized_map_tile(facts(), attention, tile, state_->backend->measured_slice_cost());
-}
-
-Result<RunReport> Engine::attention(const FoveaAttentionDesc& desc, const HostBindings& bindings,
-                                    const RunOptions& options) {
-    Result<Plan> plan = plan_attention(desc);
-    if (!plan) return plan.error();
-    return run_on_host(*plan, bindings, options);
-}
-Result<RunReport> Engine::attention_backward(const FoveaAttentionDesc& forward,
-                                             const FoveaAttentionBackwardDesc& backward,
-                                             const HostBindings& bindings, const RunOptions& options) {
-    Result<Plan> plan = plan_attention_backward(forward, backward);
-    if (!plan) return plan.error();
-    return state_->backend->run_on_host(*plan, bindings, options);
-}
-Result<RunReport> Engine::rope(const FoveaRopeDesc& desc, const HostBindings& bindings,
-                               const RunOptions& options) {
-    Result<Plan> plan = plan_rope(desc);
-    if (!plan) return plan.error();
-    return run_on_host(*plan, bindings, options);
-}
-Result<RunReport> Engine::linear(const FoveaLinearDesc& desc, const HostBindings& bindings,
-                                 const RunOptions& options) {
-    Result<Plan> plan = plan_linear(desc);
-    if (!plan) return plan.error();
-    return run_on_host(*plan, bindings, options);
-}
-Result<RunReport> Engine::append(const FoveaAppendDesc& desc, const HostBindings& bindings,
-                                 const RunOptions& options) {
-    Result<Plan> plan = plan_append(desc);
-    if (!plan) return plan.error();
-    return run_on_host(*plan, bindings, options);
-}
-Result<RunReport> Engine::gather(const FoveaGatherDesc& desc, const HostBindings& bindings,
-                                 const RunOptions& options) {
-    Result<Plan> plan = plan_gather(desc);
-    if (!plan) return plan.error();
-    return run_on_host(*plan, bindings, options);
-}
-Result<RunReport> Engine::merge(const FoveaMergeDesc& desc, const HostBindings& bindings,
-                                const RunOptions& options) {
-    Result<Plan> plan = plan_merge(desc);
-    if (!plan) return plan.error();
-    return run_on_host(*plan, bindings, options);
-}
-
-Result<RunReport> Engine::map_tile(const FoveaAttentionDesc& attention, const FoveaMapTileDesc& tile,
-                                   const HostBindings& bindings, const RunOptions& options) {
-    Result<Plan> plan = plan_map_tile(attention, tile);
-    if (!plan) return plan.error();
-    return run_on_host(*plan, bindings, options);
-}
 
 Result<DeviceBuffer> Engine::buffer(uint64_t size_bytes) {
     Result<std::unique_ptr<Memory>> memory = state_->backend->allocate(size_bytes);
@@ -236,6 +152,12 @@ Result<RunReport> Engine::run(std::span<const BoundPlan> plans, const RunOptions
 Result<RunReport> Engine::run_on_host(const Plan& plan, const HostBindings& bindings,
                                       const RunOptions& options) {
     return state_->backend->run_on_host(plan, bindings, options);
+}
+
+Result<RunReport> Engine::run_on_host(const Result<Plan>& plan, const HostBindings& bindings,
+                                      const RunOptions& options) {
+    if (!plan) return plan.error();
+    return run_on_host(*plan, bindings, options);
 }
 
 DeviceBuffer::DeviceBuffer(std::unique_ptr<State> state) : state_(std::move(state)) {}

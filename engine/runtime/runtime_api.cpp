@@ -34,8 +34,8 @@ struct Described {
     }
 };
 
-FoveaResult write_device(const Described& device, FoveaDeviceInfo* info, FoveaDeviceFacts* facts,
-                         FoveaDiag* diag) {
+FoveaResult write_device(const Described& device, const FoveaDeviceFacts& of, FoveaDeviceInfo* info,
+                         FoveaDeviceFacts* facts, FoveaDiag* diag) {
     FoveaDeviceInfo out = foveaDeviceInfo();
     out.number = device.info.number;
     out.usable = device.info.usable;
@@ -45,7 +45,7 @@ FoveaResult write_device(const Described& device, FoveaDeviceInfo* info, FoveaDe
     out.refusal = device.info.refusal.c_str();
     out.notes = device.notes.c_str();
     if (FoveaResult r = write_struct(out, info, "info", diag); r != FOVEA_OK) return r;
-    return facts ? write_struct(device.info.facts, facts, "facts", diag) : FOVEA_OK;
+    return facts ? write_struct(of, facts, "facts", diag) : FOVEA_OK;
 }
 
 FoveaResult null_refused(FoveaDiag* diag, const char* name) {
@@ -100,29 +100,6 @@ FoveaResult read_options(const FoveaEngineOptions* given, EngineOptions& to, Fov
     return FOVEA_OK;
 }
 
-// The result of one of Engine::plan_*.
-template <class Make>
-FoveaResult make_plan(FoveaEngine engine, FoveaPlan* out, FoveaDiag* diag, Make make) {
-    if (!out) return null_refused(diag, "out");
-    *out = nullptr;
-    if (!engine) return null_refused(diag, "engine");
-    return without_exceptions(diag, [&]() -> FoveaResult {
-        Result<Plan> plan = make(engine->engine);
-        if (!plan) return fail_with(diag, plan.error());
-        *out = BorrowedPlan(std::move(*plan)).plan.get();
-        return FOVEA_OK;
-    });
-}
-
-// The engine's descriptions are read whole: an older caller's struct first becomes one of today.
-template <class Desc, class Make>
-FoveaResult make_plan_of(FoveaEngine engine, const Desc* given, FoveaPlan* out, FoveaDiag* diag, Make make) {
-    if (out) *out = nullptr;
-    Desc desc{};
-    if (FoveaResult r = read_struct(given, desc, "desc", diag); r != FOVEA_OK) return r;
-    return make_plan(engine, out, diag, [&](Engine& e) { return make(e, desc); });
-}
-
 FoveaResult run_on(Engine& engine, FoveaPlan plan, const FoveaRun& run, RunReport& report, FoveaDiag* diag) {
     RunOptions options;
     if (run.progress) options.progress = [&run](double done) { return run.progress(run.user, done) != 0; };
@@ -166,7 +143,8 @@ FoveaResult foveaGetDevice(FoveaDeviceList list, uint32_t index, FoveaDeviceInfo
     if (index >= list->devices.size())
         return fail(diag, FOVEA_INVALID_ARGUMENT, "index", "index is %u; the list has %zu devices", index,
                     list->devices.size());
-    return write_device(list->devices[index], info, facts, diag);
+    const Described& device = list->devices[index];
+    return write_device(device, device.info.facts, info, facts, diag);
 }
 
 void foveaDestroyDeviceList(FoveaDeviceList list) { delete list; }
@@ -189,7 +167,11 @@ void foveaCloseEngine(FoveaEngine engine) { delete engine; }
 FoveaResult foveaEngineDevice(FoveaEngine engine, FoveaDeviceInfo* info, FoveaDeviceFacts* facts,
                               FoveaDiag* diag) {
     if (!engine) return null_refused(diag, "engine");
-    return write_device(engine->device, info, facts, diag);
+    return write_device(engine->device, engine->engine.facts(), info, facts, diag);
+}
+
+const FoveaDeviceFacts* foveaEngineFacts(FoveaEngine engine) {
+    return engine ? &engine->engine.facts() : nullptr;
 }
 
 const char* foveaEngineReason(FoveaEngine engine) { return engine ? engine->engine.reason().c_str() : ""; }
@@ -202,55 +184,6 @@ const char* foveaEngineMessages(FoveaEngine engine) {
         return FOVEA_OK;
     });
     return taken == FOVEA_OK ? engine->messages.c_str() : "no memory for the messages\n";
-}
-
-FoveaResult foveaEnginePlanAttention(FoveaEngine engine, const FoveaAttentionDesc* desc, FoveaPlan* out,
-                                     FoveaDiag* diag) {
-    return make_plan_of(engine, desc, out, diag,
-                        [](Engine& e, const FoveaAttentionDesc& d) { return e.plan_attention(d); });
-}
-FoveaResult foveaEnginePlanAttentionBackward(FoveaEngine engine, const FoveaAttentionDesc* forward,
-                                             const FoveaAttentionBackwardDesc* given, FoveaPlan* out,
-                                             FoveaDiag* diag) {
-    if (out) *out = nullptr;
-    FoveaAttentionBackwardDesc backward{};
-    if (FoveaResult r = read_struct(given, backward, "backward", diag); r != FOVEA_OK) return r;
-    return make_plan_of(engine, forward, out, diag, [&](Engine& e, const FoveaAttentionDesc& d) {
-        return e.plan_attention_backward(d, backward);
-    });
-}
-FoveaResult foveaEnginePlanRope(FoveaEngine engine, const FoveaRopeDesc* desc, FoveaPlan* out,
-                                FoveaDiag* diag) {
-    return make_plan_of(engine, desc, out, diag,
-                        [](Engine& e, const FoveaRopeDesc& d) { return e.plan_rope(d); });
-}
-FoveaResult foveaEnginePlanLinear(FoveaEngine engine, const FoveaLinearDesc* desc, FoveaPlan* out,
-                                  FoveaDiag* diag) {
-    return make_plan_of(engine, desc, out, diag,
-                        [](Engine& e, const FoveaLinearDesc& d) { return e.plan_linear(d); });
-}
-FoveaResult foveaEnginePlanAppend(FoveaEngine engine, const FoveaAppendDesc* desc, FoveaPlan* out,
-                                  FoveaDiag* diag) {
-    return make_plan_of(engine, desc, out, diag,
-                        [](Engine& e, const FoveaAppendDesc& d) { return e.plan_append(d); });
-}
-FoveaResult foveaEnginePlanGather(FoveaEngine engine, const FoveaGatherDesc* desc, FoveaPlan* out,
-                                  FoveaDiag* diag) {
-    return make_plan_of(engine, desc, out, diag,
-                        [](Engine& e, const FoveaGatherDesc& d) { return e.plan_gather(d); });
-}
-FoveaResult foveaEnginePlanMerge(FoveaEngine engine, const FoveaMergeDesc* desc, FoveaPlan* out,
-                                 FoveaDiag* diag) {
-    return make_plan_of(engine, desc, out, diag,
-                        [](Engine& e, const FoveaMergeDesc& d) { return e.plan_merge(d); });
-}
-FoveaResult foveaEnginePlanMapTile(FoveaEngine engine, const FoveaAttentionDesc* attention,
-                                   const FoveaMapTileDesc* given, FoveaPlan* out, FoveaDiag* diag) {
-    if (out) *out = nullptr;
-    FoveaMapTileDesc tile{};
-    if (FoveaResult r = read_struct(given, tile, "tile", diag); r != FOVEA_OK) return r;
-    return make_plan_of(engine, attention, out, diag,
-                        [&](Engine& e, const FoveaAttentionDesc& d) { return e.plan_map_tile(d, tile); });
 }
 
 FoveaResult foveaCreateBuffer(FoveaEngine engine, uint64_t size_bytes, FoveaEngineBuffer* out,

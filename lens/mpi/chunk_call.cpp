@@ -256,7 +256,8 @@ Result<Partial> ChunkCalls::run(Engine& engine, uint32_t b, const ChunkRows& all
                   std::vector<float>(d.heads_q * queries.rows)};
     bindings[FOVEA_BIND_O] = {small.o.data(), small.o.size() * sizeof(float)};
     bindings[FOVEA_BIND_LSE] = {small.lse.data(), small.lse.size() * sizeof(float)};
-    if (auto error = run_plan(engine, engine.plan_attention(d), bindings, options, report)) return *error;
+    if (auto error = run_plan(engine, plan_attention(engine.facts(), d), bindings, options, report))
+        return *error;
     if (queries.rows == all_queries.rows) return small;
     return rows_past_the_end(all_queries.rows, small, queries.rows, with_sinks);
 }
@@ -321,7 +322,8 @@ std::optional<Error> ChunkCalls::run_backward(Engine& engine, uint32_t b, const 
     g.has_lse_gradient = all_queries.dlse != nullptr;
     if (g.has_lse_gradient) rows_of(FOVEA_BIND_DLSE, all_queries.dlse, dlse);
 
-    if (auto error = run_plan(engine, engine.plan_attention_backward(d, g), call.bindings, options, report))
+    if (auto error =
+            run_plan(engine, plan_attention_backward(engine.facts(), d, g), call.bindings, options, report))
         return error;
     if (all_keys.dbias) add_bias(b, queries, all_keys, d.bias, dbias);
     return std::nullopt;
@@ -375,7 +377,7 @@ std::optional<Error> ChunkCalls::run_tile(Engine& engine, uint32_t b, const Chun
         pixels.max.resize(count);
         call.bindings[FOVEA_BIND_TILE_MAX] = {pixels.max.data(), count * sizeof(float)};
     }
-    return run_plan(engine, engine.plan_map_tile(d, tile), call.bindings, options, report);
+    return run_plan(engine, plan_map_tile(engine.facts(), d, tile), call.bindings, options, report);
 }
 
 Partial ChunkCalls::rows_past_the_end(uint64_t all_rows, const Partial& first, uint64_t rows,

@@ -190,7 +190,7 @@ def gradients(q: Any, k: Any, v: Any, do: Any, *, o: Any = None, lse: Any = None
             setattr(backward, f'd{name}_strides', strides_of(view))
             call.bind(binding, view)
             made[name] = like({'q': q, 'k': k, 'v': v}[name], array)
-    plan = EnginePlan(engine, lib.foveaEnginePlanAttentionBackward, call.desc, backward)
+    plan = EnginePlan(engine, lib.foveaPlanAttentionBackward, call.desc, backward)
     for name, binding, shape in (('bias', c.FOVEA_BIND_DBIAS, _extents(call.desc.bias)), ('alibi', c.FOVEA_BIND_DALIBI, (heads,)),
                                  ('sinks', c.FOVEA_BIND_DSINKS, (heads,))):
         if name in wrt:
@@ -227,7 +227,7 @@ def merge(parts: Sequence[tuple[Any, Any]], *, dtype: str | None = None, device:
         put(desc, field, count)
     x, part_lse = np.stack([part for part, _ in arrays]), np.stack([part for _, part in arrays])
     merged, merged_lse = np.empty(o.shape, o.dtype), np.empty(lse.shape, lse.dtype)
-    plan = EnginePlan(engine_for(device), lib.foveaEnginePlanMerge, desc)
+    plan = EnginePlan(engine_for(device), lib.foveaPlanMerge, desc)
     bindings = Bindings()
     for binding, array in ((c.FOVEA_BIND_X, x), (c.FOVEA_BIND_PART_LSE, part_lse), (c.FOVEA_BIND_Y, merged),
                            (c.FOVEA_BIND_LSE, merged_lse)):

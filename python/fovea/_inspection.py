@@ -81,7 +81,7 @@ class Inspection:
         bindings = type(call.bindings).from_buffer_copy(call.bindings)
         bindings[c.FOVEA_BIND_LSE] = c.FoveaHostBuffer()
         bindings[binding] = c.FoveaHostBuffer(array.__array_interface__['data'][0], array.nbytes)
-        plan = EnginePlan(self._engine, lib.foveaEnginePlanAttention, desc)
+        plan = EnginePlan(self._engine, lib.foveaPlanAttention, desc)
         if not plan.info.binding_mask >> c.FOVEA_BIND_V & 1:
             bindings[c.FOVEA_BIND_V] = c.FoveaHostBuffer()
         plan.run(bindings)
@@ -119,7 +119,7 @@ class Inspection:
                                   first_key=keys[0], key_count=keys[1] - keys[0], height=size[0], width=size[1], outputs=outputs,
                                   sampled=int(sampled))
         call = self._call
-        plan = EnginePlan(self._engine, lib.foveaEnginePlanMapTile, call.desc, tile)
+        plan = EnginePlan(self._engine, lib.foveaPlanMapTile, call.desc, tile)
         shape = (heads[1] - heads[0], *size)
         mass = np.empty(shape, np.uint64) if outputs & c.FOVEA_TILE_MASS else None
         largest = np.empty(shape, np.float32) if outputs & c.FOVEA_TILE_MAX else None

@@ -32,8 +32,8 @@ class EnginePlan:
 
     def _plan(self) -> ctypes.c_void_p:
         self.handle, self._opened = ctypes.c_void_p(), self.engine.handle
-        code = self._make(self._opened, *[ctypes.byref(d) for d in self._descriptions], ctypes.byref(self.handle),
-                          ctypes.byref(self._diag))
+        code = self._make(lib.foveaEngineFacts(self._opened), *[ctypes.byref(d) for d in self._descriptions], None,
+                          ctypes.byref(self.handle), ctypes.byref(self._diag))
         check(code, self._diag)
         weakref.finalize(self, _destroy, self.engine, self._opened, self.handle).atexit = False
         return self.handle
@@ -101,4 +101,4 @@ def _destroy(engine: Engine, opened: Any, handle: Any) -> None:
 
 
 def plan_attention(engine: Engine, call: Call) -> EnginePlan:
-    return EnginePlan(engine, lib.foveaEnginePlanAttention, call.desc)
+    return EnginePlan(engine, lib.foveaPlanAttention, call.desc)

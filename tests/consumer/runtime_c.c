@@ -144,7 +144,7 @@ static void test_runs(void) {
     EXPECT(foveaOpenEngine(&options, &engine, &diag) == FOVEA_OK);
     EXPECT(strlen(foveaEngineReason(engine)) > 10 && foveaEngineMessages(engine)[0] == 0);
     call.max_slice_cost = 1; /* as many slices as can be */
-    EXPECT(foveaEnginePlanAttention(engine, &call, &plan, &diag) == FOVEA_OK);
+    EXPECT(foveaPlanAttention(foveaEngineFacts(engine), &call, NULL, &plan, &diag) == FOVEA_OK);
     EXPECT(foveaGetPlanInfo(plan, &info, &diag) == FOVEA_OK && info.slice_count > 1);
 
     run.binding_count = FOVEA_BIND_COUNT;
@@ -190,12 +190,12 @@ static void test_runs(void) {
     EXPECT_REFUSED(foveaRun(engine, NULL, &run, NULL, &diag), FOVEA_INVALID_ARGUMENT, "plan");
 
     call.dim_qk = 0;
-    EXPECT_REFUSED(foveaEnginePlanAttention(engine, &call, &other, &diag), FOVEA_INVALID_ARGUMENT, "dim_qk");
+    EXPECT_REFUSED(foveaPlanAttention(foveaEngineFacts(engine), &call, NULL, &other, &diag), FOVEA_INVALID_ARGUMENT, "dim_qk");
     EXPECT(other == NULL);
     call = make_call();
     call.struct_size = 0;
     other = (FoveaPlan)&plan; /* whatever stood there before */
-    EXPECT_REFUSED(foveaEnginePlanAttention(engine, &call, &other, &diag), FOVEA_ABI_MISMATCH, "struct_size");
+    EXPECT_REFUSED(foveaPlanAttention(foveaEngineFacts(engine), &call, NULL, &other, &diag), FOVEA_ABI_MISMATCH, "struct_size");
     EXPECT(other == NULL);
     foveaDestroyPlan(plan);
     foveaCloseEngine(engine);
@@ -224,12 +224,12 @@ static void test_operations(void) {
     merge.dim = DIM;
     merge.len = TOKENS;
     EXPECT(foveaOpenEngine(&options, &engine, &diag) == FOVEA_OK);
-    EXPECT(foveaEnginePlanAttentionBackward(engine, &call, &backward, &plans[0], &diag) == FOVEA_OK);
-    EXPECT(foveaEnginePlanRope(engine, &rope, &plans[1], &diag) == FOVEA_OK);
-    EXPECT(foveaEnginePlanLinear(engine, &linear, &plans[2], &diag) == FOVEA_OK);
-    EXPECT(foveaEnginePlanAppend(engine, &append, &plans[3], &diag) == FOVEA_OK);
-    EXPECT(foveaEnginePlanMapTile(engine, &call, &tile, &plans[4], &diag) == FOVEA_OK);
-    EXPECT(foveaEnginePlanMerge(engine, &merge, &plans[5], &diag) == FOVEA_OK);
+    EXPECT(foveaPlanAttentionBackward(foveaEngineFacts(engine), &call, &backward, NULL, &plans[0], &diag) == FOVEA_OK);
+    EXPECT(foveaPlanRope(foveaEngineFacts(engine), &rope, NULL, &plans[1], &diag) == FOVEA_OK);
+    EXPECT(foveaPlanLinear(foveaEngineFacts(engine), &linear, NULL, &plans[2], &diag) == FOVEA_OK);
+    EXPECT(foveaPlanAppend(foveaEngineFacts(engine), &append, NULL, &plans[3], &diag) == FOVEA_OK);
+    EXPECT(foveaPlanMapTile(foveaEngineFacts(engine), &call, &tile, NULL, &plans[4], &diag) == FOVEA_OK);
+    EXPECT(foveaPlanMerge(foveaEngineFacts(engine), &merge, NULL, &plans[5], &diag) == FOVEA_OK);
     for (int i = 0; i < 6; ++i) {
         FoveaPlanInfo info = foveaPlanInfo();
         EXPECT(foveaGetPlanInfo(plans[i], &info, &diag) == FOVEA_OK);

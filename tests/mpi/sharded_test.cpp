@@ -565,7 +565,7 @@ FoveaMapTileDesc draw_tile(const FoveaAttentionDesc& d, uint64_t seed) {
 
 Pixels tile_of_one_device(Engine& engine, const Whole& w, const std::vector<float>& lse,
                           const FoveaMapTileDesc& tile) {
-    const Result<Plan> plan = engine.plan_map_tile(w.desc, tile);
+    const Result<Plan> plan = plan_map_tile(engine.facts(), w.desc, tile);
     if (!plan) return fail("map: " + in_words(plan.error())), Pixels{};
     const FoveaPlanInfo info = plan->info();
     Pixels pixels{std::vector<uint64_t>(info.tensor_bytes[FOVEA_BIND_TILE_MASS] / 8),

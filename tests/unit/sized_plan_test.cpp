@@ -1,18 +1,22 @@
 // What a device was measured to do sizes the next plan's slices and changes nothing else.
-#include "runtime/sized_plan.hpp"
-
 #include "shaders/planned.hpp"
 
 #include "shaders/interface.h"
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <set>
 
-namespace fovea::runtime {
+namespace fovea {
 namespace {
 
 using test::attention_desc;
+
+FoveaDeviceFacts measured(FoveaDeviceFacts facts, double slice_cost) {
+    facts.slice_cost = slice_cost;
+    return facts;
+}
 
 struct SizedCase {
     const char* name;
@@ -62,11 +66,11 @@ std::string way_of_computing(const Plan& plan) {
 TEST(SizedPlan, a_measured_cost_changes_no_kernel_and_refuses_nothing) {
     uint32_t other_kernels = 0, refused = 0;
     for (const SizedCase& c : cases()) {
-        const Result<Plan> unsized = plan_sized_attention(c.facts, c.desc, 0);
+        const Result<Plan> unsized = plan_attention(c.facts, c.desc);
         ASSERT_TRUE(unsized) << c.name << ": " << unsized.error().text;
         std::set<uint64_t> slice_counts;
         for (const double cost : measured_costs()) {
-            const Result<Plan> plan = plan_sized_attention(c.facts, c.desc, cost);
+            const Result<Plan> plan = plan_attention(measured(c.facts, cost), c.desc);
             ASSERT_TRUE(plan) << c.name << ", measured " << cost << ": " << plan.error().text;
             EXPECT_EQ(way_of_computing(*plan), way_of_computing(*unsized)) << c.name << ", measured " << cost;
             slice_counts.insert(plan->info().slice_count);
@@ -87,11 +91,11 @@ TEST(SizedPlan, a_budget_of_the_callers_own_comes_first) {
     FoveaAttentionDesc desc = attention_desc(2, 4, 4, 512, 512, 64, 64);
     desc.max_slice_cost = 1e8;
     const Result<Plan> asked = plan_attention(test::floor_facts(), desc);
-    const Result<Plan> sized = plan_sized_attention(test::floor_facts(), desc, 1e6);
+    const Result<Plan> sized = plan_attention(measured(test::floor_facts(), 1e6), desc);
     ASSERT_TRUE(asked && sized);
     EXPECT_EQ(sized->info().slice_count, asked->info().slice_count);
     desc.max_slice_cost = 1;  // no workgroup keeps it
-    EXPECT_FALSE(plan_sized_attention(test::floor_facts(), desc, 1e8));
+    EXPECT_FALSE(plan_attention(measured(test::floor_facts(), 1e8), desc));
 }
 
 TEST(SizedPlan, a_measured_cost_refuses_no_tile) {
@@ -101,7 +105,7 @@ TEST(SizedPlan, a_measured_cost_refuses_no_tile) {
     tile.width = tile.height = 128;
     std::set<uint64_t> slice_counts;
     for (const double cost : measured_costs()) {
-        const Result<Plan> plan = plan_sized_map_tile(test::floor_facts(), desc, tile, cost);
+        const Result<Plan> plan = plan_map_tile(measured(test::floor_facts(), cost), desc, tile);
         ASSERT_TRUE(plan) << "measured " << cost << ": " << plan.error().text;
         slice_counts.insert(plan->info().slice_count);
     }
@@ -111,5 +115,50 @@ TEST(SizedPlan, a_measured_cost_refuses_no_tile) {
     EXPECT_FALSE(plan_map_tile(test::floor_facts(), limited, tile)) << "the smallest is nothing to keep from";
 }
 
+TEST(SizedPlan, a_cost_that_no_device_has_is_an_error) {
+    const FoveaAttentionDesc desc = attention_desc(1, 2, 2, 16, 16, 8, 8);
+    for (const double cost : {-1.0, double(NAN)}) {
+        const Result<Plan> plan = plan_attention(measured(test::gpu_facts(), cost), desc);
+        ASSERT_FALSE(plan);
+        EXPECT_EQ(plan.error().field, "facts.slice_cost");
+    }
+}
+
+// An engine in float64 has it in its facts.
+TEST(ForcedKernel, is_that_of_every_call_that_may_name_one) {
+    FoveaDeviceFacts facts = *cpu_facts(1);
+    const FoveaAttentionDesc desc = attention_desc(1, 2, 2, 16, 16, 8, 8);
+    FoveaRopeDesc rope{};
+    rope.struct_size = sizeof rope, rope.batch = rope.heads = 1, rope.len = 4, rope.dim = 8;
+    FoveaLinearDesc linear{};
+    linear.struct_size = sizeof linear, linear.rows = 2, linear.n_in = linear.n_out = 8;
+    FoveaMergeDesc merge{};
+    merge.struct_size = sizeof merge, merge.parts = 2, merge.batch = merge.heads = 1, merge.len = 3,
+    merge.dim = 8;
+    FoveaMapTileDesc tile{};
+    tile.struct_size = sizeof tile, tile.width = tile.height = 4;
+    FoveaAppendDesc append{};
+    append.struct_size = sizeof append, append.batch = append.heads = 1, append.dim = 8;
+    append.len = append.capacity = 4;
+    for (const FoveaKernel kernel : {FOVEA_KERNEL_PLAIN, FOVEA_KERNEL_REFERENCE}) {
+        facts.forced_kernel = kernel;
+        const Result<Plan> plans[] = {
+            plan_attention(facts, desc),      plan_attention_backward(facts, desc, attention_backward()),
+            plan_map_tile(facts, desc, tile), plan_rope(facts, rope),
+            plan_linear(facts, linear),       plan_merge(facts, merge)};
+        for (const Result<Plan>& plan : plans) {
+            ASSERT_TRUE(plan) << plan.error().text;
+            EXPECT_EQ(plan->info().kernel, kernel) << plan->info().reason;
+        }
+        EXPECT_TRUE(plan_append(facts, append)) << "it moves bits, by the one kernel there is";
+    }
+    for (const FoveaKernel kernel : {FOVEA_KERNEL_FLASH, FoveaKernel(99)}) {
+        facts.forced_kernel = kernel;
+        const Result<Plan> plan = plan_attention(facts, desc);
+        ASSERT_FALSE(plan);
+        EXPECT_EQ(plan.error().field, "facts.forced_kernel");
+    }
+}
+
 }  // namespace
-}  // namespace fovea::runtime
+}  // namespace fovea

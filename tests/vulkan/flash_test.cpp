@@ -213,7 +213,7 @@ TEST(FlashOnDevice, memory_grows_with_the_length) {
     for (const uint64_t length : {1024, 4096, 16384, 65536}) {
         Attention call;
         call.batch(1).heads(1).lengths(length, length).dims(64).causal(Align::top_left);
-        const Result<Plan> plan = engine->plan_attention(call);
+        const Result<Plan> plan = plan_attention(engine->facts(), call);
         ASSERT_TRUE(plan) << plan.error().text;
         EXPECT_EQ(plan->info().kernel, FOVEA_KERNEL_FLASH);
         const uint64_t tensors = 4 * length * 64 * sizeof(float), planned = device_bytes_of(plan->info());

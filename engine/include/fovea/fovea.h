@@ -617,6 +617,10 @@ typedef struct FoveaDeviceFacts {
     uint32_t max_storage_buffers;     /* that one shader may bind, by every limit of the device that bounds them (of the */
                                       /*   stage, its resources, a set, a push); 0: unknown; no plan binds more than 8 */
     uint32_t max_workgroup_subgroups; /* of a pinned size, maxComputeWorkgroupSubgroups; 0: unknown, and not checked */
+    FoveaKernel forced_kernel;        /* AUTO: each call's own; PLAIN or REFERENCE: of every call that may name a kernel */
+    double slice_cost;                /* Vulkan: FLOP that the device was measured to do in a short time; 0: not measured. */
+                                      /*   Sizes slices of attention, its gradients and map tiles whose max_slice_cost is 0; */
+                                      /*   never refuses a call or changes its kernel or result */
 } FoveaDeviceFacts;
 
 /* Facts of the processor that runs this call, for `threads` workers. */

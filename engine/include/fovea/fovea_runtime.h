@@ -8,7 +8,7 @@
  * that it shows are listed in engine/api/exported_symbols.txt and engine/runtime/exported_symbols.txt. Statically it is
  * `libfovea_runtime.a` beside `libfovea.a`, linked by a C++ compiler.
  *
- * A call from start to end: foveaOpenEngine, foveaEnginePlanAttention, foveaGetPlanInfo (how large each buffer must be),
+ * A call from start to end: foveaOpenEngine, foveaPlanAttention, foveaGetPlanInfo (how large each buffer must be),
  * foveaRun, foveaDestroyPlan, foveaCloseEngine. Whole at the end of this file.
  *
  * Conventions are those of <fovea/fovea.h>: struct_size comes first and zero means "the default"; a refused call has
@@ -83,32 +83,16 @@ FOVEA_API FoveaResult foveaOpenEngine(const FoveaEngineOptions* options, FoveaEn
 FOVEA_API void foveaCloseEngine(FoveaEngine engine);
 /* The device that was opened. `facts`, or null, is what the planner sees. */
 FOVEA_API FoveaResult foveaEngineDevice(FoveaEngine engine, FoveaDeviceInfo* info, FoveaDeviceFacts* facts, FoveaDiag* diag);
+/* The device's properties with what was measured so far, for the functions of fovea.h that plan:
+ * foveaPlanAttention(foveaEngineFacts(engine), ...). Slices are as large as the device was measured to do in a short time,
+ * and an engine of FOVEA_CHOOSE_REFERENCE takes the kernel REFERENCE. A plan must go before its engine. Null for null, else
+ * never; lives as long as the engine. */
+FOVEA_API const FoveaDeviceFacts* foveaEngineFacts(FoveaEngine engine);
 /* Why this device: a sentence; never null. */
 FOVEA_API const char* foveaEngineReason(FoveaEngine engine);
 /* What the validation layer said since the last call, lines ended by \n; "" where there is nothing. Never null; lives until
  * the next call. */
 FOVEA_API const char* foveaEngineMessages(FoveaEngine engine);
-
-/* ---- plans of an engine ---------------------------------------------------------------------------------------------- */
-
-/* As the functions of fovea.h without "Engine", with the engine's facts; slices are as large as the device was measured to
- * do in a short time, and an engine of FOVEA_CHOOSE_REFERENCE takes the kernel REFERENCE. foveaGetPlanInfo,
- * foveaExplainPlan and foveaDestroyPlan serve these plans too. A plan must go before its engine. */
-FOVEA_API FoveaResult foveaEnginePlanAttention(FoveaEngine engine, const FoveaAttentionDesc* desc, FoveaPlan* out,
-                                               FoveaDiag* diag);
-FOVEA_API FoveaResult foveaEnginePlanAttentionBackward(FoveaEngine engine, const FoveaAttentionDesc* forward,
-                                                       const FoveaAttentionBackwardDesc* backward, FoveaPlan* out,
-                                                       FoveaDiag* diag);
-FOVEA_API FoveaResult foveaEnginePlanRope(FoveaEngine engine, const FoveaRopeDesc* desc, FoveaPlan* out, FoveaDiag* diag);
-FOVEA_API FoveaResult foveaEnginePlanLinear(FoveaEngine engine, const FoveaLinearDesc* desc, FoveaPlan* out,
-                                            FoveaDiag* diag);
-FOVEA_API FoveaResult foveaEnginePlanAppend(FoveaEngine engine, const FoveaAppendDesc* desc, FoveaPlan* out,
-                                            FoveaDiag* diag);
-FOVEA_API FoveaResult foveaEnginePlanGather(FoveaEngine engine, const FoveaGatherDesc* desc, FoveaPlan* out,
-                                            FoveaDiag* diag);
-FOVEA_API FoveaResult foveaEnginePlanMerge(FoveaEngine engine, const FoveaMergeDesc* desc, FoveaPlan* out, FoveaDiag* diag);
-FOVEA_API FoveaResult foveaEnginePlanMapTile(FoveaEngine engine, const FoveaAttentionDesc* attention,
-                                             const FoveaMapTileDesc* tile, FoveaPlan* out, FoveaDiag* diag);
 
 /* ---- memory of an engine --------------------------------------------------------------------------------------------- */
 
@@ -179,7 +163,7 @@ FOVEA_INITIALISER(FoveaRunReport, foveaRunReport)
  *         FoveaRun run = foveaRunDesc();
  *         FoveaResult result = foveaOpenEngine(NULL, &engine, diag);  // foveaEngineReason says which device and why
  *         if (result != FOVEA_OK) return result;
- *         result = foveaEnginePlanAttention(engine, call, &plan, diag);
+ *         result = foveaPlanAttention(foveaEngineFacts(engine), call, NULL, &plan, diag);
  *         run.binding_count = FOVEA_BIND_COUNT;
  *         run.host = bindings;
  *         if (result == FOVEA_OK) result = foveaRun(engine, plan, &run, NULL, diag);

@@ -112,43 +112,25 @@ class Engine {  // one device with its memory and threads
 
     const DeviceInfo& device() const;
     const std::string& reason() const;  // why this device
+    // The planner's input: the device's properties with what was measured so far. Plans are those of
+    // <fovea/fovea.hpp>: plan_linear(engine.facts(), desc).
     const FoveaDeviceFacts& facts() const;
     bool is_vulkan() const;
 
-    // One call on host memory: plans, moves the inputs, runs every slice, moves the outputs back. Errors: the
-    // planner's own with the field's name (nothing was written then), FOVEA_OUT_OF_DEVICE_MEMORY with the
-    // numbers, FOVEA_CANCELLED, FOVEA_TIMEOUT, and FOVEA_DEVICE_LOST, which every later call says again.
+    // Runs a plan on host memory: moves the inputs, runs every slice, moves the outputs back. Errors:
+    // FOVEA_OUT_OF_DEVICE_MEMORY with the numbers, FOVEA_CANCELLED, FOVEA_TIMEOUT, and FOVEA_DEVICE_LOST,
+    // which every later call says again.
+    Result<RunReport> run_on_host(const Plan& plan, const HostBindings& bindings,
+                                  const RunOptions& options = {});
+    // The same for a plan that is made in the call; its error is the planner's, and nothing was written then.
+    Result<RunReport> run_on_host(const Result<Plan>& plan, const HostBindings& bindings,
+                                  const RunOptions& options = {});
     Result<RunReport> attention(const FoveaAttentionDesc& desc, const HostBindings& bindings,
-                                const RunOptions& options = {});
-    // Gradients of the call `forward`; `bindings` holds its inputs, its O and LSE, and the gradient of O.
-    Result<RunReport> attention_backward(const FoveaAttentionDesc& forward,
-                                         const FoveaAttentionBackwardDesc& backward,
-                                         const HostBindings& bindings, const RunOptions& options = {});
-    Result<RunReport> rope(const FoveaRopeDesc& desc, const HostBindings& bindings,
-                           const RunOptions& options = {});
-    Result<RunReport> linear(const FoveaLinearDesc& desc, const HostBindings& bindings,
-                             const RunOptions& options = {});
-    Result<RunReport> append(const FoveaAppendDesc& desc, const HostBindings& bindings,
-                             const RunOptions& options = {});
-    Result<RunReport> gather(const FoveaGatherDesc& desc, const HostBindings& bindings,
-                             const RunOptions& options = {});
-    Result<RunReport> merge(const FoveaMergeDesc& desc, const HostBindings& bindings,
-                            const RunOptions& options = {});
+                                const RunOptions& options = {}) {
+        return run_on_host(plan_attention(facts(), desc), bindings, options);
+    }
 
-    // `bindings[FOVEA_BIND_LSE]` is an input.
-    Result<RunReport> map_tile(const FoveaAttentionDesc& attention, const FoveaMapTileDesc& tile,
-                               const HostBindings& bindings, const RunOptions& options = {});
-
-    // The same in steps, for data that stays where it is and plans that run often.
-    Result<Plan> plan_attention(const FoveaAttentionDesc& desc);
-    Result<Plan> plan_attention_backward(const FoveaAttentionDesc& forward,
-                                         const FoveaAttentionBackwardDesc& backward);
-    Result<Plan> plan_rope(const FoveaRopeDesc& desc);
-    Result<Plan> plan_linear(const FoveaLinearDesc& desc);
-    Result<Plan> plan_append(const FoveaAppendDesc& desc);
-    Result<Plan> plan_gather(const FoveaGatherDesc& desc);
-    Result<Plan> plan_merge(const FoveaMergeDesc& desc);
-    Result<Plan> plan_map_tile(const FoveaAttentionDesc& attention, const FoveaMapTileDesc& tile);
+    // The same in steps, for data that stays where it is.
     // Device memory (plain memory on the CPU), zero-filled. Refused with the numbers when the budget does not
     // allow it.
     Result<DeviceBuffer> buffer(uint64_t size_bytes);
@@ -164,10 +146,6 @@ class Engine {  // one device with its memory and threads
         std::array<DeviceBuffer*, FOVEA_BIND_COUNT> buffers{};
     };
     Result<RunReport> run(std::span<const BoundPlan> plans, const RunOptions& options = {});
-
-    // The same on host memory, which Vulkan copies to the device and back.
-    Result<RunReport> run_on_host(const Plan& plan, const HostBindings& bindings,
-                                  const RunOptions& options = {});
 
     // Validation messages so far (empty without EngineOptions::validation); the call clears them.
     std::vector<std::string> take_messages();

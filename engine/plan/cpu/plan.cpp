@@ -143,25 +143,13 @@ FoveaResult make_by_rows(FoveaPlan_T& plan, FoveaKernel kernel, FoveaDiag* diag)
     plan.cpu.serial = kernel == FOVEA_KERNEL_AUTO && plan.info.flops < kSerialFlops;
     return cut_cpu_rows(plan, diag);
 }
-FoveaResult make_rope_plan(FoveaPlan_T& plan, FoveaDiag* diag) {
-    return make_by_rows(plan, plan.rope.kernel, diag);
+// An operation that may name an oracle, and one that moves bits.
+template <auto member>
+FoveaResult make_rows(FoveaPlan_T& plan, FoveaDiag* diag) {
+    return make_by_rows(plan, (plan.*member).kernel, diag);
 }
-FoveaResult make_append_plan(FoveaPlan_T& plan, FoveaDiag* diag) {
+FoveaResult make_moved_rows(FoveaPlan_T& plan, FoveaDiag* diag) {
     return make_by_rows(plan, FOVEA_KERNEL_AUTO, diag);
-}
-FoveaResult make_gather_plan(FoveaPlan_T& plan, FoveaDiag* diag) {
-    return make_by_rows(plan, FOVEA_KERNEL_AUTO, diag);
-}
-#ifndef FOVEA_NO_ROW_PARTS
-FoveaResult make_norm_plan(FoveaPlan_T& plan, FoveaDiag* diag) {
-    return make_by_rows(plan, plan.norm.kernel, diag);
-}
-FoveaResult make_pointwise_plan(FoveaPlan_T& plan, FoveaDiag* diag) {
-    return make_by_rows(plan, plan.pointwise.kernel, diag);
-}
-#endif
-FoveaResult make_merge_plan(FoveaPlan_T& plan, FoveaDiag* diag) {
-    return make_by_rows(plan, plan.merge.kernel, diag);
 }
 FoveaResult make_linear_plan(FoveaPlan_T& plan, FoveaDiag* diag) {
     if (is_plain_loop(plan.linear.kernel)) return make_by_rows(plan, plan.linear.kernel, diag);
@@ -236,7 +224,7 @@ constexpr CpuOperation kOperations[] = {
     {[](const FoveaPlan_T& plan) -> uint64_t {
          return uint64_t{plan.rope.batch} * plan.rope.heads * plan.rope.len;
      },
-     [](const FoveaPlan_T& plan) -> double { return 3.0 * plan.rope.rotary_dim; }, make_rope_plan,
+     [](const FoveaPlan_T& plan) -> double { return 3.0 * plan.rope.rotary_dim; }, make_rows<&Call::rope>,
      [](const cpu::Kernels& kernels) -> bool { return kernels.rope; }, nullptr},
     // linear
     {[](const FoveaPlan_T& plan) -> uint64_t { return plan.linear.rows; },
@@ -246,7 +234,7 @@ constexpr CpuOperation kOperations[] = {
     {[](const FoveaPlan_T& plan) -> uint64_t {
          return uint64_t{plan.append.batch} * plan.append.heads * plan.append.len;
      },
-     [](const FoveaPlan_T& plan) -> double { return plan.append.dim; }, make_append_plan,
+     [](const FoveaPlan_T& plan) -> double { return plan.append.dim; }, make_moved_rows,
      [](const cpu::Kernels& kernels) -> bool { return kernels.append; }, nullptr},
     // map_tile
     {[](const FoveaPlan_T& plan) -> uint64_t {
@@ -267,24 +255,25 @@ constexpr CpuOperation kOperations[] = {
          return uint64_t{plan.merge.batch} * plan.merge.heads * plan.merge.len;
      },
      [](const FoveaPlan_T& plan) -> double { return 3.0 * plan.merge.parts * plan.merge.dim; },
-     make_merge_plan, [](const cpu::Kernels& kernels) -> bool { return kernels.merge; }, nullptr},
+     make_rows<&Call::merge>, [](const cpu::Kernels& kernels) -> bool { return kernels.merge; }, nullptr},
     // gather
     {[](const FoveaPlan_T& plan) -> uint64_t {
          return uint64_t{plan.gather.batch} * plan.gather.heads * plan.gather.len;
      },
-     [](const FoveaPlan_T& plan) -> double { return plan.gather.dim; }, make_gather_plan,
+     [](const FoveaPlan_T& plan) -> double { return plan.gather.dim; }, make_moved_rows,
      [](const cpu::Kernels& kernels) -> bool { return kernels.gather; }, nullptr},
 #ifndef FOVEA_NO_ROW_PARTS  // a page makes no plans of them
     // norm
     {[](const FoveaPlan_T& plan) -> uint64_t { return plan.norm.rows; },
-     [](const FoveaPlan_T& plan) -> double { return norm_flops(plan.norm); }, make_norm_plan,
+     [](const FoveaPlan_T& plan) -> double { return norm_flops(plan.norm); }, make_rows<&Call::norm>,
      [](const cpu::Kernels& kernels) -> bool { return kernels.norm; }, nullptr},
     // pointwise
     {[](const FoveaPlan_T& plan) -> uint64_t { return ceil_div(plan.pointwise.count, kPointwiseStretch); },
      [](const FoveaPlan_T& plan) -> double {
          return double(kPointwiseStretch) * pointwise_flops(plan.pointwise);
      },
-     make_pointwise_plan, [](const cpu::Kernels& kernels) -> bool { return kernels.pointwise; }, nullptr},
+     make_rows<&Call::pointwise>, [](const cpu::Kernels& kernels) -> bool { return kernels.pointwise; },
+     nullptr},
 #endif
 };
 

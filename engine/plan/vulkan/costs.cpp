@@ -27,7 +27,10 @@ bool has_attention(const FoveaPlan_T& plan) {
 }  // namespace
 
 double slice_cost(const FoveaPlan_T& plan) {
-    if (has_attention(plan) && plan.problem.max_slice_cost > 0) return plan.problem.max_slice_cost;
+    if (has_attention(plan)) {
+        if (plan.problem.max_slice_cost > 0) return plan.problem.max_slice_cost;
+        if (plan.facts.slice_cost > 0) return plan.facts.slice_cost;
+    }
     switch (plan.facts.device_class) {
         case FOVEA_CLASS_CPU:
             return kSoftwareSliceCost;

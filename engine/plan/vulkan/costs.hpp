@@ -5,7 +5,8 @@
 
 namespace fovea {
 
-// FLOP that one slice may cost: the caller's figure, or some 50 ms at a careful rate for the device's class.
+// FLOP that one slice may cost: the caller's figure, what the device was measured to do, or some
+// 50 ms at a careful rate for its class.
 double slice_cost(const FoveaPlan_T& plan);
 // The budget that refuses a problem whose smallest slice is above it: the caller's, never the planner's own.
 double refusing_slice_cost(const FoveaPlan_T& plan);

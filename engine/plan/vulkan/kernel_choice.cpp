@@ -10,13 +10,6 @@
 namespace fovea {
 namespace {
 
-// Plans with a kernel, and the number of storage buffers that the device lets a shader bind.
-template <FoveaKernel kernel, FoveaResult (*make)(FoveaPlan_T& plan, FoveaDiag* diag)>
-FoveaResult within_buffers(FoveaPlan_T& plan, FoveaDiag* diag) {
-    plan.info.kernel = kernel;  // by which its slices are made
-    return plan_within_buffers(plan, make, diag);
-}
-
 const char* staged_obstacle(const FoveaPlan_T& plan) {
     if (!has_compressed(plan.problem)) return nullptr;
     return "keys or values are 8-bit floats or blocks, which only the flash kernels read, and they keep no "
@@ -25,15 +18,13 @@ const char* staged_obstacle(const FoveaPlan_T& plan) {
 
 // The best first.
 constexpr Candidate kCandidates[] = {
-    {FOVEA_KERNEL_FLASH_COOPMAT2, flash_coopmat2_obstacle, no_reason,
-     within_buffers<FOVEA_KERNEL_FLASH_COOPMAT2, plan_flash_coopmat2>,
+    {FOVEA_KERNEL_FLASH_COOPMAT2, flash_coopmat2_obstacle, no_reason, within_buffers<plan_flash_coopmat2>,
      "one pass on flexible matrices, factors in float16, sums in float32"},
-    {FOVEA_KERNEL_FLASH_COOPMAT, flash_coopmat_obstacle, no_reason,
-     within_buffers<FOVEA_KERNEL_FLASH_COOPMAT, plan_flash_coopmat>,
+    {FOVEA_KERNEL_FLASH_COOPMAT, flash_coopmat_obstacle, no_reason, within_buffers<plan_flash_coopmat>,
      "one pass on the device's matrix units, factors in the precision's 16 bits, sums in float32"},
-    {FOVEA_KERNEL_FLASH, flash_obstacle, no_reason, within_buffers<FOVEA_KERNEL_FLASH, plan_flash>,
+    {FOVEA_KERNEL_FLASH, flash_obstacle, no_reason, within_buffers<plan_flash>,
      "one pass with an online softmax; memory does not grow with the lengths"},
-    {FOVEA_KERNEL_STAGED, staged_obstacle, no_reason, within_buffers<FOVEA_KERNEL_STAGED, plan_staged>,
+    {FOVEA_KERNEL_STAGED, staged_obstacle, no_reason, within_buffers<plan_staged>,
      "scores, softmax and weighted sum by turns; every intermediate can be had"},
 };
 

@@ -22,6 +22,10 @@ FoveaResult check_vulkan_facts(const FoveaDeviceFacts& facts, FoveaDiag* diag);
 // long as some dispatch has more, one input more is gathered in the workspace, see gather.hpp.
 FoveaResult plan_within_buffers(FoveaPlan_T& plan, FoveaResult (*make)(FoveaPlan_T& plan, FoveaDiag* diag),
                                 FoveaDiag* diag);
+template <FoveaResult (*make)(FoveaPlan_T& plan, FoveaDiag* diag)>
+FoveaResult within_buffers(FoveaPlan_T& plan, FoveaDiag* diag) {
+    return plan_within_buffers(plan, make, diag);
+}
 
 class VulkanLimits {
   public:

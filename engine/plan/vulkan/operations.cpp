@@ -468,13 +468,6 @@ void fill_pointwise(const FoveaPlan_T& plan, const Block& block, FoveaDispatch& 
     builder.groups(ceil_div(block.rows, kElementThreads), 1, 1);
 }
 
-FoveaResult one_dispatch(void (*fill)(const FoveaPlan_T&, const Block&, FoveaDispatch&),
-                         const FoveaPlan_T& plan, uint64_t slice, FoveaDispatch* out, uint32_t& count) {
-    fill(plan, plan.vulkan.grid.block(slice), out[0]);
-    count = 1;
-    return FOVEA_OK;
-}
-
 }  // namespace
 
 FoveaResult plan_vulkan_rope(FoveaPlan_T& plan, FoveaDiag* diag) {
@@ -619,39 +612,19 @@ FoveaResult plan_vulkan_pointwise(FoveaPlan_T& plan, FoveaDiag* diag) {
         [&](const BlockGrid& g) { return rows_are_apart(plan, g, row_stride(1), 1, FOVEA_F32); });
 }
 
-FoveaResult norm_slice(const FoveaPlan_T& plan, uint64_t slice, FoveaDispatch* out, uint32_t& count,
-                       FoveaDiag*) {
-    return one_dispatch(fill_norm, plan, slice, out, count);
-}
-
-FoveaResult pointwise_slice(const FoveaPlan_T& plan, uint64_t slice, FoveaDispatch* out, uint32_t& count,
+FoveaResult operation_slice(const FoveaPlan_T& plan, uint64_t slice, FoveaDispatch* out, uint32_t& count,
                             FoveaDiag*) {
-    return one_dispatch(fill_pointwise, plan, slice, out, count);
-}
-
-FoveaResult rope_slice(const FoveaPlan_T& plan, uint64_t slice, FoveaDispatch* out, uint32_t& count,
-                       FoveaDiag*) {
-    return one_dispatch(fill_rope, plan, slice, out, count);
-}
-
-FoveaResult append_slice(const FoveaPlan_T& plan, uint64_t slice, FoveaDispatch* out, uint32_t& count,
-                         FoveaDiag*) {
-    return one_dispatch(fill_append, plan, slice, out, count);
-}
-
-FoveaResult cache_gather_slice(const FoveaPlan_T& plan, uint64_t slice, FoveaDispatch* out, uint32_t& count,
-                               FoveaDiag*) {
-    return one_dispatch(fill_gather, plan, slice, out, count);
-}
-
-FoveaResult merge_slice(const FoveaPlan_T& plan, uint64_t slice, FoveaDispatch* out, uint32_t& count,
-                        FoveaDiag*) {
-    return one_dispatch(fill_merge, plan, slice, out, count);
-}
-
-FoveaResult linear_slice(const FoveaPlan_T& plan, uint64_t slice, FoveaDispatch* out, uint32_t& count,
-                         FoveaDiag*) {
-    return one_dispatch(fill_linear, plan, slice, out, count);
+    using Fill = void (*)(const FoveaPlan_T& plan, const Block& block, FoveaDispatch& out);
+    constexpr Fill kFills[] = {
+        // by Operation; attention, its gradients and map tiles have slices of their own
+        nullptr,   fill_rope,      fill_linear, fill_append, nullptr, nullptr, fill_merge, fill_gather,
+#ifndef FOVEA_NO_ROW_PARTS
+        fill_norm, fill_pointwise,
+#endif
+    };
+    kFills[size_t(plan.operation)](plan, plan.vulkan.grid.block(slice), out[0]);
+    count = 1;
+    return FOVEA_OK;
 }
 
 void explain_linear(const FoveaPlan_T& plan, TextSink& text) {

@@ -13,21 +13,8 @@ FoveaResult plan_vulkan_merge(FoveaPlan_T& plan, FoveaDiag* diag);
 FoveaResult plan_vulkan_norm(FoveaPlan_T& plan, FoveaDiag* diag);
 FoveaResult plan_vulkan_pointwise(FoveaPlan_T& plan, FoveaDiag* diag);
 
-// `count`, at least 1, becomes the number of dispatches that the slice has. They never fail.
-FoveaResult rope_slice(const FoveaPlan_T& plan, uint64_t slice, FoveaDispatch* out, uint32_t& count,
-                       FoveaDiag* diag);
-FoveaResult linear_slice(const FoveaPlan_T& plan, uint64_t slice, FoveaDispatch* out, uint32_t& count,
-                         FoveaDiag* diag);
-FoveaResult append_slice(const FoveaPlan_T& plan, uint64_t slice, FoveaDispatch* out, uint32_t& count,
-                         FoveaDiag* diag);
-FoveaResult cache_gather_slice(const FoveaPlan_T& plan, uint64_t slice, FoveaDispatch* out, uint32_t& count,
-                               FoveaDiag* diag);
-FoveaResult merge_slice(const FoveaPlan_T& plan, uint64_t slice, FoveaDispatch* out, uint32_t& count,
-                        FoveaDiag* diag);
-
-FoveaResult norm_slice(const FoveaPlan_T& plan, uint64_t slice, FoveaDispatch* out, uint32_t& count,
-                       FoveaDiag* diag);
-FoveaResult pointwise_slice(const FoveaPlan_T& plan, uint64_t slice, FoveaDispatch* out, uint32_t& count,
+// The one dispatch of a slice of any of them.
+FoveaResult operation_slice(const FoveaPlan_T& plan, uint64_t slice, FoveaDispatch* out, uint32_t& count,
                             FoveaDiag* diag);
 
 void explain_linear(const FoveaPlan_T& plan, TextSink& text);

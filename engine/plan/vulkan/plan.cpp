@@ -54,19 +54,24 @@ struct VulkanOperation {
     void (*explain)(const FoveaPlan_T& plan, TextSink& text);
 };
 
-// By Operation.
+// Of operations with one dispatch for each slice.
+template <FoveaResult (*make)(FoveaPlan_T& plan, FoveaDiag* diag),
+          void (*explain)(const FoveaPlan_T& plan, TextSink& text) = explain_rows>
+constexpr VulkanOperation kByRows{within_buffers<make>, in_one<operation_slice>, explain};
+
+// By Operation. Each candidate of attention keeps to the number of buffers by itself.
 constexpr VulkanOperation kOperations[] = {
     {plan_vulkan_attention, in_one<attention_slice>, explain_attention},
-    {plan_vulkan_rope, in_one<rope_slice>, explain_rows},
-    {plan_vulkan_linear, in_one<linear_slice>, explain_linear},
-    {plan_vulkan_append, in_one<append_slice>, explain_rows},
-    {plan_vulkan_map_tile, in_one<map_tile_slice>, explain_vulkan_map_tile},
-    {plan_vulkan_backward, backward_slice, explain_vulkan_backward},
-    {plan_vulkan_merge, in_one<merge_slice>, explain_rows},
-    {plan_vulkan_gather, in_one<cache_gather_slice>, explain_rows},
+    kByRows<plan_vulkan_rope>,
+    kByRows<plan_vulkan_linear, explain_linear>,
+    kByRows<plan_vulkan_append>,
+    {within_buffers<plan_vulkan_map_tile>, in_one<map_tile_slice>, explain_vulkan_map_tile},
+    {within_buffers<plan_vulkan_backward>, backward_slice, explain_vulkan_backward},
+    kByRows<plan_vulkan_merge>,
+    kByRows<plan_vulkan_gather>,
 #ifndef FOVEA_NO_ROW_PARTS  // a page makes no plans of them
-    {plan_vulkan_norm, in_one<norm_slice>, explain_rows},
-    {plan_vulkan_pointwise, in_one<pointwise_slice>, explain_rows},
+    kByRows<plan_vulkan_norm>,
+    kByRows<plan_vulkan_pointwise>,
 #endif
 };
 
@@ -77,7 +82,7 @@ const VulkanOperation& operation_of(const FoveaPlan_T& plan) { return kOperation
 FoveaResult plan_vulkan(FoveaPlan_T& plan, FoveaDiag* diag) {
     if (FoveaResult r = check_vulkan_facts(plan.facts, diag)) return r;
     round_to_words(plan, plan.info);
-    return plan_within_buffers(plan, operation_of(plan).make, diag);
+    return operation_of(plan).make(plan, diag);
 }
 
 FoveaResult vulkan_slice(const FoveaPlan_T& plan, uint64_t slice, uint64_t first, FoveaDispatch* out,

@@ -136,7 +136,7 @@ Result<void> DeviceText::product(const Linear& l, Role x, Role y) {
     call.weight_is_in_out = in_out, buffers[FOVEA_BIND_WEIGHT] = *weight;
     return record(
         {kLinear, call.n_in, call.n_out, rows_, call.has_bias, uint64_t(call.w_type), in_out},
-        [&] { return engine_.plan_linear(call); }, buffers);
+        [&] { return plan_linear(engine_.facts(), call); }, buffers);
 }
 
 Result<void> DeviceText::norm_rows(const Norm& n, uint64_t rows, uint64_t width, Role x, Role y,
@@ -199,7 +199,7 @@ Result<void> DeviceText::rotate(const Rope& rope, uint32_t heads, Role role) {
     buffers[FOVEA_BIND_POSITIONS] = &*positions_;
     return record(
         {kRope, heads, width, rows_, call.rotary_dim, call.interleaved},
-        [&] { return engine_.plan_rope(call); }, buffers);
+        [&] { return plan_rope(engine_.facts(), call); }, buffers);
 }
 
 Result<void> DeviceText::attend(const AttentionPart& a) {
@@ -214,7 +214,8 @@ Result<void> DeviceText::attend(const AttentionPart& a) {
         Buffers buffers{};
         buffers[FOVEA_BIND_X] = &*room_[role], buffers[FOVEA_BIND_Y] = &**kept;
         if (Result<void> r = record(
-                {kAppend, kv, width, rows_, held_}, [&] { return engine_.plan_append(call); }, buffers);
+                {kAppend, kv, width, rows_, held_}, [&] { return plan_append(engine_.facts(), call); },
+                buffers);
             !r)
             return r;
     }
@@ -235,7 +236,7 @@ Result<void> DeviceText::attend(const AttentionPart& a) {
         uint64_t(call.window_right),
         call.flags};
     if (Result<void> r = record(
-            key, [&] { return engine_.plan_attention(call); }, buffers);
+            key, [&] { return plan_attention(engine_.facts(), call); }, buffers);
         !r)
         return r;
     runner_.last_attention_.reason = pending_.back().plan->info().reason;

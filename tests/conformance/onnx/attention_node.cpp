@@ -221,7 +221,7 @@ class AttentionNode {
         HostBindings bindings{};
         bindings[FOVEA_BIND_X] = rows.buffer();
         bindings[FOVEA_BIND_Y] = cache.buffer();
-        const Result<RunReport> report = engine_.append(desc, bindings);
+        const Result<RunReport> report = engine_.run_on_host(plan_append(engine_.facts(), desc), bindings);
         if (!report) return report.error();
         return {};
     }
