@@ -16,7 +16,7 @@
 namespace fovea {
 namespace {
 
-constexpr uint32_t kMostThreads = 1u << 16;  // times the scratch of one: a size that stays within 64 bits
+constexpr uint32_t kMaxThreads = 1u << 16;  // times the scratch of one: a size that stays within 64 bits
 
 FoveaResult read_facts(const FoveaDeviceFacts* given, FoveaDeviceFacts& facts, FoveaDiag* diag) {
     if (FoveaResult r = read_struct(given, facts, "facts", diag)) return r;
@@ -35,9 +35,9 @@ FoveaResult read_facts(const FoveaDeviceFacts* given, FoveaDeviceFacts& facts, F
     if (!(facts.slice_cost >= 0))
         return fail(diag, FOVEA_INVALID_ARGUMENT, "facts.slice_cost",
                     "facts.slice_cost is %g; it must be at least 0", facts.slice_cost);
-    if (facts.cpu_threads > kMostThreads)
+    if (facts.cpu_threads > kMaxThreads)
         return fail(diag, FOVEA_LIMIT_EXCEEDED, "facts.cpu_threads",
-                    "facts.cpu_threads is %u; the limit is %u", facts.cpu_threads, kMostThreads);
+                    "facts.cpu_threads is %u; the limit is %u", facts.cpu_threads, kMaxThreads);
     return FOVEA_OK;
 }
 

@@ -20,7 +20,7 @@ struct alignas(64) DigitGroup {
 constexpr uint64_t digit_groups(uint64_t columns) { return (columns + 127) / 128; }
 // A block is multiplied in float32 where the mean of its numbers but the largest is less than so much of it:
 // they would keep fewer than 16 bits.
-constexpr float kLeastOfOthers = 0x1p-7f;
+constexpr float kMinOfOthers = 0x1p-7f;
 
 // Rows are read from so many places of a matrix at a time, the first rows of as many parts of it.
 constexpr uint32_t kRowParts = 4;

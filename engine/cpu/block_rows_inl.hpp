@@ -90,16 +90,14 @@ struct BlockQ45K {
     static constexpr size_t kNumbers = 256, kBytes = kFifth ? 176 : 144;
     static HWY_INLINE void add(const unsigned char* block, const float* x, V& sum) {
         const F f;
-        const float scales = half_of(block), leasts = half_of(block + 2);
+        const float d = half_of(block), dmin = half_of(block + 2);
         const unsigned char* const fifth = block + 16;
         const unsigned char* q = block + (kFifth ? 48 : 16);
         for (size_t pair = 0; pair < 4; ++pair, q += 32, x += 64) {
             const Q4K::Codes a = Q4K::codes(block, uint32_t(2 * pair)),
                              b = Q4K::codes(block, uint32_t(2 * pair + 1));
-            const V scale_a = hn::Set(f, scales * float(a.scale)),
-                    scale_b = hn::Set(f, scales * float(b.scale));
-            const V least_a = hn::Set(f, leasts * float(a.least)),
-                    least_b = hn::Set(f, leasts * float(b.least));
+            const V scale_a = hn::Set(f, d * float(a.scale)), scale_b = hn::Set(f, d * float(b.scale));
+            const V min_a = hn::Set(f, dmin * float(a.min)), min_b = hn::Set(f, dmin * float(b.min));
             for (size_t l = 0; l < 32; l += kLanes) {
                 const VI bytes = bytes_of(q + l);
                 VI low = low_of(bytes), high = high_of(bytes);
@@ -111,8 +109,8 @@ struct BlockQ45K {
                     high = hn::Add(
                         high, hn::ShiftLeft<4>(hn::And(hn::ShiftRightSame(bits, int(2 * pair + 1)), one)));
                 }
-                const V value_a = hn::Sub(hn::Mul(scale_a, hn::ConvertTo(f, low)), least_a);
-                const V value_b = hn::Sub(hn::Mul(scale_b, hn::ConvertTo(f, high)), least_b);
+                const V value_a = hn::Sub(hn::Mul(scale_a, hn::ConvertTo(f, low)), min_a);
+                const V value_b = hn::Sub(hn::Mul(scale_b, hn::ConvertTo(f, high)), min_b);
                 sum = mul_add(value_a, hn::LoadU(f, x + l), sum);
                 sum = mul_add(value_b, hn::LoadU(f, x + 32 + l), sum);
             }
@@ -124,11 +122,11 @@ struct BlockQ6K {
     static constexpr size_t kNumbers = 256, kBytes = 210;
     static HWY_INLINE void add(const unsigned char* block, const float* x, V& sum) {
         const F f;
-        const float scales = half_of(block + 208);
+        const float d = half_of(block + 208);
         const VI three = hn::Set(I(), 3), offset = hn::Set(I(), 32);
         for (size_t half = 0; half < 2; ++half, x += 128) {
             const unsigned char *low = block + 64 * half, *high = block + 128 + 32 * half;
-            const auto* scale = reinterpret_cast<const int8_t*>(block + 192 + 8 * half);
+            const auto* scales = reinterpret_cast<const int8_t*>(block + 192 + 8 * half);
             for (size_t side = 0; side < 2; ++side) {  // of 16 numbers that share their scales
                 V part[4] = {hn::Zero(f), hn::Zero(f), hn::Zero(f), hn::Zero(f)};
                 for (size_t n = 0; n < 16; n += kLanes) {
@@ -145,7 +143,7 @@ struct BlockQ6K {
                     add(3, high_of(second), hn::ShiftRight<6>(bits));
                 }
                 for (size_t quarter = 0; quarter < 4; ++quarter)
-                    sum = mul_add(hn::Set(f, scales * float(scale[side + 2 * quarter])), part[quarter], sum);
+                    sum = mul_add(hn::Set(f, d * float(scales[side + 2 * quarter])), part[quarter], sum);
             }
         }
     }

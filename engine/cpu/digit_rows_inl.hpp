@@ -123,7 +123,7 @@ HWY_INLINE bool split_block(const float* x, DigitGroup& to, size_t block) {
     const float sum = hn::GetLane(hn::SumOfLanes(f, hn::Add(hn::Abs(a), hn::Abs(b))));
     if (sum == 0) return true;
     const float others = 31.0f - float(hn::CountTrue(f, hn::Eq(a, zero)) + hn::CountTrue(f, hn::Eq(b, zero)));
-    if (!(sum < 0x1p60f) || most < 0x1p-60f || sum - most < others * most * kLeastOfOthers) return false;
+    if (!(sum < 0x1p60f) || most < 0x1p-60f || sum - most < others * most * kMinOfOthers) return false;
     // The largest has 23 bits, or 22 where its first digit would be 128.
     const uint32_t exponent = std::bit_cast<uint32_t>(most) >> 23;
     float scale = std::bit_cast<float>((127u + 22u + 127u - exponent) << 23);

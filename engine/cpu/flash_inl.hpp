@@ -225,7 +225,7 @@ void FlashTask<kProducts>::add_block(size_t panel, KeyBlock& block) {
     if (mask_hides(panel, segments, adjustments)) return;
     float *block_max = lane_row(0), *factor = lane_row(1);
     for (size_t lane = 0; lane < kPanel; ++lane) block_max[lane] = kHidden;
-    bool hidden[Segments::kMost];
+    bool hidden[Segments::kMax];
     logits_of(panel, block, segments, adjustments, hidden);
     const size_t first = segments.first_vector * kLanes;
     grow_maximum(form_.max_in, segments.last_vector - segments.first_vector, block_max + first, form_.unit,

@@ -14,9 +14,9 @@ namespace fovea::cpu::HWY_NAMESPACE {
 // The parts of a block that one panel sees, with the vectors that see them: at most one change at each of a
 // vector's four bounds.
 struct Segments {
-    static constexpr size_t kMost = 4 * kVectors + 1;
-    Segment part[kMost];
-    bool partial[kMost];  // some lane's range ends inside
+    static constexpr size_t kMax = 4 * kVectors + 1;
+    Segment part[kMax];
+    bool partial[kMax];  // some lane's range ends inside
     size_t count = 0;
     size_t first_vector = kVectors, last_vector = 0;
 

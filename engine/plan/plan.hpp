@@ -20,7 +20,7 @@ struct CompiledPlan {
 constexpr uint32_t kMaxDispatchesPerSlice = 16;
 // And has at most so many: gradients of what several entries or key/value heads share take some for each of
 // them.
-constexpr uint32_t kMostDispatchesOfSlice = 512;
+constexpr uint32_t kMaxDispatchesOfSlice = 512;
 
 }  // namespace fovea
 

@@ -156,9 +156,9 @@ FoveaResult check_bindings(const FoveaPlanInfo& info, const BindingRules& rules,
 bool is_named_binding(uint32_t index) { return index < std::size(kNames); }
 
 FoveaResult check_binding_count(uint32_t count, FoveaDiag* diag) {
-    if (count <= kMostBindings) return FOVEA_OK;
+    if (count <= kMaxBindings) return FOVEA_OK;
     return fail(diag, FOVEA_INVALID_ARGUMENT, "binding_count", "binding_count is %u; the limit is %u", count,
-                kMostBindings);
+                kMaxBindings);
 }
 
 FoveaResult unknown_binding(uint32_t index, FoveaDiag* diag) {

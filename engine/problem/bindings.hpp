@@ -45,7 +45,7 @@ FoveaResult check_slices(uint64_t first, uint64_t count, uint64_t slices_of_plan
                          FoveaDiag* diag);
 
 // No list of bindings is longer; beyond it the count is garbage, and is not believed.
-constexpr uint32_t kMostBindings = 256;
+constexpr uint32_t kMaxBindings = 256;
 FoveaResult check_binding_count(uint32_t count, FoveaDiag* diag);
 // Whether `index` is the number of a binding that a run may take in its list.
 bool is_named_binding(uint32_t index);

@@ -1,11 +1,11 @@
 // ggml's blocks of 256 numbers (its file ggml-common.h defines them): written from that definition, and the
 // products in the order in which ggml forms them, so that every value has its bits. Plain arithmetic; no
 // allocation, no error, safe from any thread.
-//   q4_k, q5_k  eight groups of 32 numbers. Float16 scales of the groups' scales and of their least values,
-//               12 bytes of both by 6 bits, (q5_k: 32 bytes of fifth bits,) then 128 bytes, of which 32 hold
-//               two groups, low and high halves.
+//   q4_k, q5_k  eight groups of 32 numbers. d and dmin, float16 factors of the groups' scales and mins,
+//               12 bytes of `scales`, both by 6 bits, (q5_k: 32 bytes of fifth bits,) then 128 bytes, of
+//               which 32 hold two groups, low and high halves.
 //   q6_k        sixteen groups of 16 numbers, each 32 too large. 128 bytes of low halves, 64 of two high bits
-//               each, a scale of 8 bits for each group, a float16 scale of those.
+//               each, `scales` of 8 bits for each group, d.
 #pragma once
 
 #include <fovea/half.hpp>
@@ -16,9 +16,9 @@
 
 namespace fovea {
 
-// The numbers of a group are scale * code - least.
+// The numbers of a group are scale * code - min: d and dmin of the block times the group's scale and min.
 struct KGroup {
-    float scale, least;
+    float scale, min;
 };
 
 inline float half_at(const unsigned char* at) {
@@ -31,7 +31,7 @@ inline float half_at(const unsigned char* at) {
 struct Q4K {
     static constexpr uint32_t kGroup = 32, kBytes = 144;
     struct Codes {
-        uint32_t scale, least;
+        uint32_t scale, min;
     };
     static Codes codes(const unsigned char* block, uint32_t g) {
         const unsigned char* s = block + 4 + g % 4;
@@ -40,19 +40,19 @@ struct Q4K {
     }
     static KGroup group(const unsigned char* block, uint32_t g) {
         const Codes of = codes(block, g);
-        return {half_at(block) * float(of.scale), half_at(block + 2) * float(of.least)};
+        return {half_at(block) * float(of.scale), half_at(block + 2) * float(of.min)};
     }
     static uint32_t code(const unsigned char* block, uint32_t g, uint32_t l, uint32_t first = 16) {
         return uint32_t(block[first + g / 2 * 32 + l]) >> g % 2 * 4 & 15u;
     }
     static float number(const unsigned char* block, KGroup k, uint32_t g, uint32_t l) {
-        return k.scale * float(code(block, g, l)) - k.least;
+        return k.scale * float(code(block, g, l)) - k.min;
     }
 };
 struct Q5K : Q4K {
     static constexpr uint32_t kBytes = 176;
     static float number(const unsigned char* block, KGroup k, uint32_t g, uint32_t l) {
-        return k.scale * float(code(block, g, l, 48) | (uint32_t(block[16 + l]) >> g & 1u) << 4) - k.least;
+        return k.scale * float(code(block, g, l, 48) | (uint32_t(block[16 + l]) >> g & 1u) << 4) - k.min;
     }
 };
 struct Q6K {

@@ -69,8 +69,7 @@ constexpr bool is_float(int type) { return has_use(type, kUseNumbers); }
 
 // Types of a quantized KV cache: problem/compressed.hpp reads and makes them. Types that only
 // linear's W may have are k-quants: problem/k_quants.hpp reads them.
-#ifdef FOVEA_NO_COMPRESSED_CACHES  // a page's modules: of blocks, they read linear's W alone, and with few
-                                   // rows
+#ifdef FOVEA_NO_COMPRESSED_CACHES  // a page's modules read blocks in linear's W alone, few rows at a time
 constexpr bool is_compressed(int) { return false; }
 constexpr bool is_k_quant(int) { return false; }
 #else

@@ -88,8 +88,8 @@ FoveaResult read_options(const FoveaEngineOptions* given, EngineOptions& to, Fov
     if (!options.has_device && options.device != 0)
         return fail(diag, FOVEA_INVALID_ARGUMENT, "device", "device is %u, but has_device is 0",
                     options.device);
-    constexpr uint32_t kMostDevices = 1u << 16;
-    if (options.device > kMostDevices)
+    constexpr uint32_t kMaxDevices = 1u << 16;
+    if (options.device > kMaxDevices)
         return fail(diag, FOVEA_INVALID_ARGUMENT, "device", "there is no device %u", options.device);
     to.backend = kChoices[backend];
     to.device = options.has_device ? int(options.device) : -1;

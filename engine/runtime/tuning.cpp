@@ -19,7 +19,7 @@ namespace fovea {
 namespace {
 
 constexpr std::string_view kMagic = "fovea tuning 1";
-constexpr size_t kMostBytes = 1 << 16;
+constexpr size_t kMaxBytes = 1 << 16;
 // See FOVEA_TILE_CLASS_COUNT.
 constexpr const char* kRowNames[] = {"1", "4", "more"};
 constexpr const char* kDimNames[] = {"64", "128", "more"};
@@ -89,9 +89,9 @@ Result<void> read_line(std::string_view text, size_t line, Tuning& tuning) {
 }  // namespace
 
 FoveaMaskMap mask_map_worth(const MaskMapTimes& t) {
-    constexpr double kLeastGain = 0.05;  // less is noise
+    constexpr double kMinGain = 0.05;  // less is noise
     const double saved = t.blocks_without - t.blocks_with, cost = t.random_with - t.random_without;
-    return saved < kLeastGain * t.blocks_without || cost > saved ? FOVEA_MASK_MAP_NEVER : FOVEA_MASK_MAP_AUTO;
+    return saved < kMinGain * t.blocks_without || cost > saved ? FOVEA_MASK_MAP_NEVER : FOVEA_MASK_MAP_AUTO;
 }
 
 std::string tuning_text(const Tuning& tuning) {
@@ -162,11 +162,11 @@ Result<void> tune_from_file(const std::string& file, DeviceInfo& device) {
     // No stream of C++, because libfovea_runtime.so holds its own C++ library: every locale would come with
     // it.
     const std::unique_ptr<std::FILE, int (*)(std::FILE*)> in(std::fopen(file.c_str(), "rb"), std::fclose);
-    std::string text(kMostBytes + 1, '\0');
+    std::string text(kMaxBytes + 1, '\0');
     if (in) text.resize(std::fread(text.data(), 1, text.size(), in.get()));
     if (!in || std::ferror(in.get()) != 0)
         return Error{FOVEA_IO_ERROR, "tuning_file", file + " cannot be read"};
-    if (text.size() > kMostBytes)
+    if (text.size() > kMaxBytes)
         return Error{FOVEA_IO_ERROR, "tuning_file", file + " is longer than any tuning"};
     const Result<Tuning> tuning = read_tuning(text);
     if (!tuning) return in_file(tuning.error());

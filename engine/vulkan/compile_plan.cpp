@@ -42,16 +42,16 @@ FoveaResult check_facts(const FoveaDeviceFacts& plan, const FoveaDeviceFacts& de
 }
 
 // One visit takes microseconds: more of them are a budget that was chosen too small, not work.
-constexpr uint64_t kMostSlices = 1u << 20;
+constexpr uint64_t kMaxSlices = 1u << 20;
 
 FoveaResult check_slice_count(const FoveaPlanInfo& info, FoveaDiag* diag) {
-    if (info.slice_count <= kMostSlices) return FOVEA_OK;
+    if (info.slice_count <= kMaxSlices) return FOVEA_OK;
     return fail(
         diag, FOVEA_LIMIT_EXCEEDED, "max_slice_cost",
         "the plan has %llu slices of at most %.3g FLOP; the limit is %llu slices: plan it with a larger "
         "max_slice_cost",
         static_cast<unsigned long long>(info.slice_count), info.max_slice_flops,
-        static_cast<unsigned long long>(kMostSlices));
+        static_cast<unsigned long long>(kMaxSlices));
 }
 
 // Matrices come in the shapes that the driver lists; the context keeps the one that it would use.

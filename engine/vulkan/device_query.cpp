@@ -34,7 +34,7 @@ FoveaResult check_limits(const char* device, const VkPhysicalDeviceLimits& l, Fo
         const char* field;
         uint32_t has, needs;
     } floor[] = {
-        {"maxStorageBufferRange", l.maxStorageBufferRange, kLeastStorageRange},
+        {"maxStorageBufferRange", l.maxStorageBufferRange, kMinStorageRange},
         {"maxPushConstantsSize", l.maxPushConstantsSize, kMinPushBytes},
         {"maxBoundDescriptorSets", l.maxBoundDescriptorSets, 1},  // set 0
         {"maxPerStageDescriptorStorageBuffers", l.maxPerStageDescriptorStorageBuffers, kMinStorageBuffers},

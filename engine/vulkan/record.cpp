@@ -14,7 +14,7 @@ FOVEA_FIELDS(FoveaRecord, struct_size, binding_count, cmd, bindings, workspace, 
 namespace fovea::vulkan {
 namespace {
 
-static_assert(kMostDispatchesOfSlice <= FOVEA_MAX_ARENA_SETS, "every slice can be recorded by itself");
+static_assert(kMaxDispatchesOfSlice <= FOVEA_MAX_ARENA_SETS, "every slice can be recorded by itself");
 
 struct SlicePart {
     uint32_t count = 0;

@@ -126,7 +126,7 @@ void expect_plan_fits(const Plan& plan, std::set<std::vector<uint32_t>>& seen, M
         key.insert(key.end(), d.spec, d.spec + d.spec_count);
         uint32_t& count = most[foveaShaderName(d.shader)];
         count = std::max(count, d.binding_count);
-        EXPECT_LE(d.binding_count, kMostStorageBuffers) << foveaShaderName(d.shader);
+        EXPECT_LE(d.binding_count, kMaxStorageBuffers) << foveaShaderName(d.shader);
         if (!seen.insert(key).second) continue;
         SCOPED_TRACE(testing::Message()
                      << foveaShaderName(d.shader) << ", slots " << std::hex << slots_of(d));
@@ -469,7 +469,7 @@ TEST(DispatchCode, a_driver_of_software_binds_what_is_too_large_to_be_gathered) 
             std::count_if(dispatches.begin(), dispatches.end(),
                           [](const FoveaDispatch& one) { return one.shader == uint32_t(Shader::gather); });
         EXPECT_EQ(gathers, together ? 3 : 2);  // lse is the first that goes to keep within 8 buffers
-        for (const FoveaDispatch& one : dispatches) EXPECT_LE(one.binding_count, kMostStorageBuffers);
+        for (const FoveaDispatch& one : dispatches) EXPECT_LE(one.binding_count, kMaxStorageBuffers);
     }
 }
 

@@ -136,13 +136,13 @@ class ThreadPool {
     // while, and twice as long if the next one comes soon after.
     static constexpr Clock::duration kTakenAway = std::chrono::milliseconds(1);
     static constexpr Clock::duration kCallerIsElsewhere = std::chrono::milliseconds(20);
-    static constexpr Clock::duration kLeastRest = std::chrono::milliseconds(100);
-    static constexpr Clock::duration kMostRest = std::chrono::seconds(5);
+    static constexpr Clock::duration kMinRest = std::chrono::milliseconds(100);
+    static constexpr Clock::duration kMaxRest = std::chrono::seconds(5);
     void had_to_wait(Clock::duration wait, Clock::time_point at) const {
         if (wait < kTakenAway) return;
         const Clock::rep now = at.time_since_epoch().count(), last = rest_.load(std::memory_order_relaxed);
         const bool soon = now - rests_until_.load(std::memory_order_relaxed) < last;
-        const Clock::rep rest = soon ? std::min(2 * last, kMostRest.count()) : kLeastRest.count();
+        const Clock::rep rest = soon ? std::min(2 * last, kMaxRest.count()) : kMinRest.count();
         rest_.store(rest, std::memory_order_relaxed);
         rests_until_.store(now + rest, std::memory_order_relaxed);
     }

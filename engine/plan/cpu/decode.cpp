@@ -13,7 +13,7 @@ namespace {
 // FLOPs of one slice where the caller sets none: some twenty milliseconds of one core.
 constexpr double kDefaultSliceCost = 5e8;
 // Fewer keys than this are not worth a task; more splits than this only cost the merge.
-constexpr uint64_t kLeastSplit = 512, kMostSplits = 64;
+constexpr uint64_t kMinSplit = 512, kMaxSplits = 64;
 // A split begins with rows that nothing fetched ahead. Splits are no shorter than this if the heads alone
 // make enough tasks for the threads.
 constexpr uint64_t kGoodSplit = 2048, kEnoughTasks = 32;
@@ -35,8 +35,8 @@ FoveaResult cut_cpu_decode(FoveaPlan_T& plan, FoveaDiag* diag) {
     cpu.panels = 1;
     cpu.key_block = uint32_t(cpu::kDecodeBlock);
     const uint64_t shared = ceil_div(keys * p.heads_kv, kEnoughTasks);
-    const uint64_t least = std::clamp(shared, kLeastSplit, kGoodSplit);
-    cpu.split_keys = align_up(std::max(least, ceil_div(keys, kMostSplits)), cpu::kDecodeBlock);
+    const uint64_t least = std::clamp(shared, kMinSplit, kGoodSplit);
+    cpu.split_keys = align_up(std::max(least, ceil_div(keys, kMaxSplits)), cpu::kDecodeBlock);
     cpu.splits = ceil_div(keys, cpu.split_keys);
     cpu.partial_bytes = cpu::partial_layout(shape, rows, p.dim_v).size_bytes;
     const bool widens = cpu::widens_rows(shape, p.k_type) || cpu::widens_rows(shape, p.v_type);

@@ -18,7 +18,7 @@ constexpr uint64_t kLogitBytes = 30 * 1024;
 // rest, which are half as long as pairs.
 constexpr uint64_t kAssumedL2Bytes = 512 * 1024, kL2Share = 3, kL2ShareOfPairs = 2;
 // A thousand queries that share keys are one task, so that their keys and values are copied once.
-constexpr uint64_t kMostRows = 1088;
+constexpr uint64_t kMaxRows = 1088;
 // Enough tasks that the last ones to finish cost little.
 constexpr uint64_t kTasksPerThread = 6;
 
@@ -72,8 +72,7 @@ uint64_t rows_that_fit(const FoveaPlan_T& plan) {
     const uint64_t l2 = plan.facts.l2_bytes ? plan.facts.l2_bytes : kAssumedL2Bytes;
     const bool pairs = plan.cpu.pairs;
     const uint64_t depth = pairs ? cpu::words_of(plan.problem.dim_qk) : plan.problem.dim_qk;
-    return std::min(kMostRows,
-                    l2 / (pairs ? kL2ShareOfPairs : kL2Share) / ((depth + plan.problem.dim_v) * 4));
+    return std::min(kMaxRows, l2 / (pairs ? kL2ShareOfPairs : kL2Share) / ((depth + plan.problem.dim_v) * 4));
 }
 
 }  // namespace

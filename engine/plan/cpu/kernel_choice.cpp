@@ -38,7 +38,7 @@ uint64_t most_decode_rows(uint32_t lanes, uint32_t dim) {
     if (lanes == 4) return dim < 32 ? 1 : 4;
     return dim < 32 ? 4 : 12;
 }
-constexpr int64_t kLeastDecodeKeys = 16;
+constexpr int64_t kMinDecodeKeys = 16;
 
 const char* decode_drawback(const FoveaPlan_T& plan) {
     const Problem& p = plan.problem;
@@ -46,7 +46,7 @@ const char* decode_drawback(const FoveaPlan_T& plan) {
         most_decode_rows(cpu::target_shape(plan.cpu.target).lanes, std::min(p.dim_qk, p.dim_v));
     if (most == 0) return "made for wider heads";
     if (rows_of_group(p) > most) return "made for fewer queries to a group";
-    if (p.len_kv < kLeastDecodeKeys) return "made for more keys";
+    if (p.len_kv < kMinDecodeKeys) return "made for more keys";
     return nullptr;
 }
 

@@ -13,12 +13,12 @@ namespace {
 // FLOPs of one slice: some twenty milliseconds of one core.
 constexpr double kSliceCost = 2e9;
 // Packing a panel of weights costs as much as some ten rows of products with it.
-constexpr uint64_t kMostRows = 512, kLeastRows = 64;
+constexpr uint64_t kMaxRows = 512, kMinRows = 64;
 // Weights of a panel for so much of n_in stay in the first cache or near it; with more at a time the sums are
 // read and written less.
 constexpr uint64_t kDepthBlock = 256;
 // Panels that share a copy of rows of X; copy and sums stay in the second cache.
-constexpr uint64_t kMostPanels = 8;
+constexpr uint64_t kMaxPanels = 8;
 constexpr uint64_t kTasksPerThread = 6;
 
 // About equal parts of `whole`, none larger than `most`.
@@ -45,7 +45,7 @@ FoveaResult cut_tiles(FoveaPlan_T& plan, FoveaDiag*) {
     CpuPlan& cpu = plan.cpu;
     const cpu::TargetShape shape = cpu::target_shape(cpu.target);
     const uint64_t threads = std::max<uint64_t>(plan.facts.cpu_threads, 1);
-    uint64_t rows = kMostRows, panels = kMostPanels;
+    uint64_t rows = kMaxRows, panels = kMaxPanels;
     const auto cut = [&] {
         cpu.linear = cut_linear(d, shape, rows, panels);
         cpu.tasks = uint64_t{cpu.linear.row_tiles} * cpu.linear.panel_tiles;
@@ -53,7 +53,7 @@ FoveaResult cut_tiles(FoveaPlan_T& plan, FoveaDiag*) {
     const auto too_few = [&] { return threads > 1 && cpu.tasks < threads * kTasksPerThread; };
     cut();
     while (too_few() && panels > 1) panels /= 2, cut();
-    while (too_few() && rows > kLeastRows) rows /= 2, cut();
+    while (too_few() && rows > kMinRows) rows /= 2, cut();
 
     const double task_flops = 2.0 * cpu.linear.row_tile * d.n_in * cpu.linear.panels * shape.panel();
     cpu.scratch_bytes = cpu::linear_layout(shape, cpu.linear).size_bytes;

@@ -13,7 +13,7 @@ namespace {
 constexpr double kDefaultSliceCost = 2e9;
 constexpr uint64_t kKeyBlock = 128;
 // Pixels of a task stay in the second cache beside the keys.
-constexpr uint64_t kMostPixels = 8192;
+constexpr uint64_t kMaxPixels = 8192;
 constexpr double kTasksPerThread = 6;
 
 struct PixelBlock {
@@ -31,7 +31,7 @@ PixelBlock cut_pixels(const Problem& p, const MapTile& tile, const cpu::TargetSh
     PixelBlock block{std::clamp<uint64_t>(2 * shape.panel() / rows_of_pixel, 1, uint64_t(tile.rows.pixels)),
                      uint64_t(tile.keys.pixels)};
     const auto too_large = [&] {
-        return block.rows * block.columns > kMostPixels || block_flops(p, tile, block) > most;
+        return block.rows * block.columns > kMaxPixels || block_flops(p, tile, block) > most;
     };
     // Keys first, as long as what is left fills blocks of them; then rows; then down to a pixel.
     while (too_large() && block.columns > 1 && block.columns * keys_of_pixel > 2 * kKeyBlock)

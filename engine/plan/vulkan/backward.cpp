@@ -537,13 +537,13 @@ FoveaResult plan_vulkan_backward(FoveaPlan_T& plan, FoveaDiag* diag) {
     m.general = software || needs_extra(p) || has_logit_steps(p);
     m.extra_offset = workspace_head_bytes(plan.facts);
     m.slice_rows = m.slice_keys = m.slice_bias = 1;
-    if (const uint64_t most = most_dispatches(plan); most > kMostDispatchesOfSlice)
+    if (const uint64_t most = most_dispatches(plan); most > kMaxDispatchesOfSlice)
         return fail(
             diag, FOVEA_UNSUPPORTED, "gradients",
             "gradients is 0x%x: so many entries and heads share a bias, slope or sink that a slice needs "
             "%llu dispatches; the limit on Vulkan is %llu",
             w.gradients, static_cast<unsigned long long>(most),
-            static_cast<unsigned long long>(kMostDispatchesOfSlice));
+            static_cast<unsigned long long>(kMaxDispatchesOfSlice));
     if (w.wants(FOVEA_GRAD_Q) && (r = choose_slice(plan, uint64_t(p.len_q), shader::kBackwardRows,
                                                    m.slice_rows, diag, check_query_slice)))
         return r;

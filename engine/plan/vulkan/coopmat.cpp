@@ -14,13 +14,13 @@ namespace {
 // A tile's rows: more of them where the call has them, as each tile loads keys and values but once for all
 // its rows.
 constexpr uint32_t kFewMatrixRows = 16, kManyMatrixRows = 32;
-constexpr uint32_t kMostMatrixKeys = 64, kLeastMatrixKeys = 32;
-constexpr uint32_t kMostSubgroups = 4, kMostNarrowSubgroups = 8, kMostColumnTiles = 4, kFewColumnTiles = 1;
+constexpr uint32_t kMaxMatrixKeys = 64, kMinMatrixKeys = 32;
+constexpr uint32_t kMaxSubgroups = 4, kMaxNarrowSubgroups = 8, kMaxColumnTiles = 4, kFewColumnTiles = 1;
 // flash_coopmat2: of a tile whose matrices a workgroup shares, or a subgroup has.
 constexpr uint32_t kManyFlexibleRows = 64, kFewFlexibleRows = 16;
 constexpr uint32_t kManyFlexibleColumns = 256, kFewFlexibleColumns = 64;
 // Below this share of a tile's rows matrices compute mostly nothing.
-constexpr uint64_t kFewestRows = 8;
+constexpr uint64_t kMinRows = 8;
 
 uint32_t shared_bytes(const FoveaDeviceFacts& facts, const FlashPlan& f) {
     using shader::kMatrixPad;
@@ -67,7 +67,7 @@ uint32_t subgroup_size_of(const FoveaDeviceFacts& facts) {
 // Subgroups of a workgroup, as many as it takes; 0 if not even one fits.
 uint32_t subgroups_for(const FoveaDeviceFacts& facts) {
     const uint32_t size = subgroup_size_of(facts);
-    uint32_t subgroups = has_few_registers(facts) ? kMostNarrowSubgroups : kMostSubgroups;
+    uint32_t subgroups = has_few_registers(facts) ? kMaxNarrowSubgroups : kMaxSubgroups;
     while (subgroups > 0 && subgroups * size > facts.max_workgroup_invocations) subgroups /= 2;
     while (facts.max_workgroup_subgroups && subgroups > facts.max_workgroup_subgroups) subgroups /= 2;
     return size ? subgroups : 0;
@@ -80,7 +80,7 @@ const char* choose_linear_matrices(const FoveaDeviceFacts& facts, const FoveaLin
     if (const char* why = device_obstacle(facts, desc.precision)) return why;
     if (facts.device_class == FOVEA_CLASS_CPU) return kNoUnits;
     if (is_too_narrow(facts)) return kTooNarrow;
-    if (desc.rows < kFewestRows) return "there are too few rows to fill a matrix";
+    if (desc.rows < kMinRows) return "there are too few rows to fill a matrix";
     const uint32_t subgroups = subgroups_for(facts), m = facts.coopmat_m, n = facts.coopmat_n;
     if (subgroups == 0) return "a subgroup is larger than a workgroup may be";
     using shader::kMatrixDepth, shader::kMatrixPad, shader::kMatrixSide, shader::kMatrixLargeSide;
@@ -112,7 +112,7 @@ const char* flash_coopmat_obstacle(const FoveaPlan_T& plan) {
     if (p.kernel != FOVEA_KERNEL_AUTO) return nullptr;
     if (facts.device_class == FOVEA_CLASS_CPU) return kNoUnits;
     if (is_too_narrow(facts)) return kTooNarrow;
-    if (uint64_t(p.len_q) * p.group < kFewestRows) return "there are too few query rows to fill a matrix";
+    if (uint64_t(p.len_q) * p.group < kMinRows) return "there are too few query rows to fill a matrix";
     return nullptr;
 }
 
@@ -124,7 +124,7 @@ bool choose_matrix_shape(const FoveaPlan_T& plan, FlashPlan& f) {
     // A driver of software unrolls what its threads do to a matrix, and compiles a larger tile for minutes.
     const bool many = uint64_t(p.len_q) * p.group > kFewMatrixRows && !has_few_registers(facts) &&
                       facts.device_class != FOVEA_CLASS_CPU;
-    if (subgroup == 0 || kLeastMatrixKeys % n || kLeastMatrixKeys % k) return false;
+    if (subgroup == 0 || kMinMatrixKeys % n || kMinMatrixKeys % k) return false;
     f.form = FlashForm::coopmat;
     f.general = flash_is_general(plan);
     f.parts = 1;
@@ -140,9 +140,9 @@ bool choose_matrix_shape(const FoveaPlan_T& plan, FlashPlan& f) {
         const uint32_t row_threads = f.threads / f.rows;
         if (f.rows % m || f.threads % f.rows || row_threads > subgroup || (row_threads & (row_threads - 1)))
             continue;
-        for (f.block_keys = has_few_registers(facts) ? kLeastMatrixKeys : kMostMatrixKeys;
-             f.block_keys >= kLeastMatrixKeys; f.block_keys /= 2) {
-            const uint32_t most = has_few_registers(facts) ? kFewColumnTiles : kMostColumnTiles;
+        for (f.block_keys = has_few_registers(facts) ? kMinMatrixKeys : kMaxMatrixKeys;
+             f.block_keys >= kMinMatrixKeys; f.block_keys /= 2) {
+            const uint32_t most = has_few_registers(facts) ? kFewColumnTiles : kMaxColumnTiles;
             f.column_quads = uint32_t(std::min<uint64_t>(ceil_div(p.dim_v, step), most));
             for (; f.column_quads > 0; --f.column_quads) {
                 f.columns = f.column_quads * step;

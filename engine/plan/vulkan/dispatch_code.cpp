@@ -13,7 +13,7 @@ namespace {
 constexpr size_t kHeaderWords = 5;
 constexpr size_t kBoundWord = 3;  // ids are below it
 constexpr size_t kNoteWords = 2;  // for each id
-constexpr size_t kMostAdded = 9;  // words that a module of bfloat16 has more than one of float16
+constexpr size_t kMaxAdded = 9;   // words that a module of bfloat16 has more than one of float16
 
 // Opcodes and operands, from the SPIR-V specification.
 enum Op : uint32_t {
@@ -112,7 +112,7 @@ class CodeWriter {
     CodeWriter(const CodeChoice& choice, const uint32_t* module, size_t words, uint32_t* out)
         : choice_(choice), in_(module), words_(words), out_(out) {
         const size_t bound = module[kBoundWord];
-        notes_ = out + words + kMostAdded;
+        notes_ = out + words + kMaxAdded;
         values_ = notes_ + bound;
         memset(notes_, 0, kNoteWords * bound * sizeof *notes_);
     }
@@ -547,7 +547,7 @@ class CodeWriter {
 }  // namespace
 
 size_t dispatch_code_room(const uint32_t* module, size_t module_words) {
-    return module_words + kMostAdded + kNoteWords * module[kBoundWord];
+    return module_words + kMaxAdded + kNoteWords * module[kBoundWord];
 }
 
 size_t write_dispatch_code(const CodeChoice& choice, const uint32_t* module, size_t module_words,

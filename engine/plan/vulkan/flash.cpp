@@ -23,10 +23,10 @@ constexpr uint32_t kMatrixOutputs =
 constexpr uint32_t kHalfWord = 0xffff;  // what fits the packed words of FlashPush
 
 constexpr uint32_t kSoftwareThreads = 16;
-constexpr uint32_t kMostSplits = 128;
-constexpr uint32_t kFewestRows = 2;  // of a tile whose sums fill few registers
+constexpr uint32_t kMaxSplits = 128;
+constexpr uint32_t kMinRows = 2;  // of a tile whose sums fill few registers
 // The least lanes of a subgroup that is a workgroup: SwiftShader with its 4 takes 1.3 times as long that way.
-constexpr uint32_t kFewestLanes = 4, kFewestSoftwareLanes = 8;
+constexpr uint32_t kMinLanes = 4, kMinSoftwareLanes = 8;
 
 // Pairs of rows and keys of a key/value head from which on a driver of software takes tiles of 32 rows: they
 // are a tenth faster, and their pipeline takes it two seconds more.
@@ -84,7 +84,7 @@ uint32_t tile_class(const Problem& p) {
 SubgroupChoice subgroup_for(const FoveaPlan_T& plan, uint32_t threads, bool exact) {
     if (has_compressed(plan.problem))
         return {0, "keys or values are 8-bit floats or blocks, which the form with subgroups does not read"};
-    const uint32_t least = exact ? threads : is_software(plan) ? kFewestSoftwareLanes : kFewestLanes;
+    const uint32_t least = exact ? threads : is_software(plan) ? kMinSoftwareLanes : kMinLanes;
     const SubgroupChoice choice = choose_subgroup(plan.facts, threads, least);
     const auto column_blocks = [&](uint64_t lanes) {
         return ceil_div(plan.problem.dim_v, 4 * lanes * shader::kFlashMaxColumnQuads);
@@ -101,15 +101,14 @@ bool choose_shuffles(const FoveaPlan_T& plan, FlashPlan& f) {
     if (!shares_pipelines(plan) || f.measured || has_compressed(p)) return false;
     constexpr uint32_t kNeeded = FOVEA_FEATURE_SUBGROUP_SHUFFLE | FOVEA_FEATURE_COOPMAT;
     if ((plan.facts.features & kNeeded) != kNeeded) return false;
-    const uint32_t lanes = choose_subgroup(plan.facts, kSoftwareThreads, kFewestSoftwareLanes).size;
+    const uint32_t lanes = choose_subgroup(plan.facts, kSoftwareThreads, kMinSoftwareLanes).size;
     if (!lanes || uint64_t(p.len_q) * p.group <= shader::kFlashMaxRows) return false;
     if (lanes > shader::kFlashShuffleLanes || p.dim_v > 4 * lanes * shader::kFlashShuffleColumnQuads)
         return false;
     f.form = FlashForm::shuffle;
     f.subgroup_size = f.threads = lanes;
     const bool much = double(p.len_q) * p.group * double(p.len_kv) >= kMuchWork;
-    f.rows =
-        much && lanes == kFewestSoftwareLanes ? shader::kFlashShuffleMoreRows : shader::kFlashShuffleRows;
+    f.rows = much && lanes == kMinSoftwareLanes ? shader::kFlashShuffleMoreRows : shader::kFlashShuffleRows;
     f.column_quads = p.dim_v <= 4 * lanes * shader::kFlashMaxColumnQuads ? column_quads_for(lanes, p.dim_v)
                                                                          : shader::kFlashShuffleColumnQuads;
     return true;
@@ -125,7 +124,7 @@ void choose_loads(const FoveaPlan_T& plan, FlashPlan& f, const FoveaFlashTile& t
     if (subgroup.size) f.threads = subgroup.size;
     f.rows = std::min(rows_for(plan), f.threads);
     f.column_quads = column_quads_for(f.threads, p.dim_v);
-    if (has_few_registers(plan.facts) && f.column_quads > 1) f.rows = std::min(f.rows, kFewestRows);
+    if (has_few_registers(plan.facts) && f.column_quads > 1) f.rows = std::min(f.rows, kMinRows);
     if (f.measured) f.rows = tile.rows, f.column_quads = tile.column_quads;
     // On a software driver each number of parts would be one more pipeline, which takes it a second.
     if (!is_software(plan) || f.measured) f.parts = parts_for(f, p.dim_v);
@@ -160,7 +159,7 @@ uint32_t choose_splits(const FoveaPlan_T& plan, const FlashPlan& f, uint64_t row
     const double tiles = double(ceil_div(rows * p.group, f.rows)) * double(heads) * flash_column_blocks(plan);
     const uint64_t blocks = ceil_div(keys, block);
     if (tiles >= 0.8 * cores || blocks <= 4) return 1;
-    const uint32_t most = uint32_t(std::min<uint64_t>({kMostSplits, blocks / 2, uint64_t(cores)}));
+    const uint32_t most = uint32_t(std::min<uint64_t>({kMaxSplits, blocks / 2, uint64_t(cores)}));
     double best = 0;
     for (uint32_t n = 1; n <= most; ++n) best = std::max(best, wave_efficiency(tiles * n, cores));
     uint32_t splits = 1;

@@ -9,7 +9,7 @@
 namespace fovea {
 namespace {
 
-constexpr uint64_t kMostGroups = 256;
+constexpr uint64_t kMaxGroups = 256;
 constexpr uint64_t kStepBytes = 4 * shader::kGatherStep;
 static_assert(kStepBytes % kWorkspaceAlignment == 0);
 
@@ -98,8 +98,8 @@ Window window_of(const Problem& p, FoveaBinding source, const BlockWindows& wind
 }  // namespace
 
 uint32_t storage_buffer_limit(const FoveaDeviceFacts& facts) {
-    return facts.max_storage_buffers ? std::min(facts.max_storage_buffers, kMostStorageBuffers)
-                                     : kMostStorageBuffers;
+    return facts.max_storage_buffers ? std::min(facts.max_storage_buffers, kMaxStorageBuffers)
+                                     : kMaxStorageBuffers;
 }
 
 uint32_t next_to_gather(const FoveaPlan_T& plan) {
@@ -159,7 +159,7 @@ void Gathering::fill(const BlockWindows& windows, FoveaDispatch* out, uint32_t& 
         d.spec(FOVEA_SPEC_THREADS, shader::kGatherThreads);
         d.push(push);
         const uint64_t groups = ceil_div(uint64_t{push.words}, uint64_t{shader::kGatherThreads});
-        d.groups(std::min<uint64_t>({groups, kMostGroups, plan_.facts.max_workgroup_count[0]}), 1, 1);
+        d.groups(std::min<uint64_t>({groups, kMaxGroups, plan_.facts.max_workgroup_count[0]}), 1, 1);
     }
 }
 

@@ -8,7 +8,7 @@
 namespace fovea {
 
 // No kernel binds more buffers than this, however many the device takes: it is what WebGPU promises.
-constexpr uint32_t kMostStorageBuffers = 8;
+constexpr uint32_t kMaxStorageBuffers = 8;
 uint32_t storage_buffer_limit(const FoveaDeviceFacts& facts);
 
 // The kGather* bit of the next input to gather, the small ones first; 0: the call has no other.

@@ -51,10 +51,10 @@ FoveaResult check_subgroups(const FoveaDeviceFacts& f, FoveaDiag* diag) {
                                                       {"facts.min_subgroup_size", f.min_subgroup_size},
                                                       {"facts.max_subgroup_size", f.max_subgroup_size}};
     for (const auto& [field, size] : sizes)
-        if (size > kMostSubgroup || (size & (size - 1)) != 0)
+        if (size > kMaxSubgroup || (size & (size - 1)) != 0)
             return fail(diag, FOVEA_INVALID_ARGUMENT, field,
                         "%s is %u; it must be 0 (unknown) or a power of two up to %u", field, size,
-                        kMostSubgroup);
+                        kMaxSubgroup);
     return FOVEA_OK;
 }
 
@@ -96,7 +96,7 @@ FoveaResult check_vulkan_facts(const FoveaDeviceFacts& f, FoveaDiag* diag) {
         {"facts.max_workgroup_count[0]", f.max_workgroup_count[0], 1},
         {"facts.max_workgroup_count[1]", f.max_workgroup_count[1], 1},
         {"facts.max_workgroup_count[2]", f.max_workgroup_count[2], 1},
-        {"facts.max_storage_range", f.max_storage_range, kLeastStorageRange},
+        {"facts.max_storage_range", f.max_storage_range, kMinStorageRange},
     };
     for (const Limit& limit : limits)
         if (limit.value < limit.least)

@@ -7,13 +7,13 @@
 
 namespace fovea {
 
-constexpr uint64_t kLeastStorageRange = 256;   // of a descriptor: parameters, and rows at any alignment
+constexpr uint64_t kMinStorageRange = 256;     // of a descriptor: parameters, and rows at any alignment
 constexpr uint64_t kWorkspaceAlignment = 256;  // the largest storage offset alignment that Vulkan allows
 
 // Windows start at a multiple of this: of the device's alignment, and of 16 bytes for loads of four words.
 uint64_t window_alignment(const FoveaDeviceFacts& facts);
 
-constexpr uint32_t kMostSubgroup = 128;  // the largest subgroup that Vulkan allows
+constexpr uint32_t kMaxSubgroup = 128;  // the largest subgroup that Vulkan allows
 
 // The floor that every kernel stands on, see fovea_vulkan.h, and what no device can be.
 FoveaResult check_vulkan_facts(const FoveaDeviceFacts& facts, FoveaDiag* diag);

@@ -13,9 +13,9 @@
 namespace fovea {
 namespace {
 
-constexpr uint32_t kSoftwareThreads = 16, kThreads = 32, kMostThreads = 64;
-constexpr uint32_t kFewestRows = 4;
-constexpr uint32_t kFewestPixels = 32;
+constexpr uint32_t kSoftwareThreads = 16, kThreads = 32, kMaxThreads = 64;
+constexpr uint32_t kMinRows = 4;
+constexpr uint32_t kMinPixels = 32;
 constexpr uint32_t kHalfWord = 0xffff;  // what fits the packed words of MapPush
 constexpr uint64_t kMassBytes = 8, kMaxBytes = 4;
 
@@ -30,8 +30,8 @@ void choose_workgroup(const FoveaPlan_T& plan, MapTilePlan& m) {
     const MapTile& tile = plan.tile;
     // No lane of a wide subgroup is idle.
     m.threads = is_software(plan) ? kSoftwareThreads
-                                  : std::clamp(plan.facts.min_subgroup_size, kThreads, kMostThreads);
-    m.rows = has_few_registers(plan.facts) ? kFewestRows : shader::kMapRows;
+                                  : std::clamp(plan.facts.min_subgroup_size, kThreads, kMaxThreads);
+    m.rows = has_few_registers(plan.facts) ? kMinRows : shader::kMapRows;
     const uint64_t step_keys = 4 * m.threads;
     const uint64_t columns = tile.sampled ? step_keys : ceil_div(step_keys, uint64_t(tile.keys.largest()));
     const uint64_t rows = tile.sampled ? m.rows : ceil_div(uint64_t{m.rows}, uint64_t(tile.rows.largest()));
@@ -40,7 +40,7 @@ void choose_workgroup(const FoveaPlan_T& plan, MapTilePlan& m) {
     while ((1u << (m.columns_log2 + m.rows_log2)) > shader::kMapPixels)
         --(m.rows_log2 > 0 ? m.rows_log2 : m.columns_log2);
     // Shared memory decides how many workgroups a core runs at a time.
-    const uint32_t used = std::max(1u << (m.columns_log2 + m.rows_log2), kFewestPixels);
+    const uint32_t used = std::max(1u << (m.columns_log2 + m.rows_log2), kMinPixels);
     m.pixels = is_software(plan) ? shader::kMapPixels : used;
 }
 

@@ -9,8 +9,8 @@ namespace fovea {
 namespace {
 
 // Below these a map costs more than it can save: a mask of few rows is read about as often as a map would be.
-constexpr int64_t kFewestQueries = 32;
-constexpr uint32_t kFewestBlocks = 16;
+constexpr int64_t kMinQueries = 32;
+constexpr uint32_t kMinBlocks = 16;
 
 bool is_for_all_heads(const Problem& p) {
     return (!p.mask.present || p.mask.strides.head == 0) && (!p.bias.present || p.bias.strides.head == 0);
@@ -22,8 +22,8 @@ const char* obstacle_of(const FoveaPlan_T& plan, const FlashPlan& f) {
     if (plan.vulkan.visible.key_limit == 0) return "it has no columns";
     if (plan.facts.mask_map == FOVEA_MASK_MAP_NEVER) return "the device's facts ask for none";
     if (plan.facts.mask_map == FOVEA_MASK_MAP_ALWAYS) return nullptr;
-    if (p.len_q < kFewestQueries) return "there are few queries";
-    if (ceil_div(plan.vulkan.visible.key_limit, f.block_keys) < kFewestBlocks)
+    if (p.len_q < kMinQueries) return "there are few queries";
+    if (ceil_div(plan.vulkan.visible.key_limit, f.block_keys) < kMinBlocks)
         return "there are few blocks of keys";
     if (keys_of_rows(p, plan.vulkan.visible, 1) < plan.vulkan.visible.key_limit)
         return "a window leaves few blocks anyway";
