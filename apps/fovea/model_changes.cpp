@@ -68,19 +68,11 @@ class ChangesReader {
         return head;
     }
 
-    void scale(Head head, float factor) {
-        std::vector<std::vector<float>>& scales = changes_.head_scales;
-        scales.resize(std::max<size_t>(scales.size(), head.layer + 1));
-        std::vector<float>& layer = scales[head.layer];
-        layer.resize(std::max<size_t>(layer.size(), head.head + 1), 1.0f);
-        layer[head.head] = factor;
-    }
-
     Result<void> read_off() {
         for (const std::string_view word : words_of("--off")) {
             const Result<Head> head = new_head(word, "--off");
             if (!head) return head.error();
-            scale(*head, 0.0f);
+            changes_.scale_head(head->layer, head->head, 0.0f);
         }
         return {};
     }
@@ -97,7 +89,7 @@ class ChangesReader {
             if (!factor) return factor.error();
             if (!std::isfinite(float(*factor)))
                 return bad("--scale", std::string(parts[1]) + " is no finite float32 number");
-            scale(*head, float(*factor));
+            changes_.scale_head(head->layer, head->head, float(*factor));
         }
         return {};
     }

@@ -76,32 +76,24 @@ std::string piece_of(const TextTokenizer* tokenizer, uint32_t id) {
 // What a model says of one input.
 struct Said {
     std::vector<uint32_t> ids;
-    std::vector<NextToken> next;  // the likeliest; of a model that reads pictures classes
-    std::vector<NextToken>
-        unchanged;  // every token, likeliest first, without the changes; empty: there are none
+    ComparedTokens tokens;  // of a model that reads pictures classes
     std::vector<ScoredHead> heads;
-    bool classes = false;
-
-    const NextToken& unchanged_of(uint32_t id) const {
-        return *std::find_if(unchanged.begin(), unchanged.end(),
-                             [&](const NextToken& t) { return t.id == id; });
-    }
+    bool classes = false, changed = false;
 };
 
-// With `beside` also what its unchanged model gives each token.
-std::string next_json(std::span<const NextToken> next, bool classes, const Said* beside,
+// `unchanged` is empty, or has each token without the changes.
+std::string next_json(std::span<const NextToken> next, std::span<const NextToken> unchanged, bool classes,
                       const TextTokenizer* tokenizer) {
     std::string list = "[";
-    for (const NextToken& t : next) {
+    for (size_t i = 0; i < next.size(); ++i) {
+        const NextToken& t = next[i];
         JsonObject one;
         one.number(classes ? "class" : "token", double(t.id));
         if (tokenizer) one.text("text", token_text(*tokenizer, t.id));
         one.number("logit", double(t.logit)).number("probability", t.probability);
-        if (beside) {
-            const NextToken& before = beside->unchanged_of(t.id);
-            one.number("unchanged_logit", double(before.logit))
-                .number("unchanged_probability", before.probability);
-        }
+        if (!unchanged.empty())
+            one.number("unchanged_logit", double(unchanged[i].logit))
+                .number("unchanged_probability", unchanged[i].probability);
         list += (list.size() > 1 ? ", " : "") + one.done();
     }
     return list + "]";
@@ -109,17 +101,15 @@ std::string next_json(std::span<const NextToken> next, bool classes, const Said*
 
 void print_said(const Said& said, const std::string& device, const TextTokenizer* tokenizer, bool as_json) {
     const std::vector<uint32_t>& ids = said.ids;
-    const bool classes = said.classes, changed = !said.unchanged.empty();
+    const ComparedTokens& of = said.tokens;
+    const bool classes = said.classes, changed = said.changed;
     if (as_json) {
         std::string tokens = "[";
         for (const uint32_t id : ids) tokens += (tokens.size() > 1 ? ", " : "") + std::to_string(id);
         JsonObject all;
         if (!classes) all.raw("tokens", tokens + "]");
-        all.raw(classes ? "classes" : "next",
-                next_json(said.next, classes, changed ? &said : nullptr, tokenizer));
-        if (changed)
-            all.raw("unchanged", next_json(std::span(said.unchanged).first(said.next.size()), classes,
-                                           nullptr, tokenizer));
+        all.raw(classes ? "classes" : "next", next_json(of.next, of.unchanged, classes, tokenizer));
+        if (changed) all.raw("unchanged", next_json(of.before, {}, classes, tokenizer));
         all.text("device", device);
         if (!said.heads.empty()) all.raw("heads", scores_json(said.heads));
         std::printf("%s\n", all.done().c_str());
@@ -132,10 +122,10 @@ void print_said(const Said& said, const std::string& device, const TextTokenizer
     }
     std::printf("%8s  %-10s  %s%s\n", classes ? "class" : "next", "logit", "probability",
                 changed ? "  unchanged" : "");
-    for (const NextToken& t : said.next) {
+    for (size_t i = 0; i < of.next.size(); ++i) {
+        const NextToken& t = of.next[i];
         std::printf("%8u  %-10.5g  %.4f", t.id, double(t.logit), t.probability);
-        if (changed)
-            std::printf("       %.4f%s", said.unchanged_of(t.id).probability, tokenizer ? "   " : "");
+        if (changed) std::printf("       %.4f%s", of.unchanged[i].probability, tokenizer ? "   " : "");
         std::printf("%s%s\n", tokenizer ? "  " : "", piece_of(tokenizer, t.id).c_str());
     }
 }
@@ -205,32 +195,29 @@ Result<int> run_input(const CheckpointModel& model, const Arguments& a) {
                            (scores && out.empty() ? ids.size() * ids.size() * 20 : 0);
     if (Result<void> r = tell_memory(bytes); !r) return r.error();
     // The picture's own row comes first, the token that says the next one last.
-    const auto tokens_of = [&](const ModelRun& run, size_t most) -> Result<std::vector<NextToken>> {
-        if (run.logits.rank() != 2) return std::vector<NextToken>();
-        Result<std::vector<NextToken>> next =
-            next_tokens(run.logits.row(classes ? 0 : run.logits.rows() - 1), most);
-        if (next) return next;
-        return Error{next.error().code, next.error().field,
-                     next.error().text + (out.empty() ? "" : "; --top 0 writes --out without the list")};
+    const auto logits_of = [&](const ModelRun& run) -> std::span<const float> {
+        if (run.logits.rank() != 2) return {};
+        return run.logits.row(classes ? 0 : run.logits.rows() - 1);
     };
-    if (has_changes(a)) {
+    Result<ModelRun> unchanged = ModelRun();
+    said.changed = has_changes(a);
+    if (said.changed) {
         if (classes) return bad("--patches", "with changes of the model a text or token IDs are needed");
         Result<RunChanges> changes = model_changes(a, model, ids.size(), options);
         if (!changes) return changes.error();
         ModelRunOptions plain;
         plain.trace = options.trace, plain.progress = options.progress;
-        const Result<ModelRun> unchanged = run_model(model, ids, plain);
+        unchanged = run_model(model, ids, plain);
         if (!unchanged) return unchanged.error();
-        Result<std::vector<NextToken>> every = tokens_of(*unchanged, SIZE_MAX);
-        if (!every) return every.error();
-        said.unchanged = std::move(*every);
         options.changes = std::move(*changes);
     }
     Result<ModelRun> run = run_model(model, ids, options);
     if (!run) return run.error();
-    Result<std::vector<NextToken>> next = tokens_of(*run, size_t(*top));
-    if (!next) return next.error();
-    said.next = std::move(*next);
+    Result<ComparedTokens> tokens = compared_tokens(logits_of(*run), logits_of(*unchanged), size_t(*top));
+    if (!tokens)
+        return Error{tokens.error().code, tokens.error().field,
+                     tokens.error().text + (out.empty() ? "" : "; --top 0 writes --out without the list")};
+    said.tokens = std::move(*tokens);
     said.ids = ids;
     if (!out.empty())
         if (Result<void> r = write_run(std::move(*run), out); !r) return r.error();

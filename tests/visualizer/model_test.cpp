@@ -258,13 +258,13 @@ TEST_F(ModelTest, a_published_model_shows_every_layer_and_head) {
         EXPECT_TRUE(grid->problem().empty()) << grid->problem();
         // What it says next is the run's.
         bench->view.picked_row = int(ids->size()) - 1;
-        const NextTable* next = bench->next_table();
+        const PromptNext* next = bench->next_table();
         ASSERT_TRUE(next) << bench->next_problem();
-        ASSERT_EQ(next->behind.size(), shown_layers(settings).size() + 1);
+        ASSERT_EQ(next->after.size(), shown_layers(settings).size() + 1);
         const std::vector<NextToken> expected = *next_tokens(run->logits.row(ids->size() - 1), 3);
         for (size_t i = 0; i < expected.size(); ++i) {
-            EXPECT_EQ(next->behind.back()[i].token.id, expected[i].id) << name;
-            EXPECT_NEAR(next->behind.back()[i].token.probability, expected[i].probability, 1e-5) << name;
+            EXPECT_EQ(next->after.back()[i].id, expected[i].id) << name;
+            EXPECT_NEAR(next->after.back()[i].probability, expected[i].probability, 1e-5) << name;
         }
     }
 }
@@ -328,9 +328,9 @@ TEST_F(ModelTest, a_sentence_is_typed_into_a_published_model_and_every_head_foll
         ASSERT_TRUE(bench->computation.finish_wanted_grid());
         EXPECT_TRUE(bench->head_grid()->complete()) << bench->head_grid()->problem();
         bench->view.picked_row = int(ids.size()) - 1;
-        const NextTable* next = bench->next_table();
+        const PromptNext* next = bench->next_table();
         ASSERT_TRUE(next) << bench->next_problem();
-        EXPECT_EQ(next->behind.back()[0].token.id, (*next_tokens(run->logits.row(ids.size() - 1), 1))[0].id);
+        EXPECT_EQ(next->after.back()[0].id, (*next_tokens(run->logits.row(ids.size() - 1), 1))[0].id);
     }
     // A token of nothing but a space is shown as one, not by the letter that the vocabulary has for it.
     EXPECT_EQ(token_text(*bench->document.settings().model, 222), "\xe2\x90\xa3");
@@ -353,15 +353,15 @@ TEST_F(ModelTest, a_head_of_a_published_model_is_off_in_all_that_follows) {
     ASSERT_TRUE(bench->computation.finish_wanted_grid());
     bench->view.picked_row = 5;
     ASSERT_TRUE(bench->next_table());
-    const NextTable whole = *bench->next_table();
-    EXPECT_TRUE(whole.said_before.empty());
+    const PromptNext whole = *bench->next_table();
+    EXPECT_TRUE(whole.before.empty());
     Settings settings = bench->document.settings();
     toggle_head(settings, {0, 1});
     bench->document.change(settings);
     compute();
     ASSERT_TRUE(bench->head_grid());
     ASSERT_TRUE(bench->computation.finish_wanted_grid());
-    const NextTable* now = bench->next_table();
+    const PromptNext* now = bench->next_table();
     ASSERT_TRUE(now) << bench->next_problem();
     const Result<std::vector<uint32_t>> ids = tokens_of(*settings.model, settings.text);
     ModelRunOptions options;
@@ -369,12 +369,12 @@ TEST_F(ModelTest, a_head_of_a_published_model_is_off_in_all_that_follows) {
     const Result<ModelRun> run = run_model(settings.model->weights, *ids, options);
     ASSERT_TRUE(run) << run.error().text;
     const std::vector<NextToken> expected = *next_tokens(run->logits.row(5), 1);
-    EXPECT_EQ(now->behind.back()[0].token.id, expected[0].id);
-    EXPECT_NEAR(now->behind.back()[0].token.probability, expected[0].probability, 1e-5);
+    EXPECT_EQ(now->after.back()[0].id, expected[0].id);
+    EXPECT_NEAR(now->after.back()[0].probability, expected[0].probability, 1e-5);
     // The unchanged table stands beside it.
-    ASSERT_EQ(now->said_before.size(), whole.behind.back().size());
-    EXPECT_EQ(now->said_before[0].token.id, whole.behind.back()[0].token.id);
-    EXPECT_NE(now->behind.back()[0].token.probability, whole.behind.back()[0].token.probability);
+    ASSERT_EQ(now->before.size(), whole.after.back().size());
+    EXPECT_EQ(now->before[0].id, whole.after.back()[0].id);
+    EXPECT_NE(now->after.back()[0].probability, whole.after.back()[0].probability);
     // The shown layer's own output is without the head, too.
     const Result<Block> block = settings.model->weights.block(0, ids->size());
     ASSERT_TRUE(block);
@@ -390,7 +390,7 @@ TEST_F(ModelTest, a_head_of_a_published_model_is_off_in_all_that_follows) {
 // layer's numbers; the model as it is stands beside it.
 TEST_F(ModelTest, a_head_of_a_published_model_is_scaled_and_another_is_patched) {
     // Once every layer has been run: a thread runs them.
-    const auto next_table = [&]() -> const NextTable* {
+    const auto next_table = [&]() -> const PromptNext* {
         EXPECT_TRUE(bench->head_grid() && bench->computation.finish_wanted_grid());
         return bench->next_table();
     };
@@ -418,11 +418,11 @@ TEST_F(ModelTest, a_head_of_a_published_model_is_scaled_and_another_is_patched) 
             const Result<ModelRun> run = run_model(settings.model->weights, *ids, options);
             ASSERT_TRUE(run) << run.error().text;
             const std::vector<NextToken> expected = *next_tokens(run->logits.row(5), 1);
-            const NextTable* now = next_table();
+            const PromptNext* now = next_table();
             ASSERT_TRUE(now) << bench->next_problem();
-            EXPECT_EQ(now->behind.back()[0].token.id, expected[0].id) << family;
-            EXPECT_NEAR(now->behind.back()[0].token.probability, expected[0].probability, 1e-5) << family;
-            ASSERT_FALSE(now->said_before.empty());
+            EXPECT_EQ(now->after.back()[0].id, expected[0].id) << family;
+            EXPECT_NEAR(now->after.back()[0].probability, expected[0].probability, 1e-5) << family;
+            ASSERT_FALSE(now->before.empty());
             for (const uint32_t layer : {0u, 1u}) {
                 settings.mapping.layer = layer;
                 bench->document.change(settings);
@@ -448,9 +448,9 @@ TEST_F(ModelTest, a_head_of_a_published_model_is_scaled_and_another_is_patched) 
         bench->document.change(settings);
         compute();
         const Result<ModelRun> plain = run_model(settings.model->weights, *ids);
-        const NextTable* as_it_was = next_table();
+        const PromptNext* as_it_was = next_table();
         ASSERT_TRUE(as_it_was);
-        EXPECT_EQ(as_it_was->behind.back()[0].token.id, (*next_tokens(plain->logits.row(5), 1))[0].id);
+        EXPECT_EQ(as_it_was->after.back()[0].id, (*next_tokens(plain->logits.row(5), 1))[0].id);
     }
 }
 

@@ -4,12 +4,9 @@
 
 #include <fovea/inspect/cell_sum.hpp>
 #include <fovea/inspect/derivation.hpp>
-#include <fovea/inspect/head_stats.hpp>
 #include <fovea/inspect/json.hpp>
-#include <fovea/model/next_tokens.hpp>
+#include <fovea/inspect/prompt_run.hpp>
 #include <fovea/model/session.hpp>
-#include <fovea/model/token_scores.hpp>
-#include <fovea/model/trace.hpp>
 #include <fovea/thread_pool.hpp>
 #include <fovea/tokenizer.hpp>
 
@@ -28,34 +25,9 @@ using namespace fovea::web;
 // What WebAssembly's 32-bit addresses reach, less room for what a run takes in small pieces.
 constexpr uint64_t kMostMemory = uint64_t{3} << 30;
 constexpr uint64_t kMostTokens = 1024;
-constexpr uint64_t kThumbnailSide = 48;
+constexpr uint32_t kThumbnailSide = 48;
 constexpr int64_t kMostMapWindow = 4096;  // as session.json has it
 constexpr size_t kNextTokens = 10, kLensTokens = 4, kSumTerms = 12;
-
-struct HeadFacts {
-    TokenScores scores;
-    double entropy = 0;
-};
-
-// What a head has in place of its own context: that of another text.
-struct Patch {
-    uint64_t layer = 0;
-    uint32_t head = 0;
-    std::string text;
-    friend bool operator==(const Patch&, const Patch&) = default;
-};
-
-// What a run left behind, for the next one and for what a reader looks at.
-struct Run {
-    std::vector<SplitToken> tokens;
-    std::vector<uint32_t> ids;
-    RunChanges changes;
-    std::vector<Patch> patches;     // what those of `changes` are of
-    std::vector<F32Tensor> hidden;  // what enters each layer, what leaves the last
-    uint64_t side = 0;              // of a thumbnail
-    std::vector<float> pictures;    // [layers, heads, side, side]
-    std::vector<std::vector<HeadFacts>> heads;
-};
 
 struct HeldStage {
     StageId id;
@@ -70,9 +42,10 @@ struct State {
     std::unique_ptr<EngineRunner> runner;
     std::vector<std::pair<std::string, uint64_t>> files;
     std::optional<TextModel> model;
-    Run run;
-    F32Tensor unchanged{Shape{0, 0}};  // what leaves the last layer on the same tokens without changes
-    std::optional<Trace> layer;        // the one that was looked into last
+    std::vector<SplitToken> tokens;  // of the run
+    std::unique_ptr<PromptRun> run;  // the last one, for the next one and for what a reader looks at
+    std::vector<float> pictures;     // of its heads, [layers, heads, side, side]
+    std::optional<Trace> layer;      // the one that was looked into last
     uint32_t layer_number = 0;
     std::list<HeldStage> stages;  // of that layer; what they hold stays where it is
     std::optional<PreparedAttention> prepared;
@@ -147,40 +120,6 @@ std::string facts_json(const TextModel& model, bool held) {
         .done();
 }
 
-// The largest weight of the cells that each pixel holds.
-void add_picture(std::span<const float> weights, uint64_t tokens, uint64_t side, float* out) {
-    std::fill_n(out, size_t(side * side), 0.0f);
-    for (uint64_t i = 0; i < tokens; ++i)
-        for (uint64_t j = 0; j < tokens; ++j) {
-            float& pixel = out[i * side / tokens * side + j * side / tokens];
-            // A weight that is no number stays one.
-            if (!(weights[i * tokens + j] <= pixel)) pixel = weights[i * tokens + j];
-        }
-}
-
-float scale_of(const RunChanges& c, uint64_t layer, uint64_t head) {
-    return layer < c.head_scales.size() && head < c.head_scales[layer].size() ? c.head_scales[layer][head]
-                                                                              : 1.0f;
-}
-
-// The first layer that computes something else than in the run before; the number of layers where none does.
-uint64_t first_changed(const Run& before, const Run& next, const ModelFacts& f) {
-    if (before.hidden.size() != f.layers + 1 || before.ids != next.ids ||
-        before.changes.hidden_tokens != next.changes.hidden_tokens)
-        return 0;
-    const auto patches_of = [](const Run& run, uint64_t layer) {
-        std::vector<Patch> all = run.patches;
-        std::erase_if(all, [&](const Patch& one) { return one.layer != layer; });
-        return all;
-    };
-    for (uint64_t layer = 0; layer < f.layers; ++layer) {
-        for (uint64_t head = 0; head < f.heads; ++head)
-            if (scale_of(before.changes, layer, head) != scale_of(next.changes, layer, head)) return layer;
-        if (patches_of(before, layer) != patches_of(next, layer)) return layer;
-    }
-    return f.layers;
-}
-
 Result<std::pair<uint64_t, uint32_t>> head_of(const JsonValue& layer, const JsonValue& head,
                                               const ModelFacts& f) {
     const double n = layer.number(), h = head.number();
@@ -189,104 +128,56 @@ Result<std::pair<uint64_t, uint32_t>> head_of(const JsonValue& layer, const Json
     return std::pair{uint64_t(n), uint32_t(h)};
 }
 
-// What `ask` changes; contexts of other texts are taken over from the run before, or computed.
-Result<void> read_changes(State& s, const JsonValue& ask, Run& next) {
+// A text and what `ask` changes of the model on it.
+Result<Prompt> prompt_of(const State& s, const JsonValue& ask, const std::vector<SplitToken>& tokens) {
     const ModelFacts& f = s.model->weights.facts();
-    RunChanges& changes = next.changes;
+    Prompt prompt;
+    prompt.side = kThumbnailSide;
+    for (const SplitToken& token : tokens) prompt.ids.push_back(token.id);
     for (const JsonValue& one : ask["scales"].items()) {
         if (one.items().size() != 3)
             return Error{FOVEA_INVALID_ARGUMENT, "scales", "scales: layer, head and number"};
         const auto at = head_of(one.items()[0], one.items()[1], f);
         if (!at) return at.error();
-        if (changes.head_scales.size() <= at->first) changes.head_scales.resize(size_t(at->first) + 1);
-        auto& scales = changes.head_scales[size_t(at->first)];
-        if (scales.size() <= at->second) scales.resize(size_t(at->second) + 1, 1.0f);
-        scales[at->second] = one.items()[2].number_f32();
+        prompt.changes.scale_head(at->first, at->second, one.items()[2].number_f32());
     }
     std::set<uint32_t> hidden;
     for (const JsonValue& token : ask["hidden"].items()) hidden.insert(uint32_t(token.number()));
-    changes.hidden_tokens.assign(hidden.begin(), hidden.end());
+    prompt.changes.hidden_tokens.assign(hidden.begin(), hidden.end());
     for (const JsonValue& one : ask["patches"].items()) {
         if (one.items().size() != 3)
             return Error{FOVEA_INVALID_ARGUMENT, "patches", "patches: layer, head and text"};
         const auto at = head_of(one.items()[0], one.items()[1], f);
         if (!at) return at.error();
-        next.patches.push_back({at->first, at->second, std::string(one.items()[2].text())});
-        const auto known = std::find(s.run.patches.begin(), s.run.patches.end(), next.patches.back());
-        if (known != s.run.patches.end() && s.run.ids == next.ids) {
-            changes.patches.push_back(s.run.changes.patches[size_t(known - s.run.patches.begin())]);
-            continue;
-        }
-        const Result<std::vector<uint32_t>> ids = tokens_of(*s.model, next.patches.back().text);
+        Result<std::vector<uint32_t>> ids = tokens_of(*s.model, one.items()[2].text());
         if (!ids) return ids.error();
-        if (ids->size() != next.ids.size())
+        if (ids->size() != prompt.ids.size())
             return Error{FOVEA_INVALID_ARGUMENT, "patches",
                          "the text that the head is taken from has " + std::to_string(ids->size()) +
-                             " tokens; it must have as many as this one, " + std::to_string(next.ids.size())};
-        ModelRunOptions options;
-        options.trace.engine = s.runner.get();
-        Result<std::vector<HeadPatch>> made =
-            head_contexts(s.model->weights, *ids, {{at->first, at->second, F32Tensor(Shape{0, 0})}}, options);
-        if (!made) return made.error();
-        changes.patches.push_back(std::move((*made)[0]));
+                             " tokens; it must have as many as this one, " +
+                             std::to_string(prompt.ids.size())};
+        prompt.patches.push_back({at->first, at->second, std::move(*ids)});
     }
-    return {};
+    return prompt;
 }
 
-bool departs(const RunChanges& changes) {
-    return !changes.head_scales.empty() || !changes.hidden_tokens.empty() || !changes.patches.empty();
+bool progress(double share) {
+    tell_progress(share);
+    return true;
 }
 
-// Runs what `next` has other than the run before, whose results it takes over.
-Result<uint64_t> compute(State& s, Run next) {
-    const CheckpointModel& model = s.model->weights;
-    const ModelFacts& f = model.facts();
-    const uint64_t tokens = next.ids.size(), first = first_changed(s.run, next, f);
-    if (s.run.ids != next.ids) s.unchanged = F32Tensor(Shape{0, 0});
-    next.side = std::min(tokens, kThumbnailSide);
-    const size_t cells = size_t(next.side * next.side);
-    if (first > 0) {
-        next.hidden = std::move(s.run.hidden);
-        next.pictures = std::move(s.run.pictures);
-        next.heads = std::move(s.run.heads);
-        next.hidden.resize(first + 1);
-        next.heads.resize(first);
-    }
-    next.pictures.resize(size_t(f.layers * f.heads) * cells);
-    s.run = Run();  // a run that is given up leaves nothing half done
+// Runs what the prompt has other than the run before, whose results it takes over: the first layer that was
+// computed.
+Result<uint64_t> compute(State& s, Prompt prompt) {
+    auto next = std::make_unique<PromptRun>(std::move(prompt), s.run.get());
+    s.run.reset();  // a run that is given up leaves nothing half done
     s.layer.reset(), s.prepared.reset(), s.stages.clear();
-    if (first < f.layers) {
-        ModelRunOptions options;
-        options.trace.engine = s.runner.get();
-        options.with_hidden = true, options.with_logits = false;
-        options.changes = next.changes;
-        options.first_layer = first;
-        if (first > 0) options.entering = next.hidden.back();
-        options.progress = [](double share) {
-            tell_progress(share);
-            return true;
-        };
-        options.on_layer = [&](uint64_t layer, Trace& trace) -> Result<void> {
-            std::vector<HeadFacts> heads;
-            for (uint32_t head = 0; head < f.heads; ++head) {
-                const Result<F32Tensor> weights = trace.stage(StageId::weights, head);
-                if (!weights) return weights.error();
-                heads.push_back(
-                    {token_scores(weights->values, next.ids), head_stats(weights->values, tokens).entropy});
-                add_picture(weights->values, tokens, next.side,
-                            &next.pictures[(layer * f.heads + head) * cells]);
-            }
-            next.heads.push_back(std::move(heads));
-            return {};
-        };
-        if (Result<void> r = check_memory(run_model_bytes(model, tokens, options) + tokens * tokens * 20); !r)
-            return r.error();
-        Result<ModelRun> run = run_model(model, next.ids, options);
-        if (!run) return run.error();
-        next.hidden.resize(first);
-        for (F32Tensor& one : run->hidden) next.hidden.push_back(std::move(one));
-    }
-    if (!departs(next.changes)) s.unchanged = next.hidden.back();
+    PromptOptions options;
+    options.trace.engine = s.runner.get();
+    options.progress = progress;
+    options.check_memory = check_memory;
+    const uint64_t first = next->finished_layers();
+    if (Result<void> r = next->run(s.model->weights, options); !r) return r.error();
     s.run = std::move(next);
     return first;
 }
@@ -300,11 +191,11 @@ std::string shown_token(const TextModel& model, const SplitToken& token) {
         .done();
 }
 
-std::string head_json(const HeadFacts& head) {
+std::string head_json(const PromptLayer::Head& head) {
     JsonObject json;
     for (const TokenScoreName& one : token_score_names())
         json.number(one.key, double(head.scores.*one.value));
-    return json.number("entropy", head.entropy).text("job", head_job(head.scores)).done();
+    return json.number("entropy", head.stats.entropy).text("job", head_job(head.scores)).done();
 }
 
 std::string tokens_json(const std::vector<SplitToken>& tokens) {
@@ -313,25 +204,33 @@ std::string tokens_json(const std::vector<SplitToken>& tokens) {
 
 const char* run_json(uint64_t first) {
     State& s = state();
+    s.pictures.clear();
+    std::vector<std::string> layers;
+    for (size_t n = 0; n < s.run->finished_layers(); ++n) {
+        const PromptLayer& layer = *s.run->layer(n);
+        layers.push_back(array_json(layer.heads, head_json));
+        // Masked cells have the weight 0 here.
+        for (const float pixel : layer.pictures) s.pictures.push_back(pixel == -INFINITY ? 0.0f : pixel);
+    }
     JsonObject json;
-    json.raw("tokens", tokens_json(s.run.tokens))
-        .number("side", double(s.run.side))
+    json.raw("tokens", tokens_json(s.tokens))
+        .number("side", double(s.run->layer(0)->rows))
         .number("firstLayer", double(first))
-        .raw("heads",
-             array_json(s.run.heads, [](const auto& layer) { return array_json(layer, head_json); }));
-    add_memory(json, "pictures", s.run.pictures);
+        .raw("heads", array_json(layers, [](const std::string& layer) { return layer; }));
+    add_memory(json, "pictures", s.pictures);
     return answer(json.done());
 }
 
 // Layer `n` of the last run as a trace of its own.
 Result<Trace*> layer_of(uint32_t n) {
     State& s = state();
-    if (s.run.hidden.empty()) return Error{FOVEA_INVALID_ARGUMENT, "layer", "no model was run"};
+    if (!s.run) return Error{FOVEA_INVALID_ARGUMENT, "layer", "no model was run"};
     if (s.layer && s.layer_number == n) return &*s.layer;
-    if (n + 1 >= s.run.hidden.size()) return Error{FOVEA_INVALID_ARGUMENT, "layer", "there is no such layer"};
+    if (n >= s.run->finished_layers())
+        return Error{FOVEA_INVALID_ARGUMENT, "layer", "there is no such layer"};
     TraceOptions options;
     options.engine = s.runner.get();
-    Result<Trace> trace = trace_layer(s.model->weights, n, s.run.hidden[n], s.run.changes, options);
+    Result<Trace> trace = trace_layer(s.model->weights, n, *s.run->entering(n), s.run->changes(), options);
     if (!trace) return trace.error();
     s.layer = std::move(*trace);
     s.layer_number = n;
@@ -390,25 +289,17 @@ std::string sum_json(const CellSum& sum) {
         .done();
 }
 
-// Rows behind blocks as lists of what the model would say.
-Result<std::vector<std::vector<NextToken>>> said(const F32Tensor& rows, size_t most) {
-    State& s = state();
-    const Result<F32Tensor> logits = s.model->weights.logits(rows, s.runner.get());
-    if (!logits) return logits.error();
-    std::vector<std::vector<NextToken>> all;
-    for (uint64_t i = 0; i < logits->rows(); ++i) {
-        Result<std::vector<NextToken>> next = next_tokens(logits->row(i), most);
-        if (!next) return next.error();
-        all.push_back(std::move(*next));
-    }
-    return all;
-}
-
-std::string next_json(const NextToken& next, const std::map<uint32_t, double>* unchanged) {
+// With `unchanged` the same token's probability without the reader's changes.
+std::string next_json(const NextToken& next, const NextToken* unchanged = nullptr) {
     JsonObject json;
     json.text("text", token_text(*state().model, next.id)).number("probability", next.probability);
-    if (unchanged) json.number("unchanged", unchanged->at(next.id));
+    if (unchanged) json.number("unchanged", unchanged->probability);
     return json.done();
+}
+
+std::string list_json(std::span<const NextToken> list, size_t most) {
+    return array_json(list.first(std::min(most, list.size())),
+                      [](const NextToken& one) { return next_json(one); });
 }
 
 }  // namespace
@@ -431,7 +322,7 @@ const char* webModelOpen(double held) {
     const auto given = std::move(s.files);
     s.files.clear();
     s.model.reset(), s.layer.reset(), s.prepared.reset(), s.stages.clear();
-    s.run = Run();
+    s.run.reset();
     uint64_t all = 0;
     for (const auto& [name, size] : given) all += size;
     const bool holds = double(all) <= held;
@@ -467,7 +358,6 @@ const char* webModelRun(const char* text) {
     if (!s.model) return refuse("no model is open");
     const Result<JsonValue> ask = parse_json(text);
     if (!ask) return refuse(ask.error().text);
-    Run next;
     Result<std::vector<SplitToken>> tokens = split_text(*s.model, (*ask)["text"].text());
     if (!tokens) return refuse(tokens.error().text);
     const ModelFacts& f = s.model->weights.facts();
@@ -475,57 +365,38 @@ const char* webModelRun(const char* text) {
     if (Result<void> r = check_count(tokens->size(), most, most < kMostTokens ? "model reads" : "page shows");
         !r)
         return refuse(r.error().text);
-    next.tokens = std::move(*tokens);
-    for (const SplitToken& token : next.tokens) next.ids.push_back(token.id);
-    if (Result<void> r = read_changes(s, *ask, next); !r) return refuse(r.error().text);
-    // What the unchanged model says stands beside it.
-    if (departs(next.changes) && (s.run.ids != next.ids || s.unchanged.values.empty())) {
-        Run plain;
-        plain.tokens = next.tokens, plain.ids = next.ids;
-        const Result<uint64_t> ran = compute(s, std::move(plain));
-        if (!ran) return refuse(ran.error().text);
+    Result<Prompt> prompt = prompt_of(s, *ask, *tokens);
+    if (!prompt) return refuse(prompt.error().text);
+    s.tokens = std::move(*tokens);
+    // What the unchanged model says is shown with it.
+    if (prompt->changed() && (!s.run || s.run->prompt().ids != prompt->ids || !s.run->unchanged())) {
+        Prompt plain;
+        plain.ids = prompt->ids, plain.side = prompt->side;
+        if (const Result<uint64_t> ran = compute(s, std::move(plain)); !ran) return refuse(ran.error().text);
     }
-    const Result<uint64_t> first = compute(s, std::move(next));
+    const Result<uint64_t> first = compute(s, std::move(*prompt));
     if (!first) return refuse(first.error().text);
     return run_json(*first);
 }
 
 const char* webModelNext(uint32_t token) {
     State& s = state();
-    if (s.run.hidden.empty() || token >= s.run.ids.size()) return refuse("there is no such token");
+    if (!s.run || token >= s.run->prompt().ids.size()) return refuse("there is no such token");
     if (!s.model->weights.has_unembedding()) return answer("{\"next\":null,\"said\":null,\"lens\":null}");
-    const uint64_t width = s.run.hidden[0].columns();
-    F32Tensor rows({s.run.hidden.size(), width});
-    for (size_t n = 0; n < s.run.hidden.size(); ++n)
-        std::copy_n(s.run.hidden[n].row(token).begin(), width, rows.row(n).begin());
-    const auto lens = said(rows, kLensTokens);
-    if (!lens) return refuse(lens.error().text);
-    F32Tensor last({1, width});
-    std::copy_n(s.run.hidden.back().row(token).begin(), width, last.row(0).begin());
-    const auto next = said(last, kNextTokens);
+    const Result<PromptNext> next = s.run->next(token, kNextTokens, [&s](F32Tensor rows) {
+        return s.model->weights.logits(std::move(rows), s.runner.get());
+    });
     if (!next) return refuse(next.error().text);
-    std::map<uint32_t, double> before;
-    std::string said_before = "null";
-    if (departs(s.run.changes) && !s.unchanged.values.empty()) {
-        std::copy_n(s.unchanged.row(token).begin(), width, last.row(0).begin());
-        const auto all = said(last, SIZE_MAX);
-        if (!all) return refuse(all.error().text);
-        for (const NextToken& one : (*all)[0]) before.emplace(one.id, one.probability);
-        said_before = array_json(std::span((*all)[0]).first(std::min(kNextTokens, (*all)[0].size())),
-                                 [](const NextToken& one) { return next_json(one, nullptr); });
-    }
-    const std::map<uint32_t, double>* const unchanged = before.empty() ? nullptr : &before;
+    std::vector<std::string> said;
+    const std::vector<NextToken>& last = next->after.back();
+    for (size_t i = 0; i < last.size(); ++i)
+        said.push_back(next_json(last[i], next->unchanged.empty() ? nullptr : &next->unchanged[i]));
     return answer(
         JsonObject()
-            .raw("next",
-                 array_json((*next)[0], [&](const NextToken& one) { return next_json(one, unchanged); }))
-            .raw("said", said_before)
-            .raw("lens", array_json(*lens,
-                                    [](const auto& row) {
-                                        return array_json(row, [](const NextToken& one) {
-                                            return next_json(one, nullptr);
-                                        });
-                                    }))
+            .raw("next", array_json(said, [](const std::string& one) { return one; }))
+            .raw("said", next->before.empty() ? "null" : list_json(next->before, kNextTokens))
+            .raw("lens",
+                 array_json(next->after, [](const auto& after) { return list_json(after, kLensTokens); }))
             .done());
 }
 
@@ -542,7 +413,7 @@ const char* webModelHead(uint32_t layer, uint32_t head) {
     const Result<F32Tensor> values = (*trace)->stage(StageId::values, uint32_t(head * f.kv_heads / f.heads));
     if (!values) return refuse(values.error().text);
     // Kobayashi et al., 2020: a weight on a short value moves little.
-    const uint64_t tokens = s.run.ids.size();
+    const uint64_t tokens = s.tokens.size();
     std::vector<double> lengths;
     for (uint64_t j = 0; j < tokens; ++j) {
         double sum = 0;
@@ -642,16 +513,14 @@ const char* webModelSum(uint32_t layer, const char* stage, uint32_t head, uint32
         return refuse("there is no such number of '" + printable_name(stage, 24) + "'");
     const std::vector<std::string> tokens = [&] {
         std::vector<std::string> texts;
-        for (const SplitToken& token : s.run.tokens) texts.push_back(token_text(*s.model, token.id));
+        for (const SplitToken& token : s.tokens) texts.push_back(token_text(*s.model, token.id));
         return texts;
     }();
     LayerNumbers of;
     of.model = &(*trace)->model(), of.block = &of.model->blocks[0];
     of.tokens = tokens;
     for (uint32_t h = 0; h < s.model->weights.facts().heads; ++h)
-        if (scale_of(s.run.changes, layer, h) != 1) of.changed_heads.push_back(h);
-    for (const Patch& patch : s.run.patches)
-        if (patch.layer == layer) of.changed_heads.push_back(patch.head);
+        if (s.run->changes().changes_head(layer, h)) of.changed_heads.push_back(h);
     of.stage = [&](StageId from, uint32_t h) { return stage_numbers(**trace, from, h); };
     of.origin = [&](std::string_view part, uint64_t output) {
         return s.model->weights.origin(layer, part, output);
@@ -680,17 +549,13 @@ const char* webModelMap(const char* text) {
     const uint64_t count = tokens->size();
     if (Result<void> r = check_count(count, f.context ? f.context : count, "model reads"); !r)
         return refuse(r.error().text);
-    Run next;
-    for (const SplitToken& token : *tokens) next.ids.push_back(token.id);
-    if (Result<void> r = read_changes(s, *ask, next); !r) return refuse(r.error().text);
+    Result<Prompt> prompt = prompt_of(s, *ask, *tokens);
+    if (!prompt) return refuse(prompt.error().text);
     ModelRunOptions options;
     options.trace.engine = s.runner.get();
     options.with_logits = false;
-    options.changes = std::move(next.changes);
-    options.progress = [](double share) {
-        tell_progress(share);
-        return true;
-    };
+    options.changes = std::move(prompt->changes);
+    options.progress = progress;
     if (Result<void> r = check_memory(run_model_bytes(model, count, options)); !r)
         return refuse(r.error().text);
     AttentionRules rules;
@@ -706,7 +571,7 @@ const char* webModelMap(const char* text) {
         taken = true;
         return Error{FOVEA_CANCELLED, "run", "no further layer is needed"};
     };
-    const Result<ModelRun> ran = run_model(model, next.ids, options);
+    const Result<ModelRun> ran = run_model(model, prompt->ids, options);
     if (!taken) return refuse(ran.error().text);
     const int64_t widest = std::max(rules.window_left, rules.window_right);
     if (widest >= int64_t(count)) rules.windowed = false;
@@ -714,7 +579,7 @@ const char* webModelMap(const char* text) {
         return refuse("the layer's window is " + std::to_string(widest) + " keys; a map has one of " +
                       std::to_string(kMostMapWindow) + " at most");
     std::vector<std::string> texts;
-    for (const uint32_t id : next.ids) texts.push_back(token_text(*s.model, id));
+    for (const uint32_t id : prompt->ids) texts.push_back(token_text(*s.model, id));
     JsonObject json;
     json.number("dim", double(s.weights.size() / count))
         .raw("tokens", texts_json(texts))
@@ -733,24 +598,29 @@ const char* webModelNumbers(const char* numbers) {
     State& s = state();
     if (!s.model) return refuse("no model is open");
     if (numbers && *numbers) {
-        Run next;
+        Prompt prompt;
+        prompt.side = kThumbnailSide;
+        s.tokens.clear();
         for (std::string_view text = numbers; !text.empty();) {
             uint32_t id = 0;
             const char* const end = std::from_chars(text.data(), text.data() + text.size(), id).ptr;
-            next.ids.push_back(id);
-            next.tokens.push_back({id, 0, 0});
+            prompt.ids.push_back(id);
+            s.tokens.push_back({id, 0, 0});
             text.remove_prefix(std::min(text.size(), size_t(end - text.data()) + 1));
         }
-        const Result<uint64_t> first = compute(s, std::move(next));
+        const Result<uint64_t> first = compute(s, std::move(prompt));
         if (!first) return refuse(first.error().text);
     }
     JsonObject json;
     s.numbers.clear();
-    for (const F32Tensor& one : s.run.hidden)
-        s.numbers.insert(s.numbers.end(), one.values.begin(), one.values.end());
+    const size_t layers = s.run ? s.run->finished_layers() : 0;
+    for (size_t n = 0; s.run && n <= layers; ++n) {
+        const std::vector<float>& values = s.run->entering(n)->values;
+        s.numbers.insert(s.numbers.end(), values.begin(), values.end());
+    }
     s.weights.clear();
-    if (s.model->weights.has_unembedding()) {
-        Result<F32Tensor> logits = s.model->weights.logits(s.run.hidden.back(), s.runner.get());
+    if (s.run && s.model->weights.has_unembedding()) {
+        Result<F32Tensor> logits = s.model->weights.logits(*s.run->entering(layers), s.runner.get());
         if (!logits) return refuse(logits.error().text);
         s.weights = std::move(logits->values);
     }

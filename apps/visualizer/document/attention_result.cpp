@@ -226,15 +226,6 @@ F32Tensor side_by_side(const AttentionRun& run) {
     return joined;
 }
 
-// The contexts of patched heads are those of another sentence.
-void put_patches(const std::vector<HeadPatch>& patches, F32Tensor& context) {
-    for (const HeadPatch& patch : patches)
-        for (uint64_t row = 0; row < context.rows(); ++row) {
-            const auto from = patch.context.row(row);
-            std::copy(from.begin(), from.end(), context.row(row).begin() + int64_t(patch.head * from.size()));
-        }
-}
-
 }  // namespace
 
 std::string mask_text(const Settings& s, const CallExtras& extras) {
@@ -286,7 +277,9 @@ LayerNumbers AttentionResult::numbers() const {
     LayerNumbers of;
     if (projected.source) of.model = projected.source->model.get(), of.block = &projected.block();
     of.tokens = tokens();
-    for (const HeadPatch& patch : projected.patches) of.changed_heads.push_back(patch.head);
+    for (uint32_t head = 0; projected.run && head < projected.block().attention.heads; ++head)
+        if (projected.run->changes().changes_head(settings.mapping.layer, head))
+            of.changed_heads.push_back(head);
     of.stage = [this](StageId id, uint32_t head) -> StageNumbers {
         const Stage* const stage = find_stage(id);
         if (!stage || head >= stage->heads) return {};
@@ -379,15 +372,17 @@ Result<void> fill_traced_stages(AttentionResult& result) {
     const bool by_trace = run.on_cpu() && !run.stands_in() && small;
     const bool after = !result.stages.empty() && result.find_stage(StageId::weights_all);
     // What follows the contexts is computed from those that the call wrote.
-    const std::vector<HeadPatch>& patches = result.projected.patches;
-    const bool supplied = (!by_trace && !after) || !patches.empty();
+    const PromptRun* const model_run = result.projected.run.get();
+    const uint32_t model_layer = result.settings.mapping.layer;
+    const bool changed = model_run && model_run->changes().changes_heads(model_layer, d.heads_q);
+    const bool supplied = (!by_trace && !after) || changed;
     F32Tensor context;
     if (supplied) {
         Result<F32Tensor> made = by_trace || after ? trace.whole_stage(StageId::context, layer)
                                                    : Result<F32Tensor>(side_by_side(run));
         if (!made) return made.error();
         context = std::move(*made);
-        put_patches(patches, context);
+        if (changed) model_run->changes().apply(model_layer, d.heads_q, context);
     }
     if (supplied && result.find_stage(StageId::output))
         if (Result<void> r = trace.supply_context(layer, context); !r) return r;
@@ -395,8 +390,8 @@ Result<void> fill_traced_stages(AttentionResult& result) {
         if (stage.of_heads) continue;
         const std::optional<FoveaBinding> binding =
             stage.id ? written_by_call(result, *stage.id) : std::optional<FoveaBinding>();
-        const bool patched = !patches.empty() && stage.id == StageId::context;
-        if (!stage.traced && !(by_trace && binding) && !patched) continue;
+        const bool replaced = changed && stage.id == StageId::context;
+        if (!stage.traced && !(by_trace && binding) && !replaced) continue;
         const Result<F32Tensor> values = supplied && stage.id == StageId::context
                                              ? Result<F32Tensor>(context)
                                              : trace.whole_stage(*stage.id, layer);

@@ -234,6 +234,7 @@ void Computation::begin_grid(const Settings& settings) {
     if (grid_ && grid_->serves(settings)) return;
     std::unique_ptr<HeadGrid> next =
         std::make_unique<HeadGrid>(settings, background_.wake(), grid_ ? grid_.get() : nullptr);
+    if (grid_ && !same_subject(grid_->settings(), settings)) next_.reset();
     if (grid_) drop_grid();
     grid_ = std::move(next);
     // The new grid may lie where one before it lay: its table is another one all the same.
@@ -241,16 +242,14 @@ void Computation::begin_grid(const Settings& settings) {
 }
 
 bool Computation::layer_has_come(uint32_t layer) const {
-    return grid_ && ((grid_->entering(layer) && grid_->knows_patches()) || grid_->ended());
+    return grid_ && (grid_->enters(layer) || grid_->ended());
 }
 
 // The thread that fills the grid of heads comes to the layer; the last result stays until then.
 std::optional<Result<Projected>> Computation::layer_projection(const Settings& by) {
     begin_grid(by);
     while (!background_.has_frames() && !layer_has_come(by.mapping.layer)) std::this_thread::yield();
-    const std::shared_ptr<const F32Tensor> x = grid_->entering(by.mapping.layer);
-    if (x && grid_->knows_patches())
-        return project_layer(by, {x, grid_->ids(), grid_->patches(by.mapping.layer)});
+    if (grid_->enters(by.mapping.layer)) return project_layer(by, grid_->run());
     if (grid_->ended()) {
         const std::string why = grid_->problem();
         return Result<Projected>(
@@ -278,40 +277,28 @@ Result<void> Computation::finish_wanted_grid() {
     return {};
 }
 
-const NextTable* Computation::next_table(const Settings& settings, uint64_t row) {
+const PromptNext* Computation::next_table(const Settings& settings, uint64_t row) {
     const HeadGrid* const grid = head_grid(settings);
-    if (!grid || !complete()) return nullptr;
-    Stream stream;
-    for (size_t n = 0; n <= grid->layer_count(); ++n)
-        if (std::shared_ptr<const F32Tensor> x = grid->entering(n)) stream.push_back(std::move(x));
-    if (stream.size() <= grid->layer_count()) return nullptr;
-    const auto text_of = [](Settings s) { return std::tuple(s.model, s.learned, s.task, s.text); };
-    if (!changes_model(settings)) unchanged_settings_ = settings, unchanged_ = stream;
-    const bool knows = text_of(unchanged_settings_) == text_of(settings) && changes_model(settings);
-    if (has_come(coming_next_)) {
-        Result<NextTable> made = coming_next_.get();
+    if (!grid || !complete() || !grid->enters(grid->layer_count())) return nullptr;
+    const auto receive = [&] {
+        Result<PromptNext> made = coming_next_.get();
         next_of_ = next_wanted_;
         next_.reset();
         next_problem_ = made ? "" : made.error().text;
         if (made) next_ = std::move(*made);
-    }
+    };
+    if (has_come(coming_next_)) receive();
     const NextWanted wanted{grid, row};
-    if (next_of_ == wanted || coming_next_.valid()) return next_ ? &*next_ : nullptr;
-    next_wanted_ = wanted;
-    coming_next_ = std::async(
-        background_.has_frames() ? std::launch::async : std::launch::deferred,
-        [settings, stream, unchanged = knows ? unchanged_ : Stream(), row, done = background_.end_of_step()] {
-            Result<NextTable> made = visualizer::next_table(settings, stream, unchanged, row);
-            done();
-            return made;
-        });
-    if (background_.has_frames()) return next_ ? &*next_ : nullptr;
-    coming_next_.wait();
-    Result<NextTable> made = coming_next_.get();
-    next_of_ = wanted;
-    next_problem_ = made ? "" : made.error().text;
-    next_.reset();
-    if (made) next_ = std::move(*made);
+    if (next_of_ != wanted && !coming_next_.valid()) {
+        next_wanted_ = wanted;
+        coming_next_ = std::async(background_.has_frames() ? std::launch::async : std::launch::deferred,
+                                  [settings, run = grid->run(), row, done = background_.end_of_step()] {
+                                      Result<PromptNext> made = next_after(settings, *run, row);
+                                      done();
+                                      return made;
+                                  });
+        if (!background_.has_frames()) receive();
+    }
     return next_ ? &*next_ : nullptr;
 }
 

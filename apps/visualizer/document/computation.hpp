@@ -5,7 +5,6 @@
 #include "document/attention_result.hpp"
 #include "document/background.hpp"
 #include "document/head_grid.hpp"
-#include "document/next_table.hpp"
 #include "document/problems.hpp"
 #include "gpu/roof.hpp"
 
@@ -104,7 +103,7 @@ class Computation {
     const HeadGrid* head_grid(const Settings& settings);
     // What a model says next behind a token; null while a thread computes it, and where next_problem() says
     // why.
-    const NextTable* next_table(const Settings& settings, uint64_t row);
+    const PromptNext* next_table(const Settings& settings, uint64_t row);
     const std::string& next_problem() const { return next_problem_; }
     uint64_t grid_bytes() const { return grid_ ? grid_->size_bytes() : 0; }
     uint64_t finished_layers() const { return grid_ ? grid_->finished_layers() : 0; }
@@ -159,13 +158,10 @@ class Computation {
         uint64_t row = 0;
         friend bool operator==(const NextWanted&, const NextWanted&) = default;
     };
-    std::future<Result<NextTable>> coming_next_;
+    std::future<Result<PromptNext>> coming_next_;
     NextWanted next_wanted_, next_of_;
-    std::optional<NextTable> next_;
+    std::optional<PromptNext> next_;
     std::string next_problem_;
-    // The model as it is, on the text that was shown last.
-    Settings unchanged_settings_;
-    Stream unchanged_;
     std::vector<std::shared_ptr<const AttentionResult>> retired_;
     std::vector<std::unique_ptr<HeadGrid>> retired_grids_;
 };

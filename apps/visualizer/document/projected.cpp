@@ -1,7 +1,6 @@
 #include "document/projected.hpp"
 
 #include "document/opened_model.hpp"
-#include "model/block_run.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -38,14 +37,6 @@ bool is_before_call(StageId id) { return id < StageId::scores; }
 
 }  // namespace
 
-Result<F32Tensor> what_leaves(Trace& trace, uint32_t layer) {
-    const std::vector<TraceStage> stages = trace.stages(layer);
-    for (const StageId id : {StageId::block, StageId::ff_output, StageId::attended, StageId::output})
-        for (const TraceStage& stage : stages)
-            if (stage.id == id) return trace.stage(id, 0, layer);
-    return trace.stage(StageId::context, 0, layer);
-}
-
 std::vector<std::string> text_tokens(const Settings& settings) {
     return texts_of(session_tokens(settings).tokens);
 }
@@ -61,7 +52,7 @@ Result<Projected> seen_of(SessionModel made, uint32_t layer, bool whole) {
     Result<Trace> trace = Trace::open(made.model, made.input);
     if (!trace) return trace.error();
     if (layer > 0) {
-        Result<F32Tensor> x = what_leaves(*trace, layer - 1);
+        Result<F32Tensor> x = trace->leaving(layer - 1);
         if (!x) return x.error();
         p.stages.push_back({"inputs", "x, what leaves layer " + std::to_string(layer - 1), std::move(*x)});
     }
@@ -97,45 +88,24 @@ AttentionRules rules_beside(const AttentionRules& own, const AttentionRules& rea
     return both;
 }
 
-// The output projection of a head's context that is multiplied: its part of the matrix is. With 0 the head
-// adds nothing, whatever its part holds.
-void scale_head(Linear& output, uint64_t head, uint64_t heads, float scale) {
-    const uint64_t width = output.d_in() / heads;
-    F32Tensor& w = output.weight;
-    const auto multiply = [scale](std::span<float> part) {
-        for (float& value : part) value = scale == 0 ? 0 : value * scale;
-    };
-    if (output.layout == WeightLayout::in_out)
-        multiply(std::span(w.values).subspan(head * width * w.columns(), width * w.columns()));
-    else
-        for (uint64_t row = 0; row < w.rows(); ++row) multiply(w.row(row).subspan(head * width, width));
-}
-
 }  // namespace
 
-Result<Projected> project_layer(const Settings& s, const EnteredLayer& entered) {
+Result<Projected> project_layer(const Settings& s, std::shared_ptr<const PromptRun> run) {
     const uint32_t layer = s.mapping.layer;
-    Result<Block> block = s.model->weights.block(layer, entered.ids.size(), true);
+    const std::vector<uint32_t>& ids = run->prompt().ids;
+    Result<Block> block = s.model->weights.block(layer, ids.size(), true);
     if (!block) return block.error();
-    AttentionPart& part = block->attention;
-    part.rules = rules_beside(part.rules, s);
-    for (const HeadChange& change : s.changed) {
-        if (change.at.layer != layer || !change.patch.empty()) continue;
-        Result<Linear> output = widened(std::move(part.output));
-        if (!output) return output.error();
-        part.output = std::move(*output);
-        scale_head(part.output, change.at.head, part.heads, change.scale);
-    }
+    block->attention.rules = rules_beside(block->attention.rules, s);
     auto one = std::make_shared<Model>();
     one->name = s.model->name;
     one->blocks.push_back(std::move(*block));
     SessionModel made;
     made.session = s;
     made.model = std::move(one);
-    made.input.x = *entered.x;
-    for (const uint32_t id : entered.ids) made.input.tokens.push_back({token_text(*s.model, id), 0, 0});
+    made.input.x = *run->entering(layer);
+    for (const uint32_t id : ids) made.input.tokens.push_back({token_text(*s.model, id), 0, 0});
     Result<Projected> projected = seen_of(std::move(made), 0, true);
-    if (projected) projected->patches = entered.patches;
+    if (projected) projected->run = std::move(run);
     return projected;
 }
 

@@ -4,7 +4,7 @@
 
 #include "document/settings.hpp"
 
-#include <fovea/model/checkpoint_model.hpp>
+#include <fovea/inspect/prompt_run.hpp>
 #include <fovea/model/trace.hpp>
 
 #include <memory>
@@ -31,8 +31,8 @@ struct Projected {
     std::shared_ptr<Trace> trace;
     uint32_t layer = 0;
 
-    // Contexts that stand in the place of heads' own, behind the call.
-    std::vector<HeadPatch> patches;
+    // Of a published model: its run, whose changes of heads count after the call.
+    std::shared_ptr<const PromptRun> run;
 
     // The layer's block; there is one where there is a source.
     const Block& block() const { return source->model->blocks[layer]; }
@@ -40,17 +40,9 @@ struct Projected {
 
 // The session's model on its text; weights that `previous` has are used again.
 Result<Projected> project(const Settings& settings, const Projected* previous = nullptr);
-// A published model on a text: what enters a layer, which is all that the layers before have to say.
-struct EnteredLayer {
-    std::shared_ptr<const F32Tensor> x;  // [tokens, width]
-    std::vector<uint32_t> ids;
-    std::vector<HeadPatch> patches;  // of this layer
-};
-// The layer of settings with a model. What the reader sets beside the model's own rules counts in this layer;
-// hidden keys count in all of them.
-Result<Projected> project_layer(const Settings& settings, const EnteredLayer& entered);
-// What a layer of a trace hands on to the next.
-Result<F32Tensor> what_leaves(Trace& trace, uint32_t layer);
+// The layer of settings with a published model, on what enters it in a run. What the reader sets beside the
+// model's own rules counts in this layer; hidden keys count in all of them.
+Result<Projected> project_layer(const Settings& settings, std::shared_ptr<const PromptRun> run);
 // The texts of the session's tokens.
 std::vector<std::string> text_tokens(const Settings& settings);
 

@@ -132,7 +132,7 @@ class Workbench {
     void show_first_sight(const Session& session);
     void show_head_number(uint32_t number);
     // What the model says next behind the picked query.
-    const NextTable* next_table() {
+    const PromptNext* next_table() {
         return computation.next_table(document.settings(), uint64_t(std::max(view.picked_row, 0)));
     }
     const std::string& next_problem() const { return computation.next_problem(); }

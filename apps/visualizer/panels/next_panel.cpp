@@ -12,8 +12,12 @@ namespace {
 
 std::string percent(double probability) { return format_fixed(100 * probability, 1) + " %"; }
 
-void draw_likeliest(PanelContext& ui, const NextTable& table) {
-    const bool changed = !table.said_before.empty();
+std::string shown_text(const PanelContext& ui, const NextToken& token) {
+    return in_drawing_order(next_text(ui.bench.document.settings(), token.id));
+}
+
+void draw_likeliest(PanelContext& ui, const PromptNext& table) {
+    const bool changed = !table.before.empty();
     const Palette& colours = palette(ui.bench.window.theme);
     ImGui::BeginChild("likeliest", {(changed ? 430 : 300) * ui.scale, 0});
     if (ImGui::BeginTable("next", changed ? 4 : 2,
@@ -25,33 +29,33 @@ void draw_likeliest(PanelContext& ui, const NextTable& table) {
             ImGui::TableSetupColumn("said without", 0, 90 * ui.scale);
         }
         ImGui::TableHeadersRow();
-        const std::vector<NextTable::Entry>& entries = table.behind.back();
+        const std::vector<NextToken>& entries = table.after.back();
         for (size_t i = 0; i < entries.size(); ++i) {
             ImGui::TableNextRow();
             ImGui::TableNextColumn();
-            ImGui::TextUnformatted(in_drawing_order(entries[i].text).c_str());
+            ImGui::TextUnformatted(shown_text(ui, entries[i]).c_str());
             ImGui::TableNextColumn();
             const ImVec2 at = ImGui::GetCursorScreenPos();
             const float line = ImGui::GetTextLineHeight();
             ImGui::GetWindowDrawList()->AddRectFilled(
                 {at.x, at.y + 2 * ui.scale},
-                {at.x + std::max(float(entries[i].token.probability) * 84 * ui.scale, 1.0f),
+                {at.x + std::max(float(entries[i].probability) * 84 * ui.scale, 1.0f),
                  at.y + line - 2 * ui.scale},
                 i == 0 ? colours.accent : colours.mark, 2 * ui.scale);
             ImGui::SetCursorPosX(ImGui::GetCursorPosX() + 90 * ui.scale);
-            ImGui::TextUnformatted(percent(entries[i].token.probability).c_str());
+            ImGui::TextUnformatted(percent(entries[i].probability).c_str());
             if (!changed) continue;
             ImGui::TableNextColumn();
-            ImGui::TextDisabled("%s", percent(table.unchanged[i]).c_str());
+            ImGui::TextDisabled("%s", percent(table.unchanged[i].probability).c_str());
             ImGui::TableNextColumn();
-            ImGui::TextDisabled("%s", in_drawing_order(table.said_before[i].text).c_str());
+            ImGui::TextDisabled("%s", shown_text(ui, table.before[i]).c_str());
         }
         ImGui::EndTable();
     }
     ImGui::EndChild();
 }
 
-void draw_lens(PanelContext& ui, const NextTable& table) {
+void draw_lens(PanelContext& ui, const PromptNext& table) {
     const Palette& colours = palette(ui.bench.window.theme);
     ImGui::BeginChild("lens", {0, 0}, false, ImGuiWindowFlags_HorizontalScrollbar);
     ImGui::TextDisabled("if the model ended after layer ...");
@@ -61,27 +65,27 @@ void draw_lens(PanelContext& ui, const NextTable& table) {
     const ImVec2 at = ImGui::GetCursorScreenPos();
     const float width = 104 * ui.scale, line = ImGui::GetTextLineHeight();
     constexpr size_t kShown = 4;
-    const auto left = float(table.behind.size());
+    const auto left = float(table.after.size());
     ImDrawList& draw = *ImGui::GetWindowDrawList();
-    for (size_t n = 0; n < table.behind.size(); ++n) {
+    for (size_t n = 0; n < table.after.size(); ++n) {
         const float x = at.x + float(n) * width;
         const std::string name = n == 0 ? "none" : "L" + std::to_string(n - 1);
         draw.AddText(ui.fonts.small, ui.fonts.small->FontSize, {x, at.y}, colours.text_soft, name.c_str());
-        for (size_t i = 0; i < std::min(kShown, table.behind[n].size()); ++i) {
-            const NextTable::Entry& entry = table.behind[n][i];
+        for (size_t i = 0; i < std::min(kShown, table.after[n].size()); ++i) {
+            const NextToken& entry = table.after[n][i];
             const float y = at.y + line + float(i) * (line + 3 * ui.scale);
-            const bool final_one = entry.token.id == table.behind.back()[0].token.id;
+            const bool final_one = entry.id == table.after.back()[0].id;
             const float right = x + width - 10 * ui.scale;
             // The bar under the words: a short one leaves them on their own ground.
             draw.AddRectFilled({x, y + line - 2 * ui.scale},
-                               {x + std::max(float(entry.token.probability) * (right - x), 1.0f), y + line},
+                               {x + std::max(float(entry.probability) * (right - x), 1.0f), y + line},
                                final_one ? colours.accent : colours.mark);
             ImFont* const small = ui.fonts.small;
-            const std::string share = format_fixed(100 * entry.token.probability, 0) + " %";
+            const std::string share = format_fixed(100 * entry.probability, 0) + " %";
             const float taken = small->CalcTextSizeA(small->FontSize, 1e6f, 0, share.c_str()).x;
             const ImVec4 clip{x, y, right - taken - 4 * ui.scale, y + line};
             draw.AddText(small, small->FontSize, {x, y}, final_one ? colours.accent : colours.text,
-                         in_drawing_order(entry.text).c_str(), nullptr, 0, &clip);
+                         shown_text(ui, entry).c_str(), nullptr, 0, &clip);
             draw.AddText(small, small->FontSize, {right - taken, y}, colours.text_soft, share.c_str());
         }
     }
@@ -156,7 +160,7 @@ void draw_next_panel(PanelContext& ui) {
         return;
     }
     if (s.model) draw_head_change(ui);
-    const NextTable* table = bench.next_table();
+    const PromptNext* table = bench.next_table();
     if (!table) {
         ImGui::TextDisabled("%s", bench.next_problem().empty() ? "computing" : bench.next_problem().c_str());
         return;

@@ -39,6 +39,23 @@ Result<std::vector<NextToken>> next_tokens(std::span<const float> logits, size_t
     return next;
 }
 
+Result<ComparedTokens> compared_tokens(std::span<const float> logits, std::span<const float> unchanged,
+                                       size_t most) {
+    ComparedTokens out;
+    Result<std::vector<NextToken>> next = next_tokens(logits, most);
+    if (!next) return next.error();
+    out.next = std::move(*next);
+    if (unchanged.empty()) return out;
+    Result<std::vector<NextToken>> all = next_tokens(unchanged, SIZE_MAX);
+    if (!all) return all.error();
+    for (const NextToken& one : out.next)
+        out.unchanged.push_back(
+            *std::find_if(all->begin(), all->end(), [&](const NextToken& t) { return t.id == one.id; }));
+    all->resize(out.next.size());
+    out.before = std::move(*all);
+    return out;
+}
+
 Result<F32Tensor> logits_of(const Model& model, F32Tensor rows) {
     if (!is_present(model.unembedding))
         return Error{FOVEA_INVALID_ARGUMENT, "unembedding", "the model has no unembedding"};

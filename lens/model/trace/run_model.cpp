@@ -48,32 +48,47 @@ Result<void> check_options(const ModelFacts& f, uint64_t tokens, const ModelRunO
     return {};
 }
 
-// Scales and patches of one layer's contexts.
-Result<void> change_context(const ModelFacts& f, const RunChanges& changes, uint64_t layer, Trace& trace) {
-    std::vector<float> scales(f.heads, 1.0f);
-    if (layer < changes.head_scales.size())
-        std::copy(changes.head_scales[layer].begin(), changes.head_scales[layer].end(), scales.begin());
-    const bool scaled = std::any_of(scales.begin(), scales.end(), [](float s) { return s != 1.0f; });
-    const bool patched = std::any_of(changes.patches.begin(), changes.patches.end(),
-                                     [&](const HeadPatch& p) { return p.layer == layer; });
-    if (!scaled && !patched) return {};
-    Result<F32Tensor> context = trace.stage(StageId::context);
-    if (!context) return context.error();
-    for (uint64_t i = 0; i < context->rows(); ++i) {
-        const auto row = context->row(i);
-        for (uint64_t h = 0; h < f.heads; ++h)
-            for (float& value : row.subspan(h * f.head_width, f.head_width))
-                // A head that is off adds nothing, whatever its context holds.
-                value = scales[h] == 0.0f ? 0.0f : value * scales[h];
-        for (const HeadPatch& patch : changes.patches)
-            if (patch.layer == layer)
-                std::copy_n(patch.context.row(i).begin(), f.head_width,
-                            row.begin() + int64_t(patch.head * f.head_width));
-    }
-    return trace.supply_context(0, std::move(*context));
+}  // namespace
+
+float RunChanges::scale_of(uint64_t layer, uint64_t head) const {
+    const bool listed = layer < head_scales.size() && head < head_scales[size_t(layer)].size();
+    return listed ? head_scales[size_t(layer)][size_t(head)] : 1.0f;
 }
 
-}  // namespace
+void RunChanges::scale_head(uint64_t layer, uint64_t head, float scale) {
+    if (head_scales.size() <= layer) head_scales.resize(size_t(layer) + 1);
+    std::vector<float>& scales = head_scales[size_t(layer)];
+    if (scales.size() <= head) scales.resize(size_t(head) + 1, 1.0f);
+    scales[size_t(head)] = scale;
+}
+
+bool RunChanges::changes_head(uint64_t layer, uint64_t head) const {
+    return scale_of(layer, head) != 1.0f ||
+           std::any_of(patches.begin(), patches.end(),
+                       [&](const HeadPatch& one) { return one.layer == layer && one.head == head; });
+}
+
+bool RunChanges::changes_heads(uint64_t layer, uint64_t heads) const {
+    for (uint64_t head = 0; head < heads; ++head)
+        if (changes_head(layer, head)) return true;
+    return false;
+}
+
+void RunChanges::apply(uint64_t layer, uint64_t heads, F32Tensor& context) const {
+    const uint64_t width = context.columns() / heads;
+    for (uint64_t head = 0; head < heads; ++head) {
+        const float scale = scale_of(layer, head);
+        for (uint64_t i = 0; scale != 1.0f && i < context.rows(); ++i)
+            for (float& value : context.row(i).subspan(head * width, width))
+                // A head that is off adds nothing, whatever its context holds.
+                value = scale == 0.0f ? 0.0f : value * scale;
+    }
+    for (const HeadPatch& patch : patches)
+        if (patch.layer == layer)
+            for (uint64_t i = 0; i < context.rows(); ++i)
+                std::copy_n(patch.context.row(i).begin(), width,
+                            context.row(i).begin() + int64_t(patch.head * width));
+}
 
 Result<Trace> trace_layer(const CheckpointModel& model, uint64_t layer, F32Tensor entering,
                           const RunChanges& changes, const TraceOptions& options) {
@@ -90,7 +105,12 @@ Result<Trace> trace_layer(const CheckpointModel& model, uint64_t layer, F32Tenso
         error.text = "layer " + std::to_string(layer) + ": " + error.text;
         return error;
     }
-    if (Result<void> r = change_context(model.facts(), changes, layer, *trace); !r) return r.error();
+    const uint64_t heads = model.facts().heads;
+    if (!changes.changes_heads(layer, heads)) return trace;
+    Result<F32Tensor> context = trace->stage(StageId::context);
+    if (!context) return context.error();
+    changes.apply(layer, heads, *context);
+    if (Result<void> r = trace->supply_context(0, std::move(*context)); !r) return r.error();
     return trace;
 }
 

@@ -131,6 +131,14 @@ struct RunChanges {
     std::vector<std::vector<float>> head_scales;
     std::vector<uint32_t> hidden_tokens;  // that no query sees, in any layer; rising
     std::vector<HeadPatch> patches;       // put in after the scales
+
+    float scale_of(uint64_t layer, uint64_t head) const;
+    void scale_head(uint64_t layer, uint64_t head, float scale);
+    // True if a head of the layer is not as it is.
+    bool changes_head(uint64_t layer, uint64_t head) const;
+    bool changes_heads(uint64_t layer, uint64_t heads) const;
+    // Scales and patches of a layer's contexts, [tokens, heads * width].
+    void apply(uint64_t layer, uint64_t heads, F32Tensor& context) const;
 };
 
 // What run_model() keeps, and by whose loops it computes.

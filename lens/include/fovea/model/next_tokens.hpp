@@ -20,6 +20,16 @@ Result<void> check_logits(std::span<const float> logits);
 // `most` is 0: what check_logits() refuses.
 Result<std::vector<NextToken>> next_tokens(std::span<const float> logits, size_t most);
 
+// The likeliest tokens beside what the model says without a reader's changes.
+struct ComparedTokens {
+    std::vector<NextToken> next;       // the likeliest
+    std::vector<NextToken> before;     // the likeliest without the changes, as many
+    std::vector<NextToken> unchanged;  // each token of `next` without the changes
+};
+// Of one row of logits each. `unchanged` is empty where there are no changes: then only `next` is filled.
+Result<ComparedTokens> compared_tokens(std::span<const float> logits, std::span<const float> unchanged,
+                                       size_t most);
+
 // Rows [rows, width] behind any block of a model to logits [rows, vocabulary]: final norm, prediction head
 // and unembedding, in plain float32. Behind the last block it is what the model says; behind an earlier one
 // the logit lens (nostalgebraist, 2020). Refused: a model without an unembedding, rows of another width. Of a
