@@ -235,8 +235,9 @@ TEST(AttendTensors, a_cache_type_rounds_keys_and_values_alone) {
     EXPECT_TRUE(std::equal(bytes.begin(), bytes.end(), cached.begin()));
     EXPECT_FALSE(attend({}, "--cache-type f8_e5m2") == cached);
     // Rows of four numbers are no whole blocks.
-    expect_refused(run_command(scratch, "attend IN --out OUT --backend cpu --cache-type q8_0"),
-                   "error: dim: ");
+    expect_refused(
+        run_command(scratch, "attend IN --out OUT --backend cpu --cache-type q8_0"),
+        "--cache-type: the head size of k is 4; a type with blocks of 32 elements needs a multiple of 32");
 }
 
 // The device writes it and reads it.
