@@ -95,7 +95,8 @@ struct Option {
 constexpr Option kOptions[] = {
     {{"--preset", "LEVEL",
       "a model that learned a task: induction (default), recall, reverse, sort or text; 1 without weights, 2 "
-      "trainable (default where a text is given), 3 causal, 4 dropout, 5 stacked heads, 6 weight split, 7 GPT "
+      "trainable (default where a text is given), 3 causal, 4 dropout, 5 stacked heads, 6 weight split, 7 "
+      "GPT "
       "block; long-4k to long-1m: a long head as a map"},
      read_preset},
     {{"--text", "TEXT", "instead of the tutorials' sentence"},

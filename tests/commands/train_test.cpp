@@ -77,7 +77,8 @@ TEST(Train, refuses_by_name_what_it_cannot_do) {
     expect_refused(run_command(scratch, "train sort --half"), "--half");
     expect_refused(run_command(scratch, "train sort --resume IN"), "in.safetensors");
     ASSERT_EQ(run_command(scratch, "train sort --steps 0 --out IN").exit_code, 0);
-    expect_refused(run_command(scratch, "train reverse --resume IN"), "is a state of the task sort, and the task is reverse");
+    expect_refused(run_command(scratch, "train reverse --resume IN"),
+                   "is a state of the task sort, and the task is reverse");
     expect_refused(run_command(scratch, "train sort --resume IN --seed 3"), "--seed");
     expect_refused(run_command(scratch, "train sort --steps 4294967295 --resume IN --steps 1"), "--steps");
 }

@@ -23,11 +23,12 @@ enum DtypeUse : uint32_t {
     kUseElement = 1u << 4,  // tensors in files, of elements that npy or safetensors have
 };
 
+// One row of the table of types.
 struct DtypeInfo {
-    FoveaDtype type;
-    const char* name;
-    StorageBlock block;
-    uint32_t uses;  // DtypeUse
+    FoveaDtype type;     // the row's type
+    const char* name;    // in files, options and messages: "q4_k"
+    StorageBlock block;  // elements and bytes of a block
+    uint32_t uses;       // DtypeUse
 };
 // By number.
 inline constexpr DtypeInfo kDtypes[] = {

@@ -7,10 +7,12 @@
 
 namespace fovea {
 
+// A counter, or the words drawn for it.
 struct Philox4 {
-    uint32_t word[4];
+    uint32_t word[4];  // least significant first
 };
 
+// Returns the four words of a counter under a key.
 inline Philox4 philox4x32_10(Philox4 counter, uint32_t key0, uint32_t key1) {
     for (int round = 0; round < 10; ++round) {
         const uint64_t a = uint64_t{0xD2511F53u} * counter.word[0];

@@ -75,12 +75,12 @@ struct TextModel {
 Result<TextModel> open_text_model(const std::filesystem::path& path);
 Result<TextModel> open_text_model(std::span<const NamedFile> files);
 
-// Splits a text by the model's tokenizer; without one, token IDs with spaces or commas between: their places are those of the
-// IDs in the text. Rejected: a text without a token.
+// Splits a text by the model's tokenizer; without one, token IDs with spaces or commas between: their places
+// are those of the IDs in the text. Rejected: a text without a token.
 Result<std::vector<SplitToken>> split_text(const TextModel& model, std::string_view text);
 Result<std::vector<uint32_t>> tokens_of(const TextModel& model, std::string_view text);
-// Returns the text of a token within a text, in UTF-8: " cat" and not the letters that a vocabulary has for the
-// space; bytes that are no whole character as "<0xC3>"; a special token's own text. It may hold control
+// Returns the text of a token within a text, in UTF-8: " cat" and not the letters that a vocabulary has for
+// the space; bytes that are no whole character as "<0xC3>"; a special token's own text. It may hold control
 // characters; empty beyond the vocabulary.
 std::string token_text(const TextTokenizer& tokenizer, uint32_t id);
 // Returns the token as a person reads it; its ID without a tokenizer.

@@ -10,7 +10,9 @@
 
 namespace fovea {
 
+// The settings of an attention call that a file's metadata gives; empty where it gives none.
 struct AttentionNotes {
+    // The alignment of a causal mask.
     enum class Causal { none, top_left, bottom_right };
     std::optional<bool> rows_first;       // layout: true for blhd
     std::optional<float> scale, softcap;  // above 0

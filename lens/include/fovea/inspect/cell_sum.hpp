@@ -32,7 +32,9 @@ struct LayerNumbers {
     std::function<std::string(std::string_view part, uint64_t output)> origin;
 };
 
+// A cell as a sum of products.
 struct CellSum {
+    // One product of the sum.
     struct Term {
         std::string name;  // a token, or a column's number
         float a = 0, b = 0, product = 0;

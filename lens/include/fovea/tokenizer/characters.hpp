@@ -8,6 +8,7 @@
 
 namespace fovea {
 
+// True if this build knows characters beyond ASCII.
 bool has_character_tables();
 
 // Classes of characters. Without tables nothing beyond ASCII is in any of them.
