@@ -57,7 +57,7 @@ describe("the layout", { skip: missing ?? false }, () => {
                 const edges = () =>
                     page.evaluate(() => {
                         const { matrix } = globalThis.fovea.workbench,
-                            { rows, columns } = matrix.current;
+                            { rows, columns } = matrix.content;
                         return [
                             matrix.cellBox(0, 0).top,
                             matrix.cellBox(rows - 1, columns - 1).bottom,

@@ -213,7 +213,7 @@ describe("walks", { skip: missing ?? false }, () => {
             for (const part of [".top", "h1", ".levels", "#rail", "#knobs", ".foot", "#text"])
                 assert.ok(await page.isHidden(part), part);
             const { end, cell, number, wide } = await page.evaluate(() => {
-                const { layout, element, current } = globalThis.fovea.workbench.matrix,
+                const { layout, element, content: current } = globalThis.fovea.workbench.matrix,
                     box = element.getBoundingClientRect();
                 return {
                     end: box.top + layout.top + current.rows * layout.cell,

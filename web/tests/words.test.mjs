@@ -191,7 +191,7 @@ describe("words and numbers", { skip: missing ?? false }, () => {
             `the whole matrix and the picked number are in the first screen at ${width} x ${height}`,
             withPage({ viewport: { width, height } }, async (page) => {
                 const { top, end, sheet, number } = await page.evaluate(() => {
-                    const { layout, element, current } = globalThis.fovea.workbench.matrix,
+                    const { layout, element, content: current } = globalThis.fovea.workbench.matrix,
                         box = element.getBoundingClientRect(),
                         of = (name) => document.querySelector(name).getBoundingClientRect();
                     return {
