@@ -6,14 +6,13 @@
 #include "cpu/target.hpp"
 #include "model/block_run.hpp"
 #include "model/stored_weights.hpp"
+#include "plan/plan.hpp"
 
 #include <fovea/thread_pool.hpp>
 
 #include <algorithm>
 
 namespace fovea {
-
-void without_byte_products(FoveaPlan plan);
 
 namespace {
 
@@ -30,7 +29,7 @@ void rows_on_cpu(uint32_t target, const Weight& w, const F32Tensor& bias, const 
     call.kernel = FOVEA_KERNEL_DECODE;
     const Result<Plan> plan = plan_linear(*facts, call);
     ASSERT_TRUE(plan) << plan.error().text;
-    if (!byte_products) without_byte_products(plan->get());
+    if (!byte_products) plan->get()->cpu.kernels.byte_products = false;
     FoveaHostBuffer bindings[FOVEA_BIND_COUNT] = {};
     bindings[FOVEA_BIND_X] = {const_cast<float*>(x.values.data()), x.values.size() * 4};
     bindings[FOVEA_BIND_WEIGHT] = {const_cast<std::byte*>(w.stored.bytes.data()), w.stored.bytes.size()};

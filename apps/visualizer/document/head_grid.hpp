@@ -35,7 +35,7 @@ struct GridLayer {
     std::string problem;
 };
 
-// What the model says after a token of a run that has ended, and the text of a token that it says.
+// The next tokens after a token of a finished run, and the text of one of them.
 Result<PromptNext> next_after(const Settings& settings, const PromptRun& run, uint64_t row);
 std::string next_text(const Settings& settings, uint32_t token);
 

@@ -31,7 +31,7 @@ struct Projected {
     std::shared_ptr<Trace> trace;
     uint32_t layer = 0;
 
-    // Of a published model: its run, whose changes of heads count after the call.
+    // The run of a published model, whose changes of heads count after the call.
     std::shared_ptr<const PromptRun> run;
 
     // The layer's block; there is one where there is a source.

@@ -1,4 +1,4 @@
-// What a model says next after the picked token: its likeliest tokens, beside those without the reader's
+// The likeliest tokens after the picked one, next to those without the reader's
 // changes, and what each layer would say if it were the last.
 #include "panels/panels.hpp"
 #include "theme/text_order.hpp"

@@ -14,7 +14,7 @@ struct StorageBlock {
     uint32_t numbers, bytes;
 };
 
-// Who reads tensors of a type.
+// The readers of a type's tensors.
 enum DtypeUse : uint32_t {
     kUseNumbers = 1u << 0,  // tensors that operations compute with: q, k, v, o, x, y
     kUseCache = 1u << 1,    // k and v of attention, append's and gather's caches

@@ -41,7 +41,7 @@ enum class BackendChoice {  // which kind of device
     reference  // the CPU in float64
 };
 
-// What was measured on one Vulkan device, for its facts: `./dev bench tune` writes it as a file and
+// The times measured on one Vulkan device, for its facts: `./dev bench tune` writes it as a file and
 // EngineOptions::tuning_file reads that. A host with a device of its own copies the two members into its
 // facts.
 struct Tuning {

@@ -152,7 +152,13 @@ FoveaResult make_moved_rows(FoveaPlan_T& plan, FoveaDiag* diag) {
     return make_by_rows(plan, FOVEA_KERNEL_AUTO, diag);
 }
 FoveaResult make_linear_plan(FoveaPlan_T& plan, FoveaDiag* diag) {
-    if (is_plain_loop(plan.linear.kernel)) return make_by_rows(plan, plan.linear.kernel, diag);
+    if (is_plain_loop(plan.linear.kernel)) {
+        // The loops of a build that leaves out blocks would read them as float32.
+        if (storage_block(plan.linear.w_type).numbers > 1 && !is_compressed(FOVEA_Q8_0))
+            return fail(diag, FOVEA_UNSUPPORTED, "w_type",
+                        "w_type is %s; this build has no plain loops for it", dtype_name(plan.linear.w_type));
+        return make_by_rows(plan, plan.linear.kernel, diag);
+    }
     plan.info.flops = operation_of(plan).row_flops(plan) * double(plan.linear.rows);
     return plan_cpu_linear(plan, diag);
 }

@@ -151,7 +151,7 @@ FoveaResult check_windows(const Problem& p, const BlockShape& shape, const Vulka
     return limits.window(FOVEA_BIND_ROW_STATS, rows * sizeof(FoveaRowStats));
 }
 
-BlockWindows::BlockWindows(const FoveaPlan_T& plan, const Block& block)
+BlockWindows::BlockWindows(const FoveaPlan_T& plan, const RowBlock& block)
     : p(plan.problem), block_(block), alignment_(window_alignment(plan.facts)) {
     const uint64_t head = uint64_t{block.first_batch} * p.heads_q + block.first_head;
     const uint64_t last_head = head + uint64_t{block.batches - 1} * p.heads_q + block.heads - 1;
@@ -165,7 +165,7 @@ BlockWindows::BlockWindows(const FoveaPlan_T& plan, const Block& block)
 }
 
 Window BlockWindows::query(const FoveaStrides& strides, uint64_t dim, FoveaDtype type) const {
-    Block block = block_;
+    RowBlock block = block_;
     if (p.packed_rows_q) {
         block.first_batch = 0, block.batches = 1;
         block.first_row = 0, block.rows = uint64_t(p.packed_rows_q);
@@ -174,7 +174,7 @@ Window BlockWindows::query(const FoveaStrides& strides, uint64_t dim, FoveaDtype
 }
 
 Window BlockWindows::keys(const FoveaStrides& strides, uint64_t dim, FoveaDtype type) const {
-    Block block = block_;
+    RowBlock block = block_;
     block.first_head = block_.first_head / p.group;
     block.heads = (block_.first_head + block_.heads - 1) / p.group - block.first_head + 1;
     const auto [batches, rows] = key_extents(p, block_.batches);

@@ -32,7 +32,7 @@ FoveaResult check_windows(const Problem& p, const BlockShape& shape, const Vulka
 // The same parts for one block. `block` counts query heads, `keys` key/value heads.
 class BlockWindows {
   public:
-    BlockWindows(const FoveaPlan_T& plan, const Block& block);
+    BlockWindows(const FoveaPlan_T& plan, const RowBlock& block);
 
     Window query(const FoveaStrides& strides, uint64_t dim, FoveaDtype type) const;
     Window keys(const FoveaStrides& strides, uint64_t dim, FoveaDtype type) const;
@@ -45,7 +45,7 @@ class BlockWindows {
 
   private:
     const Problem& p;
-    Block block_;
+    RowBlock block_;
     uint64_t alignment_;
 };
 

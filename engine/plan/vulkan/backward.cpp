@@ -507,7 +507,7 @@ class SliceMaker {
     uint64_t index_ = 0;              // of the entry and key/value head, of the bias's own, or of the head
     uint64_t first_ = 0, count_ = 0;  // rows or keys
     uint64_t share_ = 0;              // which of those that add to the same results
-    Block block_{};
+    RowBlock block_{};
 };
 
 }  // namespace

@@ -10,7 +10,7 @@ namespace fovea {
 namespace {
 
 // The grid counts key/value heads.
-Block in_query_heads(Block block, uint32_t group) {
+RowBlock in_query_heads(RowBlock block, uint32_t group) {
     block.first_head *= group;
     block.heads *= group;
     return block;
@@ -19,7 +19,7 @@ Block in_query_heads(Block block, uint32_t group) {
 // The dispatches of one block: parameters, flash, combine.
 class SliceMaker {
   public:
-    SliceMaker(const FoveaPlan_T& plan, const Block& block)
+    SliceMaker(const FoveaPlan_T& plan, const RowBlock& block)
         : plan_(plan),
           p(plan.problem),
           f(plan.vulkan.flash),
@@ -183,7 +183,7 @@ class SliceMaker {
     const FoveaPlan_T& plan_;
     const Problem& p;
     const FlashPlan& f;
-    Block block_;
+    RowBlock block_;
     BlockWindows windows_;
     uint64_t rows_;
     Gathering gathering_;

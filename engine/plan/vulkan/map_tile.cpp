@@ -226,7 +226,7 @@ class SliceMaker {
     const MapTilePlan& m;
     const Gathering gathering_;
     uint64_t x_, y_, columns_, rows_, head_;  // pixels
-    Block block_;
+    RowBlock block_;
 };
 
 }  // namespace

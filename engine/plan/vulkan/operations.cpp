@@ -70,7 +70,7 @@ shader::TensorView view_of(const FoveaStrides& strides, const Window& window) {
     return {window.base, uint32_t(strides.batch), uint32_t(strides.head), uint32_t(strides.row)};
 }
 
-shader::RowsView rows_view(const Block& block, uint32_t dim) {
+shader::RowsView rows_view(const RowBlock& block, uint32_t dim) {
     return {block.heads, uint32_t(block.rows), dim, block.first_batch, uint32_t(block.first_row)};
 }
 
@@ -99,7 +99,7 @@ FoveaResult check_rope_block(const FoveaPlan_T& plan, const BlockGrid& g, const 
                          uint64_t{g.block_batches} * g.block_heads);
 }
 
-void fill_rope(const FoveaPlan_T& plan, const Block& block, FoveaDispatch& out) {
+void fill_rope(const FoveaPlan_T& plan, const RowBlock& block, FoveaDispatch& out) {
     const FoveaRopeDesc& d = plan.rope;
     const uint64_t a = alignment_of(plan), pairs = d.rotary_dim / 2;
     const Window x = block_window(d.x_strides, block, d.dim, dtype_bytes(d.x_type), a);
@@ -141,7 +141,7 @@ void fill_rope(const FoveaPlan_T& plan, const Block& block, FoveaDispatch& out) 
 
 // The whole cache that a block of append's or gather's rows may reach.
 template <class Desc>
-Block cache_block(const Desc& d, Block block) {
+RowBlock cache_block(const Desc& d, RowBlock block) {
     block.first_row = 0;
     block.rows = d.capacity;
     if (d.page_size) block.first_batch = 0, block.batches = d.page_count, block.rows = d.page_size;
@@ -164,10 +164,10 @@ uint64_t row_groups(const Desc& d, uint64_t rows) {
 
 // `x` and `y`: the rows of a block there.
 template <class Desc>
-FoveaResult check_cache_rows(const FoveaPlan_T& plan, const Desc& d, const Block& x, const Block& y,
+FoveaResult check_cache_rows(const FoveaPlan_T& plan, const Desc& d, const RowBlock& x, const RowBlock& y,
                              const BlockGrid& g, const VulkanLimits& limits) {
     const uint64_t a = alignment_of(plan);
-    const auto window = [&](uint32_t binding, const FoveaStrides& strides, const Block& block,
+    const auto window = [&](uint32_t binding, const FoveaStrides& strides, const RowBlock& block,
                             FoveaDtype type) {
         return limits.window(binding, largest_window(strides, block.batches, block.heads, block.rows, d.dim,
                                                      storage_block(type), a));
@@ -180,11 +180,11 @@ FoveaResult check_cache_rows(const FoveaPlan_T& plan, const Desc& d, const Block
     return limits.groups(row_groups(d, g.block_rows), 1, uint64_t{g.block_batches} * g.block_heads);
 }
 
-Block whole_block(const BlockGrid& g) { return {0, g.block_batches, 0, g.block_heads, 0, g.block_rows}; }
+RowBlock whole_block(const BlockGrid& g) { return {0, g.block_batches, 0, g.block_heads, 0, g.block_rows}; }
 
 // What both have in common; the push constants are the caller's to complete.
 template <class Desc>
-shader::CacheRowsPush fill_cache_rows(const FoveaPlan_T& plan, const Desc& d, const Block& block,
+shader::CacheRowsPush fill_cache_rows(const FoveaPlan_T& plan, const Desc& d, const RowBlock& block,
                                       const Window& x, const Window& y, DispatchBuilder& builder) {
     shader::CacheRowsPush push{};
     push.slice = rows_view(block, d.dim);
@@ -212,7 +212,7 @@ FoveaResult check_append_block(const FoveaPlan_T& plan, const BlockGrid& g, cons
     return check_cache_rows(plan, d, whole_block(g), cache_block(d, whole_block(g)), g, limits);
 }
 
-void fill_append(const FoveaPlan_T& plan, const Block& block, FoveaDispatch& out) {
+void fill_append(const FoveaPlan_T& plan, const RowBlock& block, FoveaDispatch& out) {
     const FoveaAppendDesc& d = plan.append;
     const uint64_t a = alignment_of(plan);
     const Window x = block_window(d.x_strides, block, d.dim, storage_block(d.x_type), a);
@@ -240,7 +240,7 @@ FoveaResult check_gather_block(const FoveaPlan_T& plan, const BlockGrid& g, cons
     return check_cache_rows(plan, d, cache_block(d, whole_block(g)), whole_block(g), g, limits);
 }
 
-void fill_gather(const FoveaPlan_T& plan, const Block& block, FoveaDispatch& out) {
+void fill_gather(const FoveaPlan_T& plan, const RowBlock& block, FoveaDispatch& out) {
     const FoveaGatherDesc& d = plan.gather;
     const uint64_t a = alignment_of(plan);
     const Window x = block_window(d.x_strides, cache_block(d, block), d.dim, storage_block(d.x_type), a);
@@ -291,7 +291,7 @@ FoveaResult check_merge_block(const FoveaPlan_T& plan, const BlockGrid& g, const
                          uint64_t{g.block_batches} * g.block_heads);
 }
 
-void fill_merge(const FoveaPlan_T& plan, const Block& block, FoveaDispatch& out) {
+void fill_merge(const FoveaPlan_T& plan, const RowBlock& block, FoveaDispatch& out) {
     static_assert(1u << (shader::kMergeLevels - 1) == FOVEA_MERGE_MAX_PARTS);
     const FoveaMergeDesc& d = plan.merge;
     const uint64_t a = alignment_of(plan);
@@ -363,14 +363,14 @@ FoveaResult check_linear_block(const FoveaPlan_T& plan, const BlockGrid& g, cons
                          ceil_div(g.block_rows, plan.vulkan.tile.rows), 1);
 }
 
-void fill_linear(const FoveaPlan_T& plan, const Block& block, FoveaDispatch& out) {
+void fill_linear(const FoveaPlan_T& plan, const RowBlock& block, FoveaDispatch& out) {
     const FoveaLinearDesc& d = plan.linear;
     const VulkanPlan& v = plan.vulkan;
     const uint64_t a = alignment_of(plan), first = block.first_head * v.column_block;
     const uint64_t columns = std::min(d.n_out - first, block.heads * v.column_block);
     const uint64_t y_first = block.first_row * uint64_t(d.y_row_stride) + first;
     const uint64_t y_last = (block.first_row + block.rows - 1) * uint64_t(d.y_row_stride) + first + columns;
-    const Block rows{0, 1, 0, 1, block.first_row, block.rows};
+    const RowBlock rows{0, 1, 0, 1, block.first_row, block.rows};
     const Window x = block_window(row_stride(d.x_row_stride), rows, d.n_in, dtype_bytes(d.x_type), a);
     const Window y = element_window(y_first, y_last, dtype_bytes(d.y_type), a);
     const Window w = weight_window(d, first, columns, a);
@@ -429,7 +429,7 @@ FoveaResult check_norm_block(const FoveaPlan_T& plan, const BlockGrid& g, const 
     return limits.groups(g.block_rows, 1, 1);
 }
 
-void fill_norm(const FoveaPlan_T& plan, const Block& block, FoveaDispatch& out) {
+void fill_norm(const FoveaPlan_T& plan, const RowBlock& block, FoveaDispatch& out) {
     const NormDesc& d = plan.norm;
     const Window rows = block_window(row_stride(d.width), block, d.width, 4, alignment_of(plan));
     DispatchBuilder builder(out, Shader::norm);
@@ -454,7 +454,7 @@ FoveaResult check_pointwise_block(const FoveaPlan_T& plan, const BlockGrid& g, c
     return limits.groups(ceil_div(g.block_rows, kElementThreads), 1, 1);
 }
 
-void fill_pointwise(const FoveaPlan_T& plan, const Block& block, FoveaDispatch& out) {
+void fill_pointwise(const FoveaPlan_T& plan, const RowBlock& block, FoveaDispatch& out) {
     const PointwiseDesc& d = plan.pointwise;
     const Window numbers = block_window(row_stride(1), block, 1, 4, alignment_of(plan));
     DispatchBuilder builder(out, Shader::pointwise);
@@ -614,7 +614,7 @@ FoveaResult plan_vulkan_pointwise(FoveaPlan_T& plan, FoveaDiag* diag) {
 
 FoveaResult operation_slice(const FoveaPlan_T& plan, uint64_t slice, FoveaDispatch* out, uint32_t& count,
                             FoveaDiag*) {
-    using Fill = void (*)(const FoveaPlan_T& plan, const Block& block, FoveaDispatch& out);
+    using Fill = void (*)(const FoveaPlan_T& plan, const RowBlock& block, FoveaDispatch& out);
     constexpr Fill kFills[] = {
         // by Operation; attention, its gradients and map tiles have slices of their own
         nullptr,   fill_rope,      fill_linear, fill_append, nullptr, nullptr, fill_merge, fill_gather,

@@ -54,7 +54,7 @@ struct VulkanOperation {
     void (*explain)(const FoveaPlan_T& plan, TextSink& text);
 };
 
-// Of operations with one dispatch for each slice.
+// The dispatch of a slice, for operations that have one each.
 template <FoveaResult (*make)(FoveaPlan_T& plan, FoveaDiag* diag),
           void (*explain)(const FoveaPlan_T& plan, TextSink& text) = explain_rows>
 constexpr VulkanOperation kByRows{within_buffers<make>, in_one<operation_slice>, explain};

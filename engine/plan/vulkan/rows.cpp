@@ -26,7 +26,7 @@ shader::HeadView head_view(const FoveaStrides& strides, const Window& window) {
     return {window.base, uint32_t(strides.head), uint32_t(strides.row)};
 }
 
-shader::FlashSlice rows_view(const FoveaPlan_T& plan, const Block& block) {
+shader::FlashSlice rows_view(const FoveaPlan_T& plan, const RowBlock& block) {
     shader::FlashSlice view{};
     set_rows(view, plan, block);
     return view;

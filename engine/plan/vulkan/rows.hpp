@@ -16,7 +16,7 @@ shader::HeadView head_view(const FoveaStrides& strides, const Window& window);
 
 // The fields that every kernel's slice has: its rows, and where queries stand among keys.
 template <class View>
-void set_rows(View& view, const FoveaPlan_T& plan, const Block& block) {
+void set_rows(View& view, const FoveaPlan_T& plan, const RowBlock& block) {
     const Problem& p = plan.problem;
     const VulkanVisibility& visible = plan.vulkan.visible;
     view.rows = uint32_t(block.rows);
@@ -35,7 +35,7 @@ void set_rows(View& view, const FoveaPlan_T& plan, const Block& block) {
 }
 
 // `block` counts heads as the kernel does.
-shader::FlashSlice rows_view(const FoveaPlan_T& plan, const Block& block);
+shader::FlashSlice rows_view(const FoveaPlan_T& plan, const RowBlock& block);
 
 // Whether the call needs FlashExtra, all its inputs being bound.
 bool needs_extra(const Problem& p);

@@ -12,7 +12,7 @@ namespace {
 // The three dispatches of one block.
 class SliceMaker {
   public:
-    SliceMaker(const FoveaPlan_T& plan, const Block& block)
+    SliceMaker(const FoveaPlan_T& plan, const RowBlock& block)
         : plan_(plan),
           p(plan.problem),
           s(plan.vulkan.staged),
@@ -176,7 +176,7 @@ class SliceMaker {
     const FoveaPlan_T& plan_;
     const Problem& p;
     const StagedPlan& s;
-    Block block_;
+    RowBlock block_;
     BlockWindows windows_;
     Gathering gathering_;
     uint64_t entries_;

@@ -24,9 +24,9 @@ uint64_t BlockGrid::count() const {
     return ceil_div(batch, block_batches) * ceil_div(heads, block_heads) * ceil_div(len, block_rows);
 }
 
-Block BlockGrid::block(uint64_t index) const {
+RowBlock BlockGrid::block(uint64_t index) const {
     const uint64_t row_blocks = ceil_div(len, block_rows), head_blocks = ceil_div(heads, block_heads);
-    Block out{};
+    RowBlock out{};
     out.first_row = index % row_blocks * block_rows;
     out.rows = std::min(block_rows, len - out.first_row);
     index /= row_blocks;
@@ -49,7 +49,7 @@ Window element_window(uint64_t first, uint64_t end, StorageBlock block, uint64_t
 
 void round_for_words(Window& window) { window.size = align_up(window.size, 4); }
 
-Window block_window(const FoveaStrides& strides, const Block& block, uint64_t dim, StorageBlock storage,
+Window block_window(const FoveaStrides& strides, const RowBlock& block, uint64_t dim, StorageBlock storage,
                     uint64_t alignment) {
     const uint64_t first = first_element(strides, block.first_batch, block.first_head, block.first_row);
     const uint64_t last = first_element(strides, block.first_batch + block.batches - 1,

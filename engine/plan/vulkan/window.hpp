@@ -8,7 +8,7 @@
 namespace fovea {
 
 // A part of [B, H, L]: entries, heads and rows.
-struct Block {
+struct RowBlock {
     uint32_t first_batch, batches, first_head, heads;
     uint64_t first_row, rows;
 };
@@ -22,7 +22,7 @@ struct BlockGrid {
     uint64_t block_rows;
 
     uint64_t count() const;
-    Block block(uint64_t index) const;
+    RowBlock block(uint64_t index) const;
 };
 
 // Part of a buffer that one descriptor shows; `base` counts elements from its start to the first one used.
@@ -38,7 +38,7 @@ Window element_window(uint64_t first, uint64_t end, StorageBlock block, uint64_t
 void round_for_words(Window& window);
 
 // Rows of `dim` elements of a block, of a tensor whose elements start at the buffer's.
-Window block_window(const FoveaStrides& strides, const Block& block, uint64_t dim, StorageBlock storage,
+Window block_window(const FoveaStrides& strides, const RowBlock& block, uint64_t dim, StorageBlock storage,
                     uint64_t alignment);
 
 // The largest window of any block of that shape: an upper bound, exact up to the alignment. At least as many
@@ -50,7 +50,7 @@ uint64_t largest_window(const FoveaStrides& strides, uint64_t batches, uint64_t 
 inline Window element_window(uint64_t first, uint64_t end, uint32_t element_bytes, uint64_t alignment) {
     return element_window(first, end, StorageBlock{1, element_bytes}, alignment);
 }
-inline Window block_window(const FoveaStrides& strides, const Block& block, uint64_t dim,
+inline Window block_window(const FoveaStrides& strides, const RowBlock& block, uint64_t dim,
                            uint32_t element_bytes, uint64_t alignment) {
     return block_window(strides, block, dim, StorageBlock{1, element_bytes}, alignment);
 }

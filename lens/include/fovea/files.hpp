@@ -2,7 +2,7 @@
 // Tensors in files: safetensors, npy, npz, csv and png in and out, GGUF in, and the attention weights of two
 // families of models. Part of the library `fovea_files`, which needs no Vulkan and no engine.
 //
-// What every reader promises (files are untrusted):
+// Every reader promises (files are untrusted):
 //  - The whole file is checked before memory is allocated for what it claims to hold: a refused file cost at
 //    most its own size plus a small constant, whatever its numbers say.
 //  - Errors are values. The text names the tensor (or row, or chunk), the byte offset, the value found and
