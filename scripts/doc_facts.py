@@ -15,7 +15,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 NOTEBOOKS = ('performance.md', 'tuning.md', 'findings.md', 'platforms.md')  # what was run, as it was called on that day
-DOCUMENTS = ('README.md', 'CHANGELOG.md', 'SECURITY.md', 'CONTRIBUTING.md', 'docs/*.md', 'python/README.md', 'web/npm/README.md')
+DOCUMENTS = ('README.md', 'CHANGELOG.md', 'SECURITY.md', 'CONTRIBUTING.md', 'docs/**/*.md', 'python/README.md', 'web/npm/README.md')
 COMMAND = re.compile(r'(?:\./dev |\b|`)fovea ([a-z]+)\b(?=[ `\n]|$)([^`\n]*)')
 WINDOW = re.compile(r'(?:\./dev visualizer|\bfovea-visualizer)\b([^`\n]*)')
 OPTION = re.compile(r'(?<![\w-])--[a-z][a-z-]*\b')
@@ -72,15 +72,15 @@ def wrong_levels():
 
 def wrong_components():
     made = set(re.findall(r'^_fovea_install_component\((\w+)', read('cmake/FoveaInstall.cmake'), re.MULTILINE)) - {'core'}
-    table = read('docs/embedding.md').split('| component, target |', 1)[1].split('\n\n', 1)[0]
+    table = read('docs/guides/embedding.md').split('| component, target |', 1)[1].split('\n\n', 1)[0]
     listed = set(re.findall(r'^\| `(\w+)`', table, re.MULTILINE))
-    yield from (f'docs/embedding.md lacks the component {name}' for name in sorted(made - listed))
-    yield from (f'docs/embedding.md has a component {name}, which is not installed' for name in sorted(listed - made))
+    yield from (f'docs/guides/embedding.md lacks the component {name}' for name in sorted(made - listed))
+    yield from (f'docs/guides/embedding.md has a component {name}, which is not installed' for name in sorted(listed - made))
 
 
 def wrong_formats():
     places = {'SECURITY.md': read('SECURITY.md'), 'lens/include/fovea/files.hpp': read('lens/include/fovea/files.hpp').split('promises', 1)[0],
-              'docs/embedding.md': next(line for line in read('docs/embedding.md').split('\n') if line.startswith('| `files`'))}
+              'docs/guides/embedding.md': next(line for line in read('docs/guides/embedding.md').split('\n') if line.startswith('| `files`'))}
     for target, word in FORMATS.items():
         if not (ROOT / f'tests/fuzz/{target}_fuzz.cpp').exists():
             yield f'{word} has no fuzzer'
@@ -89,8 +89,8 @@ def wrong_formats():
 
 def wrong_sizes():
     budgets = re.findall(r'<= (\d+)_000\b', read('web/tests/page.test.mjs').split('"sizes stay within their budgets"', 1)[1].split('\n    });', 1)[0])
-    figures = read('docs/web.md').split('## Figures', 1)[1]
-    yield from (f'docs/web.md does not have the budget of {budget} KB' for budget in sorted(set(budgets), key=int)
+    figures = read('docs/guides/web.md').split('## Figures', 1)[1]
+    yield from (f'docs/guides/web.md does not have the budget of {budget} KB' for budget in sorted(set(budgets), key=int)
                 if not re.search(rf'\b{budget} KB\b', figures))
 
 

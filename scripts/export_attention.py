@@ -5,11 +5,11 @@
     ./dev python scripts/export_attention.py gpt2 --layer all --text "The cat sat on the mat" --out cat.safetensors
     python3 scripts/export_attention.py --check cat.safetensors
 
-The file (docs/files.md) holds q, k, v as the layer multiplies them (after rotary embedding), its output and log-sum-exp,
+The file (docs/reference/file-formats.md) holds q, k, v as the layer multiplies them (after rotary embedding), its output and log-sum-exp,
 the tokens, with --weights the weights, and with --parameters the layer's projections and input. `fovea attend` and the
 visualizer open it.
 
-Needs the package fovea (docs/python.md), torch, transformers >= 4.53 and safetensors; --check needs nothing but Python.
+Needs the package fovea (docs/start/python.md), torch, transformers >= 4.53 and safetensors; --check needs nothing but Python.
 The model runs in float32 on the CPU with Fovea's attention (fovea.transformers), so that a text of N tokens takes O(N);
 only --weights takes N * N.
 """
@@ -226,7 +226,7 @@ def check_layer(prefix, metadata, tensors, data):
 
 
 def check(path):
-    """Raises AssertionError with the broken rule of docs/files.md; returns a line about the file."""
+    """Raises AssertionError with the broken rule of docs/reference/file-formats.md; returns a line about the file."""
     metadata, tensors, data = read_header(path)
     assert metadata.get("fovea") == FORMAT, "metadata 'fovea' is not 'attention'"
     assert metadata.get("version") == VERSION, "metadata 'version' is not '1'"

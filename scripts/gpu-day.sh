@@ -74,7 +74,7 @@ optional_json() { # KEY FILE: the file's JSON under a key, or null
     if [[ -s $2 ]]; then cat "$2"; else echo null; fi
 }
 
-# The rows that fovea_bench_vulkan printed, as a table of docs/performance.md.
+# The rows that fovea_bench_vulkan printed, as a table of docs/lab/performance.md.
 table_of() { # LOG
     echo "| suite, case, Lq x Lkv, kernel | median | rate | share of ceiling |"
     echo "|---|---|---|---|"

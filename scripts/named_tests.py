@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Does every test that docs/embedding.md and docs/promises.md name exist?
+"""Does every test that docs/guides/embedding.md and docs/contributing/promises.md name exist?
 
     named_tests.py BUILD     exit 1 and a line for each name that no test has
 
@@ -22,8 +22,8 @@ REGISTERED = re.compile(r'(?:add_test\(NAME |fovea_add_(?:vulkan|embed)_test\(|f
 
 def names_in_docs():
     """(file, name) of each."""
-    proved = (ROOT / 'docs/embedding.md').read_text(encoding='utf-8').split('## What is proved', 1)[1]
-    promises = (ROOT / 'docs/promises.md').read_text(encoding='utf-8')
+    proved = (ROOT / 'docs/guides/embedding.md').read_text(encoding='utf-8').split('## What is proved', 1)[1]
+    promises = (ROOT / 'docs/contributing/promises.md').read_text(encoding='utf-8')
     return sorted({(file, name) for file, text in (('embedding', proved), ('promises', promises))
                    for line in text.split('\n') if line.startswith('| ')
                    for name in re.findall(r'`([^` ]+)`', line.split('|')[2])})

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Keeps the code in docs/*.md equal to the sources that it is taken from, which the tests build and run.
+"""Keeps the code in docs/**/*.md equal to the sources that it is taken from, which the tests build and run.
 
     paste_code.py          writes each marked region into its block
     paste_code.py --check  changes nothing; names each block that differs, and each C or C++ block, fenced or indented, without a
@@ -36,7 +36,7 @@ def region(file, name):
 def main(arguments):
     check = arguments == ['--check']
     errors, blocks = [], 0
-    for page in sorted((ROOT / 'docs').glob('*.md')):
+    for page in sorted((ROOT / 'docs').rglob('*.md')):
         text = page.read_text(encoding='utf-8')
 
         def pasted(match):

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Draws the pictures of docs/visualizer.md and the README anew, without a display: scripts/visualizer-pictures.sh PROGRAM
+# Draws the pictures of docs/guides/visualizer.md and the README anew, without a display: scripts/visualizer-pictures.sh PROGRAM
 # PROGRAM is fovea-visualizer, with a driver's script before it if wanted. Run it in the root of the repository.
 set -e
 [ $# -gt 0 ] || { sed -n '2,3s/^# //p' "$0"; exit 2; }

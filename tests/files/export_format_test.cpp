@@ -1,4 +1,4 @@
-// The format that scripts/export_attention.py writes and docs/files.md describes: a file made here must pass
+// The format that scripts/export_attention.py writes and docs/reference/file-formats.md describes: a file made here must pass
 // the script's own check, which shares no code with the writer, and one that breaks a rule must not.
 #include <cmath>
 #include <cstdlib>

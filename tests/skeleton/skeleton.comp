@@ -1,4 +1,4 @@
-// The same as a shader, see docs/first-kernel.md: a thread for each row of the slice.
+// The same as a shader, see docs/contributing/first-kernel.md: a thread for each row of the slice.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "interface.h"

@@ -1,4 +1,4 @@
-// The shader of docs/first-kernel.md on a device, under the validation layer: the same seeded numbers and the
+// The shader of docs/contributing/first-kernel.md on a device, under the validation layer: the same seeded numbers and the
 // same bound as on the CPU, a slice that begins behind the first row, and guards around what it writes.
 #include "support/random.hpp"
 

@@ -50,7 +50,7 @@ Case tail_mask_case(uint64_t seed, const CaseLimits& limits) {
     if ((d.flags & FOVEA_FLAG_BATCH_TABLE) && d.align == FOVEA_ALIGN_BOTTOM_RIGHT)
         d.align = FOVEA_ALIGN_OFFSET, d.q_offset = int64_t(d.len_kv) - int64_t(d.len_q);
     fill_keys(d.bias), fill_keys(d.keep);
-    // A log-sum-exp near -FLT_MAX does not tell of how many keys it is (docs/numerics.md).
+    // A log-sum-exp near -FLT_MAX does not tell of how many keys it is (docs/concepts/numerics.md).
     if (c.values == Values::low_bias) c.values = Values::normal, leave_out(c, Feature::values);
     if (c.bias_pattern == BiasPattern::single_lowest) c.bias_pattern = BiasPattern::single_infinity;
     Random random(hash(c.seed, tail_stream));

@@ -39,7 +39,7 @@ describe("heads that learned", { skip: missing ?? false }, () => {
             );
             assert.match(
                 await page.textContent("#said .note"),
-                /Behind a the model says f, and is 8\d% sure/,
+                /After a the model says f, and is 8\d% sure/,
             );
             assert.equal(await page.evaluate(() => location.hash), "");
             // Letters that the model never saw in this order: the head finds them all the same.

@@ -10,7 +10,7 @@
  *   CPU     foveaCpuFacts, foveaPlanAttention, foveaGetPlanInfo (how large each buffer must be), foveaRunCpu,
  *           foveaDestroyPlan. Whole at the end of this file: run_once and attend_once.
  *   Vulkan  foveaCreateContext, foveaContextFacts, foveaPlanAttention, foveaCompilePlan, foveaGetPlanInfo, foveaCmdRun,
- *           foveaDestroyPlan, foveaDestroyContext. Whole in docs/embedding.md.
+ *           foveaDestroyPlan, foveaDestroyContext. Whole in docs/guides/embedding.md.
  *
  * Contents
  *   versions, results and host memory   FoveaResult, FoveaDiag, FoveaHostAllocator
@@ -281,7 +281,7 @@ typedef struct FoveaRowStats {
     uint32_t visible_keys; /* keys that are not hidden */
 } FoveaRowStats;
 
-typedef enum FoveaKernel { /* ways to compute attention, see docs/kernels.md */
+typedef enum FoveaKernel { /* ways to compute attention, see docs/concepts/kernels.md */
     FOVEA_KERNEL_AUTO = 0,
     FOVEA_KERNEL_STAGED = 1,         /* scores, softmax, weighted sum: every intermediate can be had */
     FOVEA_KERNEL_FLASH = 2,          /* one pass, online softmax, memory linear in length */

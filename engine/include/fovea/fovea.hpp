@@ -13,7 +13,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
-#include <memory>
 #include <new>
 #include <optional>
 #include <string>
@@ -241,32 +240,44 @@ inline Result<std::vector<uint32_t>> dispatch_code(const FoveaDispatch& dispatch
 // Memory that plans for the CPU work in, kept from run to run; grows, never shrinks. For one run at a time.
 class Workspace {
   public:
+    Workspace() = default;
+    Workspace(Workspace&& other) noexcept { swap(other); }
+    Workspace& operator=(Workspace&& other) noexcept {
+        swap(other);
+        return *this;
+    }
+    ~Workspace() { release(); }
+
     // What a plan of this `info` needs, at its alignment; valid until the next call. Contents are undefined.
     // An error, FOVEA_OUT_OF_HOST_MEMORY, leaves the workspace empty.
     Result<FoveaHostBuffer> reserve(const FoveaPlanInfo& info) {
         if (info.workspace_bytes == 0) return FoveaHostBuffer{};
         if (info.workspace_bytes > size_bytes_ || info.workspace_alignment > kAlignment) {
-            memory_ = nullptr;
-            size_bytes_ = 0;
+            release();
             if (info.workspace_bytes <= SIZE_MAX / 2 && info.workspace_alignment <= kAlignment)
-                memory_.reset(static_cast<std::byte*>(::operator new (
-                    static_cast<size_t>(info.workspace_bytes), std::align_val_t{kAlignment}, std::nothrow)));
+                memory_ = ::operator new (static_cast<size_t>(info.workspace_bytes),
+                                          std::align_val_t{kAlignment}, std::nothrow);
             if (!memory_)
                 return Error{
                     FOVEA_OUT_OF_HOST_MEMORY, "workspace",
                     "no host memory for a workspace of " + std::to_string(info.workspace_bytes) + " bytes"};
             size_bytes_ = info.workspace_bytes;
         }
-        return FoveaHostBuffer{memory_.get(), info.workspace_bytes};
+        return FoveaHostBuffer{memory_, info.workspace_bytes};
     }
     uint64_t size_bytes() const { return size_bytes_; }
 
   private:
     static constexpr size_t kAlignment = 256;
-    struct Release {
-        void operator()(std::byte* p) const { ::operator delete (p, std::align_val_t{kAlignment}); }
-    };
-    std::unique_ptr<std::byte, Release> memory_;
+    void swap(Workspace& other) {
+        std::swap(memory_, other.memory_);
+        std::swap(size_bytes_, other.size_bytes_);
+    }
+    void release() {
+        ::operator delete (memory_, std::align_val_t{kAlignment});
+        memory_ = nullptr, size_bytes_ = 0;
+    }
+    void* memory_ = nullptr;
     uint64_t size_bytes_ = 0;
 };
 

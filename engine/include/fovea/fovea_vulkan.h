@@ -65,7 +65,7 @@ typedef struct FoveaDeviceNeeds { /* all of them */
 
 /* `api_version` is the one the instance was created with. Fails with the reason if the device is below the floor
  * (Vulkan 1.1, a compute queue, 128 invocations, 16 KiB shared memory, 128 bytes of push constants, 4 storage buffers in a
- * shader; docs/embedding.md lists every limit). `allocator` (null: malloc) serves a list that lives during the call. */
+ * shader; docs/guides/embedding.md lists every limit). `allocator` (null: malloc) serves a list that lives during the call. */
 FOVEA_API FoveaResult foveaQueryDeviceNeeds(PFN_vkGetInstanceProcAddr get_instance_proc_addr, VkInstance instance,
                                             uint32_t api_version, VkPhysicalDevice physical_device,
                                             const FoveaHostAllocator* allocator, FoveaDeviceNeeds* out,

@@ -3,7 +3,6 @@
 
 #include <fovea/fovea.h>
 
-#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -142,7 +141,8 @@ class ThreadPool {
         if (wait < kTakenAway) return;
         const Clock::rep now = at.time_since_epoch().count(), last = rest_.load(std::memory_order_relaxed);
         const bool soon = now - rests_until_.load(std::memory_order_relaxed) < last;
-        const Clock::rep rest = soon ? std::min(2 * last, kMaxRest.count()) : kMinRest.count();
+        const Clock::rep longer = 2 * last < kMaxRest.count() ? 2 * last : kMaxRest.count();
+        const Clock::rep rest = soon ? longer : kMinRest.count();
         rest_.store(rest, std::memory_order_relaxed);
         rests_until_.store(now + rest, std::memory_order_relaxed);
     }

@@ -1,5 +1,5 @@
 // The families of models: how each is put together and what its weights are called. A family is added by a
-// row of the table in families.cpp (docs/models.md says how).
+// row of the table in families.cpp (docs/reference/models.md says how).
 #pragma once
 
 #include <fovea/model/checkpoint_model.hpp>

@@ -1,6 +1,6 @@
 // Attention of opsets 23 to 25 in terms of the engine: one attention call, a call of append for each part of
 // a cache, and a second attention call only for scores past the valid length. Where upstream's texts and code
-// disagree, the specification is followed: see docs/numerics.md.
+// disagree, the specification is followed: see docs/concepts/numerics.md.
 #include "onnx/node_runner.hpp"
 #include "onnx/tensor_values.hpp"
 #include "problem/problem.hpp"

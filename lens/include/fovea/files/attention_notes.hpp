@@ -1,4 +1,4 @@
-// What a file of q, k and v says of its attention call by its metadata (docs/files.md): every program that
+// What a file of q, k and v says of its attention call by its metadata (docs/reference/file-formats.md): every program that
 // opens such a file takes it from here.
 #pragma once
 

@@ -1,6 +1,6 @@
 // Everything that a reader can set, as one value: what is computed (sentence, level, weights, masks, ...) and
 // how it is looked at. A session is a .fovea file, the part of an address behind '#', or made here; it is
-// read, written and checked in this one place, for every program. docs/files.md has the format;
+// read, written and checked in this one place, for every program. docs/reference/file-formats.md has the format;
 // lens/model/tables/session.json is its table of keys: type, limits, defaults and meaning of each.
 //
 // Reading ignores nothing in silence: what could not be taken as it stands is told by a note in words. A key
@@ -216,7 +216,7 @@ std::vector<StoryStep> story(int level, std::string_view task = {});
 
 // A row of the table of keys.
 struct SessionKey {
-    std::string key, type, group, about;  // as docs/files.md has them
+    std::string key, type, group, about;  // as docs/reference/file-formats.md has them
     double low = 0, high = 0;             // of integers and numbers
     std::vector<std::string> choices;     // of choices
 };
