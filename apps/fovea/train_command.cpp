@@ -46,7 +46,8 @@ void print_help(std::span<const OptionSpec> specs) {
     std::printf(
         "usage: fovea train TASK [options]\n\nTrains a small model and says what its heads have become. "
         "TASK: "
-        "%s\n(docs/guides/training.md says what each is and what to look at). Runs on the CPU unless --backend or "
+        "%s\n(docs/guides/training.md says what each is and what to look at). Runs on the CPU unless "
+        "--backend or "
         "--device is given:\nthese models are too small for a GPU to be quicker.\n\n",
         names.c_str());
     print_options(specs);

@@ -13,7 +13,8 @@ struct ModelSizes {
     bool layer_norm;
     uint32_t rope_theta;  // counts where positions are rotary
 };
-// Sizes and rates were found by trial: with these every one of ten seeds reaches the goal (docs/guides/training.md).
+// Sizes and rates were found by trial: with these every one of ten seeds reaches the goal
+// (docs/guides/training.md).
 struct TaskRow {
     std::string_view name;
     TaskOptions preset;

@@ -1,5 +1,6 @@
-// The format that scripts/export_attention.py writes and docs/reference/file-formats.md describes: a file made here must pass
-// the script's own check, which shares no code with the writer, and one that breaks a rule must not.
+// The format that scripts/export_attention.py writes and docs/reference/file-formats.md describes: a file
+// made here must pass the script's own check, which shares no code with the writer, and one that breaks a
+// rule must not.
 #include <cmath>
 #include <cstdlib>
 

@@ -1,6 +1,6 @@
-// A CPU kernel to copy, see docs/contributing/first-kernel.md: y[r] = sum over c of weights[c] * x[r][c], float32, rows of
-// any length. This file is compiled once for each instruction set; what stands between the namespaces is the
-// kernel.
+// A CPU kernel to copy, see docs/contributing/first-kernel.md: y[r] = sum over c of weights[c] * x[r][c],
+// float32, rows of any length. This file is compiled once for each instruction set; what stands between the
+// namespaces is the kernel.
 #include "cpu/simd_targets.hpp"
 
 #undef HWY_TARGET_INCLUDE

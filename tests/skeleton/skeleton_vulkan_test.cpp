@@ -1,5 +1,6 @@
-// The shader of docs/contributing/first-kernel.md on a device, under the validation layer: the same seeded numbers and the
-// same bound as on the CPU, a slice that begins behind the first row, and guards around what it writes.
+// The shader of docs/contributing/first-kernel.md on a device, under the validation layer: the same seeded
+// numbers and the same bound as on the CPU, a slice that begins behind the first row, and guards around what
+// it writes.
 #include "support/random.hpp"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,5 @@
-// The code of docs/guides/training.md and docs/concepts/models-as-data.md, which scripts/paste_code.py takes from here.
+// The code of docs/guides/training.md and docs/concepts/models-as-data.md, which scripts/paste_code.py takes
+// from here.
 #include <fovea/model.hpp>
 #include <fovea/train.hpp>
 

@@ -1,5 +1,5 @@
-// What a guest owes its host (docs/guides/embedding.md), on real drivers under validation: bytes around its buffers,
-// every Vulkan call failing in turn, several threads on one plan.
+// What a guest owes its host (docs/guides/embedding.md), on real drivers under validation: bytes around its
+// buffers, every Vulkan call failing in turn, several threads on one plan.
 #include "vulkan/gpu.hpp"
 
 #include <algorithm>

@@ -37,10 +37,7 @@ describe("heads that learned", { skip: missing ?? false }, () => {
                 await page.textContent("#inspector .big"),
                 new RegExp(values[14 * 20 + 10].toFixed(4)),
             );
-            assert.match(
-                await page.textContent("#said .note"),
-                /After a the model says f, and is 8\d% sure/,
-            );
+            assert.match(await page.textContent("#said .note"), /After a the model says f, and is 8\d% sure/);
             assert.equal(await page.evaluate(() => location.hash), "");
             // Letters that the model never saw in this order: the head finds them all the same.
             await page.fill("#text", "quartz quartz");

@@ -1,4 +1,5 @@
-// Sessions as .fovea files: JSON in the format that docs/reference/file-formats.md describes, shared with the page.
+// Sessions as .fovea files: JSON in the format that docs/reference/file-formats.md describes, shared with the
+// page.
 #pragma once
 
 #include "document/workbench.hpp"

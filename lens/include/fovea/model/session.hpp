@@ -1,7 +1,7 @@
 // Everything that a reader can set, as one value: what is computed (sentence, level, weights, masks, ...) and
 // how it is looked at. A session is a .fovea file, the part of an address behind '#', or made here; it is
-// read, written and checked in this one place, for every program. docs/reference/file-formats.md has the format;
-// lens/model/tables/session.json is its table of keys: type, limits, defaults and meaning of each.
+// read, written and checked in this one place, for every program. docs/reference/file-formats.md has the
+// format; lens/model/tables/session.json is its table of keys: type, limits, defaults and meaning of each.
 //
 // Reading ignores nothing in silence: what could not be taken as it stands is told by a note in words. A key
 // that the table does not have is such a note and is not written again. Nothing here keeps state; all
