@@ -1,5 +1,6 @@
-// What both passes of the gradients share: a slice's rows of all tensors, delta, and the gradient of a pair.
-// Everything but dq, dk and dv is read; see engine/reference/backward_loops.hpp for the same in plain loops.
+// Shared by both passes of the gradients: a slice's rows of all tensors, delta, and the gradient of a pair.
+// Everything except dq, dk and dv is only read; engine/reference/backward_loops.hpp has the same in plain
+// loops.
 #ifndef FOVEA_BACKWARD_GLSL
 #define FOVEA_BACKWARD_GLSL
 
@@ -26,7 +27,7 @@ FOVEA_WORDS(d_lse_bits, FOVEA_SLOT_DLSE, kGatherDLse, extra.at.d_lse)
 
 const uint kThreads = gl_WorkGroupSize.x;
 
-// Where o, its gradient and the results stand: what does not fit the push constants.
+// Returns where o, its gradient and the results are stored: the push constants have no room for these views.
 HeadView view_of(uint n) {
     const uint at = kMaskMapWord - kExtraWords + 3u * n;
     return HeadView(behind_extra[at], behind_extra[at + 1u], behind_extra[at + 2u]);
@@ -46,7 +47,7 @@ Row slice_row(uint head, uint query) {
     row.exists = query < push.slice.rows;
     return row;
 }
-// Its place in lse.
+// Index of the row in lse.
 uint flat_row(Row row) { return push.lse_base + row.head * push.slice.len_q + row.query; }
 float lse_of(Row row) { return uintBitsToFloat(lse_bits(flat_row(row))); }
 
@@ -55,7 +56,7 @@ bool is_number(vec4 x) {
     return all(notEqual(bits, uvec4(0x7f800000u)));
 }
 
-// exp for the logarithm of a weight, which lies at 0 or little above.
+// exp of the logarithm of a weight, which is at most 0 or slightly more.
 vec4 exp_of_weight(vec4 x) { return exp_of_negative(mix(x, vec4(80.0), greaterThan(x, vec4(80.0)))); }
 
 // Weights after dropout, gradients of masked logits and of scores of the pairs of one row with keys
@@ -87,7 +88,7 @@ Pairs pairs_of(Entry e, Row row, int j, vec4 score, vec4 value, float row_lse, f
     return pairs;
 }
 
-// Where four keys of a thread stand in k and v. Outside of `keys` those at its ends are taken.
+// The places of a thread's four keys in k and v. Keys outside of `keys` are replaced by those at its ends.
 struct FourKeys {
     uint k_at0[4], v_at0[4];
 };
@@ -112,8 +113,8 @@ vec4 v_of(FourKeys four, uint n) {
                 v_at(four.v_at0[3] + n));
 }
 
-// The sum of a row's o times its gradient, less the gradient of its lse. A row of zeros may be one that sees
-// no key beside its sink: its gradient must reach nothing.
+// Returns the sum of a row's o times its gradient, less the gradient of its lse. A row of zeros may be fully
+// masked except for its sink: no gradient may reach its inputs.
 float delta_of(Row row, bool zero, float product) {
     const float sum = zero ? 0.0 : product;
     return (push.store & kStoreHasDLse) != 0u ? sum - uintBitsToFloat(d_lse_bits(flat_row(row))) : sum;

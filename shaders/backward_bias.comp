@@ -1,7 +1,7 @@
-// The gradient of an additive bias from one batch entry's query heads of one key/value head: a thread holds
-// four keys of a row of the bias and walks over the heads and rows of queries that this row serves, in
-// ascending order. Where other entries or key/value heads share the bias, a dispatch for each adds its part,
-// one behind the other.
+// Computes the gradient of an additive bias from one batch entry's query heads of one key/value head. A
+// thread holds four keys of a row of the bias and walks over the heads and rows of queries that use this row,
+// in ascending order. If other entries or key/value heads share the bias, one dispatch for each adds its
+// part, in sequence.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
@@ -11,7 +11,7 @@
 
 FOVEA_GRADIENT(dbias, FOVEA_SLOT_DBIAS)
 
-// What query `row` adds to the gradient of the bias at keys j .. j+3.
+// Returns the contribution of query `row` to the gradient of the bias at keys j .. j+3.
 vec4 gradient_of_row(Entry e, Row row, int j) {
     const Keys keys = visible_keys(e, row.i, row.i + 1);
     if (j + 3 < keys.begin || j >= keys.end) return vec4(0.0);

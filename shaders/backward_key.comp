@@ -81,7 +81,7 @@ void main() {
     const int last = min(j1, e.kv_length) - 1;
     uint k_at0[kBackwardKeys], v_at0[kBackwardKeys];
     for (uint c = 0u; c < kBackwardKeys; ++c) {
-        // Keys past the end stand in for by the last one and are not stored.
+        // Keys past the end are replaced by the last one and are not stored.
         const int j = max(min(j0 + int(c), last), 0);
         k_at0[c] = k_row(e, j);
         v_at0[c] = v_row(e, j);
@@ -118,7 +118,7 @@ void main() {
             barrier();
         }
     }
-    // Keys past the length get zeros; where entries lie end to end they belong to another one.
+    // Keys past the length get zeros, except in a packed batch, where they belong to another entry.
     [[dont_unroll]] for (uint c = 0u; c < kBackwardKeys; ++c) {
         const int j = j0 + int(c);
         if (j >= j1 || (j > last && has_flag(kFlagPackedKv))) continue;

@@ -45,7 +45,7 @@ void main() {
         }
         barrier();
     }
-    // Rows past the length get zeros; where entries lie end to end they belong to another one.
+    // Rows past the length get zeros, except in a packed batch, where they belong to another entry.
     for (uint r = 0u; r < kBackwardRows; ++r) {
         const Row row = slice_row(head, r0 + r);
         if (!row.exists || column >= dim_qk()) continue;

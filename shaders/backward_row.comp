@@ -1,6 +1,6 @@
-// For each row of one query head, what it adds to the gradients of the head's ALiBi slope and of its sink:
-// the sum of its logits' gradients, each times the distance that the slope stands before, and less the sink's
-// own weight times delta. backward_sum adds the rows up.
+// Computes the contribution of each row of one query head to the gradients of the head's ALiBi slope and of
+// its sink: the sum of its logits' gradients, each times the distance that the slope multiplies, and minus
+// the sink's weight times delta. backward_sum adds the rows up.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require

@@ -7,17 +7,17 @@ shared float row_lse[kBackwardRows], row_delta[kBackwardRows];
 struct RowBlock {
     Row rows[kBackwardRows];
     uint q_at0[kBackwardRows], do_at0[kBackwardRows];
-    int first, last;  // queries; last lies below first where none exists
+    int first, last;  // queries; last is less than first if none exists
 };
 
-// All threads of the workgroup; a barrier stands behind what they share.
+// Called by all threads of the workgroup; a barrier follows the writes that they share.
 RowBlock take_rows(Entry e, uint head, uint r0) {
     const HeadView o_view = view_of(kViewO), do_view = view_of(kViewDo);
     const uint t = gl_LocalInvocationIndex;
     RowBlock block;
     block.last = end_of_rows(e, int(push.slice.first_row + r0 + kBackwardRows)) - 1;
     block.first = int(push.slice.first_row + r0);
-    // Rows past the end stand in for by the last one and are not stored.
+    // Rows past the end are replaced by the last one and are not stored.
     for (uint r = 0u; r < kBackwardRows; ++r) {
         const int i = max(min(block.first + int(r), block.last), block.first);
         block.rows[r] = slice_row(head, uint(i) - push.slice.first_row);

@@ -1,8 +1,8 @@
-// Moves rows from one type to another (fovea.h): new ones behind the rows that a key/value cache holds
+// Moves rows from one type to another (fovea.h): new ones after the rows that a KV cache holds
 // (FoveaAppendDesc), or with kListed those that a list names out of a cache (FoveaGatherDesc). A thread makes
 // one number; of 8-bit floats those that share a word; a block, where X has other numbers. Blocks are copied
 // as halves of words, of which they consist. Rows past the capacity and of pages outside the pool are not
-// written; what a list names beside the cache becomes zero.
+// written; rows that a list names outside the cache become zero.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
@@ -35,16 +35,16 @@ uint row_of(TensorView t, uint entry, uint head, uint row) {
     return t.base + entry * t.batch + head * t.head + row * t.row;
 }
 
-// What a thread takes of a row, and whether that is zeros: a list named no row of the cache. An append knows
-// that it is not.
+// The part of a row that a thread makes, and whether it is zeros because a list named no row of the cache. An
+// append is compiled without that case.
 struct Place {
     uint from, to, n;  // first numbers of the row in X and Y
     bool zero;
 };
 bool is_zero(Place p) { return kListed && p.zero; }
 
-// ==== what a thread makes of a row ====
-// Each way to read X stands here once: it is many times the code of everything else.
+// ==== the part of a row that a thread makes ====
+// Each way to read X occurs only once, because it is most of the code.
 
 uint half_of(uint e) { return x_plain_words[e >> 1] >> ((e & 1u) << 4) & 0xffffu; }
 

@@ -1,5 +1,5 @@
-// Reading cached keys and values, which may lie in fewer bits than float16: 8-bit floats, or ggml's blocks of
-// 32 numbers. Every value is exact in float32. Like tensor.glsl through 32-bit words.
+// Reads cached keys and values, which may be quantized: 8-bit floats, or ggml's blocks of 32 values. Every
+// value is exact in float32. Like tensor.glsl it reads 32-bit words.
 #ifndef FOVEA_CACHE_TENSOR_GLSL
 #define FOVEA_CACHE_TENSOR_GLSL
 
@@ -20,7 +20,7 @@ vec4 numbers_of_e5m2(uvec4 code) {
 
 // FOVEA_INPUT_TENSOR, whose TYPE may also be a compressed one: then e counts numbers. A block of q8_0 is a
 // float16 scale and 32 bytes, one of q4_0 a scale and 16 bytes: byte n holds numbers n and n + 16, each 8 too
-// large. Four numbers lie in one word or two. What the type decides are constants made of equalities, as
+// large. Four values are in one word or two. What the type decides are constants made of equalities, as
 // plan/vulkan/dispatch_code.cpp knows them.
 //   NAME_numbers4(e, end)   compressed numbers e .. e+3, those past `end` anything; e is a multiple of 4 in
 //                           blocks

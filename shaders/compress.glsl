@@ -45,9 +45,9 @@ uint quotient(uint a, uint b) {
 
 struct BlockScale {
     uint stored;    // float16
-    float inverse;  // what the block's numbers are multiplied by
+    float inverse;  // multiplier of the block's values
 };
-const uint kNanScale = 0x7e00u;  // of a block of which no number could be told
+const uint kNanScale = 0x7e00u;  // scale of a block that has a NaN or an infinity
 
 // `most`: the block's number of the largest magnitude, as bits. Of q4_0 that one becomes -8.
 BlockScale scale_of_block(uint most, bool is_q8_0) {

@@ -1,13 +1,13 @@
-// Factors of products, four at a time, as the two words in which they lie in shared memory: float16, or with
-// kBfloat16 bfloat16. Only a matrix has float16_t for the type of its numbers: which of both they are
-// foveaDispatchCode says there.
+// Operands of matrix multiplications, four at a time, as two words of shared memory: float16, or bfloat16
+// with kBfloat16. Only a matrix declares float16_t elements; foveaDispatchCode replaces that type if they are
+// bfloat16.
 #ifndef FOVEA_FACTORS_GLSL
 #define FOVEA_FACTORS_GLSL
 
 const bool kBfloat16 = (kCall & kBfloat16Call) != 0u;
 const uint kFactorType = kBfloat16 ? FOVEA_BF16 : FOVEA_F16;
-// Of two factors in a word: the exponents, and what makes one of all ones overflow into the sign's bit, and
-// into no other number.
+// Masks of the two operands in a word: the exponents, and the addend that makes an exponent of all ones
+// overflow into the sign bit, and no other.
 const uint kExponents = kBfloat16 ? 0x7f807f80u : 0x7c007c00u;
 const uint kCarries = kBfloat16 ? 0x00800080u : 0x04000400u;
 
@@ -52,8 +52,8 @@ uvec2 column_of(uvec2 row[4], uint c) {
 }
 
 // NAME_quad_words(row, n, length) and NAME_factors4(row, n, length): elements n .. n+3 of a row of a
-// FOVEA_INPUT_TENSOR, those past its end as 0. What lies in memory as factors do is copied as it is: through
-// float32 it would be most of a kernel's arithmetic.
+// FOVEA_INPUT_TENSOR, with 0 past its end. Elements that have the operand type are copied unchanged: a
+// conversion through float32 would be most of a kernel's arithmetic.
 #define FOVEA_INPUT_FACTORS(NAME, TYPE)                                                           \
     uvec2 NAME##_quad_words(uint row, uint n, uint length) {                                      \
         const uvec2 words = NAME##_words2[(row + min(n, length - 4u)) >> 2];                      \
@@ -64,7 +64,7 @@ uvec2 column_of(uvec2 row[4], uint c) {
         return factors_of(NAME##_depth4(row, n, length));                                         \
     }
 
-// The same of a FOVEA_CACHE_TENSOR. What lies in fewer bits than a factor is exact in float32, and rounded
+// The same for a FOVEA_CACHE_TENSOR. A narrower type than the operands' is exact in float32 and is rounded
 // once.
 #define FOVEA_CACHE_FACTORS(NAME, TYPE)                                                           \
     FOVEA_INPUT_FACTORS(NAME##_plain, TYPE)                                                       \

@@ -20,7 +20,7 @@ uint partial_row(uint split, uint heads, uint head, uint r) {
     return (split * heads + head) * push.slice.rows * group_size() + r;
 }
 
-// What the row's sum of weights times values is multiplied by; adds the sink to `sum`.
+// Returns the multiplier of the row's sum of weights times values; adds the sink to `sum`.
 float finish_row(inout RowSum sum, Row row, float keep_scale) {
     const bool empty = sum.total == 0.0;
     float rescale = 1.0;

@@ -1,8 +1,8 @@
 // Attention in one pass with an online softmax (Milakov & Gimelshein 2018; FlashAttention: Dao et al. 2022,
 // with the order of loops of FlashAttention-2: Dao 2023), without shared tiles: a workgroup takes kRows rows
 // and walks over the keys that they see in blocks of four for each thread. Rows of the heads that share keys
-// lie next to each other, so that they share loads too. Every lane works on every row: what is uniform stays
-// uniform. With key splits it leaves partial sums to flash_combine.
+// are adjacent, so that they share loads too. Every lane works on every row: what is uniform stays uniform.
+// With key splits it leaves partial sums to flash_combine.
 //   FOVEA_SUBGROUP  the workgroup is one whole subgroup; else no subgroup operation is needed
 //   FOVEA_SHUFFLE   with it: what all lanes need comes by shuffles, see flash_by_shuffle.glsl
 #version 450
@@ -68,7 +68,8 @@ uint first_column() {
     return (gl_WorkGroupID.y * kColumnQuads * kPartThreads + gl_LocalInvocationIndex % kPartThreads) * 4u;
 }
 
-// Where row i of the tile lies in q; a row that does not exist is read from the last one that does.
+// Returns the place of row i of the tile in q; a row that does not exist is replaced by the last one that
+// does.
 uint query_row_at(Entry e, uint first_row, uint i) {
     const uint last = push.slice.rows * group_size() - 1u;
     Row row = row_at(e, min(first_row + i, last));
@@ -140,7 +141,7 @@ void main() {
     if (kStats) begin_stats();
     find_query_rows(e, first_row);
     uint turn = 0u;
-    // Blocks lie on one grid whatever the tile's rows see, so that no row's sums depend on its neighbours.
+    // Blocks are on one grid for all tiles, so that no row's sums depend on its neighbors.
     const int block = int(4u * kThreads);
     for (int j0 = keys.begin - keys.begin % block; j0 < keys.end; j0 += block) {
         if (!enter_block(e, uint(j0 / block))) continue;

@@ -1,4 +1,4 @@
-// What the flash kernels share: rows of k and v, masks and dropout.
+// Shared by the flash kernels: rows of k and v, masks and dropout.
 //   FOVEA_WITHOUT_VALUES  the push constants know nothing of v
 #ifndef FOVEA_FLASH_GLSL
 #define FOVEA_FLASH_GLSL

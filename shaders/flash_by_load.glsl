@@ -26,7 +26,7 @@ shared vec4 weights[kTurns][kRows][kThreads];
 #define FOVEA_EACH_ROW [[dont_unroll]]
 #endif
 
-uint q_row[kRows];  // where the tile's rows lie in q
+uint q_row[kRows];  // places of the tile's rows in q
 
 void find_query_rows(Entry e, uint first_row) {
     for (uint i = 0u; i < kRows; ++i) q_row[i] = query_row_at(e, first_row, i);
@@ -79,7 +79,7 @@ void add_staged_products(Entry e, Keys keys, int j0, inout vec4 score[kRows]) {
 }
 #endif
 
-// The same by loads of this thread's keys j .. j+3 alone.
+// The same, with loads of only this thread's keys j .. j+3.
 void add_direct_products(Entry e, Keys keys, int j, inout vec4 score[kRows]) {
     uint k_at0[4];
     for (int c = 0; c < 4; ++c) k_at0[c] = clamped_k_row(e, keys, j + c);

@@ -12,7 +12,7 @@ const uint kLaneRows = (kRows + kThreads - 1u) / kThreads;
 // This thread's four keys: scores, logits, weights of each row. And the sum of its weights so far.
 vec4 logit[kRows];
 float totals[kRows];
-uint q_row[kRows];  // where the tile's rows lie in q
+uint q_row[kRows];  // places of the tile's rows in q
 // For rows t, t + kThreads, ...: the largest logit so far, and what the sums must be multiplied by.
 float maximum[kLaneRows], rescales[kLaneRows];
 // Weights of the block's keys. Two, by turns: a block writes one while slower threads still read the other.

@@ -19,7 +19,7 @@ layout(constant_id = FOVEA_SPEC_B_TYPE) const uint kKType = 0;
 layout(constant_id = FOVEA_SPEC_ALIGNED) const bool kAligned = false;
 layout(constant_id = FOVEA_SPEC_ROWS) const uint kRows = 16;
 layout(constant_id = FOVEA_SPEC_V_TYPE) const uint kVType = 0;
-layout(constant_id = FOVEA_SPEC_COLUMN_QUADS) const uint kColumnTiles = 1;  // of a subgroup
+layout(constant_id = FOVEA_SPEC_COLUMN_QUADS) const uint kColumnTiles = 1;  // tiles of a subgroup
 layout(constant_id = FOVEA_SPEC_MATRIX_M) const uint kM = 8;
 layout(constant_id = FOVEA_SPEC_MATRIX_N) const uint kN = 8;
 layout(constant_id = FOVEA_SPEC_MATRIX_K) const uint kK = 8;
@@ -54,7 +54,7 @@ shared uvec2 kv_tile[FOVEA_MATRIX_KV_HALVES(kKeys, kDepth, kColumns) / 4u];
 shared uvec2 weight_tile[FOVEA_MATRIX_WEIGHT_HALVES(kRows, kKeys) / 4u];
 // Scores of a block; in the end the sums.
 shared vec4 score_tile[FOVEA_MATRIX_SCORE_WORDS(kRows, kKeys, kColumns) / 4u];
-// What each row's sums are multiplied by, once for each column of a matrix.
+// The multiplier of each row's sums, once for each column of a matrix.
 shared float scale_tile[FOVEA_MATRIX_SCALE_WORDS(kRows, kN)];
 shared uint has_poison;
 
@@ -176,14 +176,15 @@ void main() {
         keys.end = min(keys.end, int((split + 1u) * push.split_keys));
     }
     [[unroll]] for (uint n = 0u; n < kRowTiles * kColumnTiles; ++n) sums[n] = FOVEA_SUM_MATRIX(0.0);
-    const uint first_column = gl_SubgroupID * kColumnTiles * kN;  // of this subgroup's sums
-    RowSum sum = empty_sum();  // of this thread's row; `total` of this thread's keys alone
-    RowStats stats = no_stats();  // of the same keys
+    const uint first_column = gl_SubgroupID * kColumnTiles * kN;  // first column of this subgroup's sums
+    RowSum sum = empty_sum();  // sums of this thread's row; `total` covers only this thread's keys
+    RowStats stats = no_stats();  // statistics of the same keys
     if (t == 0u) has_poison = 0u;
     if (keys.begin < keys.end) load_queries(e, first_row);
     const int inner_begin = max(full.begin, keys.begin), inner_end = min(full.end, keys.end) - int(kKeys);
     for (int j0 = keys.begin - keys.begin % int(kKeys); j0 < keys.end; j0 += int(kKeys)) {
-        // Nearly all work of a long call: a loop of its own, without the code for bounds.
+        // Inner blocks are nearly all of the work of a long call: they have a loop without the code for
+        // bounds.
         for (; !kGeneral && j0 >= inner_begin && j0 <= inner_end; j0 += int(kKeys))
             add_block(e, row, r, keys, j0, true, true, sum, stats);
         if (j0 >= keys.end) break;

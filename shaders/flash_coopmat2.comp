@@ -21,7 +21,7 @@ layout(constant_id = FOVEA_SPEC_B_TYPE) const uint kKType = 0;
 layout(constant_id = FOVEA_SPEC_ALIGNED) const bool kAligned = false;
 layout(constant_id = FOVEA_SPEC_ROWS) const uint kRows = 16;
 layout(constant_id = FOVEA_SPEC_V_TYPE) const uint kVType = 0;
-layout(constant_id = FOVEA_SPEC_COLUMN_QUADS) const uint kColumnQuads = 8;  // of the workgroup
+layout(constant_id = FOVEA_SPEC_COLUMN_QUADS) const uint kColumnQuads = 8;  // quads of the workgroup
 layout(constant_id = FOVEA_SPEC_SCOPE) const uint kScope = kScopeSubgroup;
 layout(constant_id = FOVEA_SPEC_KEYS) const uint kKeys = 32;
 layout(constant_id = FOVEA_SPEC_DEPTH) const uint kDepth = 32;

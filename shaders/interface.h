@@ -1,5 +1,5 @@
-// What host and shaders agree on: binding slots, specialization constants, push constants, tile sizes. Read
-// by GLSL and by C++; no number of it stands anywhere else.
+// Constants shared by host and shaders: binding slots, specialization constants, push constants, tile sizes.
+// GLSL and C++ both read this file; none of its values is repeated elsewhere.
 #ifndef FOVEA_SHADERS_INTERFACE_H
 #define FOVEA_SHADERS_INTERFACE_H
 
@@ -48,14 +48,14 @@ FOVEA_CONST kFlashShuffleRows = 16;
 FOVEA_CONST kFlashShuffleMoreRows = 32;
 FOVEA_CONST kFlashShuffleLanes = 16;
 FOVEA_CONST kFlashShuffleColumnQuads = 4;
-// What flash without shuffles keeps in shared memory at most: two buffers of weights, each thread's maxima
-// and totals, two numbers for each row.
+// Limit of the shared memory of flash without shuffles: two buffers of weights, each thread's maxima and
+// totals, two values for each row.
 #define FOVEA_FLASH_SHARED_BYTES(rows, threads) (4u * (rows) * (10u * (threads) + 2u))
 #define FOVEA_SHUFFLE_SHARED_BYTES(rows, threads) (4u * (rows) * (9u * (threads) + 2u))
 // And where row statistics are wanted, each thread's part of each row.
 #define FOVEA_STATS_SHARED_BYTES(rows, threads) (16u * (rows) * (threads))
 // A row's partial result of a key split: largest logit and total before the sums of the value columns, and
-// what row statistics are made of behind them.
+// the data of row statistics after them.
 FOVEA_CONST kPartialWords = 2;
 FOVEA_CONST kPartialStatsWords = 3;
 // Gradients: query rows and keys that a workgroup holds.
@@ -102,8 +102,8 @@ FOVEA_CONST kMatrixLargeSide = 128;
 // With FOVEA_FLAG_FIXED_SPLITS a split has this many keys, whatever the device.
 FOVEA_CONST kFixedSplitKeys = 1024;
 
-// The map of a mask's blocks: a code of two bits for each tile of rows and block of keys, 16 to a word. What
-// stands behind FlashExtra in the workspace starts at this word.
+// The map of a mask's blocks has a code of two bits for each tile of rows and block of keys, 16 to a word.
+// The data after FlashExtra in the workspace start at this word.
 FOVEA_CONST kMaskMapWord = 64;
 FOVEA_CONST kBlocksPerWord = 16;
 FOVEA_CONST kBlockMixed = 0;
@@ -142,12 +142,12 @@ FOVEA_CONST kNanBits = 0x7fc00000u;
 #define FOVEA_SPEC_O_TYPE 8  // gradients
 #define FOVEA_SPEC_DO_TYPE 9
 #define FOVEA_SPEC_MATRIX_K 10
-#define FOVEA_SPEC_KEYS 11         // of a block
+#define FOVEA_SPEC_KEYS 11         // keys of a block
 #define FOVEA_SPEC_COLUMNS 11      // linear_coopmat: of a tile
-#define FOVEA_SPEC_DEPTH 12        // dim_qk with zeros behind it
-#define FOVEA_SPEC_SUBGROUPS 13    // of a workgroup
-#define FOVEA_SPEC_STORED_TYPE 14  // of the tensor that is written, see store.glsl
-#define FOVEA_SPEC_FLAGS 15        // for WGSL alone: the flags that a pipeline's dispatches may have
+#define FOVEA_SPEC_DEPTH 12        // dim_qk padded with zeros
+#define FOVEA_SPEC_SUBGROUPS 13    // subgroups of a workgroup
+#define FOVEA_SPEC_STORED_TYPE 14  // type of the output tensor, see store.glsl
+#define FOVEA_SPEC_FLAGS 15        // only for WGSL: the flags that a pipeline's dispatches may have
 #define FOVEA_SPEC_ROW_THREADS 1   // softmax: threads for each row
 #define FOVEA_SPEC_RULE 1          // norm: kNorm*; pointwise: kPointwise*
 #define FOVEA_SPEC_OTHER 2         // norm: the row is added to a sum; pointwise: the result is a product
@@ -169,9 +169,9 @@ FOVEA_CONST kGatherBias = 1u << 9;
 // Dispatches of the pipeline may have kFlagEntries. The others' do without the few instructions that it
 // takes.
 FOVEA_CONST kEntriesCall = 1u << 10;
-// Of flash and flash_combine: row statistics are wanted.
+// For flash and flash_combine: row statistics are requested.
 FOVEA_CONST kStatsCall = 1u << 11;
-// Of flash_coopmat and linear_coopmat: factors are bfloat16.
+// For flash_coopmat and linear_coopmat: operands are bfloat16.
 FOVEA_CONST kBfloat16Call = 1u << 12;
 
 FOVEA_CONST kScopeWorkgroup = 2;  // as SPIR-V numbers them
@@ -194,10 +194,10 @@ FOVEA_CONST FOVEA_F8_E4M3 = 5;
 FOVEA_CONST FOVEA_F8_E5M2 = 6;
 FOVEA_CONST FOVEA_Q8_0 = 7;
 FOVEA_CONST FOVEA_Q4_0 = 8;
-FOVEA_CONST FOVEA_Q4_K = 9;  // weights alone
+FOVEA_CONST FOVEA_Q4_K = 9;  // only for weights
 FOVEA_CONST FOVEA_Q5_K = 10;
 FOVEA_CONST FOVEA_Q6_K = 11;
-FOVEA_CONST kStoredByWords = 16;  // beside what is stored by 16 bits: the device has no such storage
+FOVEA_CONST kStoredByWords = 16;  // added to the type if the device has no 16-bit storage
 
 // ==== flags of one dispatch ====
 
@@ -225,7 +225,7 @@ FOVEA_CONST kFlagRowStats = 1u << 18;
 FOVEA_CONST kFlagOutput = 1u << 20;  // o is wanted
 FOVEA_CONST kFlagTileMass = 1u << 21;
 FOVEA_CONST kFlagTileMax = 1u << 22;
-FOVEA_CONST kFlagSampled = 1u << 23;  // one cell stands for a pixel
+FOVEA_CONST kFlagSampled = 1u << 23;  // one cell represents a pixel
 FOVEA_CONST kFlagMaskMap = 1u << 24;  // flash: there is a map of the blocks of mask and bias
 FOVEA_CONST kFlagEntries = 1u << 25;  // flash: a slice of several batch entries, all heads of each
 FOVEA_CONST kFlagSparse = 1u << 19;   // a key between the bounds of a row may be hidden or dropped
@@ -244,7 +244,7 @@ struct SliceView {
     uint first_batch, first_head, first_row;
     uint len_q, len_kv;
     uint flags;
-    int offset;                      // query i stands at i + offset; unused with kFlagBottomRight
+    int offset;                      // query i has key position i + offset; unused with kFlagBottomRight
     uint window_left, window_right;  // kUnboundedWindow; causal is window_right 0
     uint key_limit;                  // no key at or past it is visible: the columns of mask and bias
     uint score_stride;               // elements between score rows in the workspace
@@ -255,14 +255,14 @@ struct PageView {
     uint page_size, page_count, table_pages;
 };
 
-// What changes a scaled score before masks and biases are applied: the same struct in every attention kernel,
-// filled by one function (plan/vulkan/rows.hpp) and read by one (logit.glsl).
+// The steps that change a scaled score before masks and biases are applied. The struct is the same in every
+// attention kernel; one function fills it (plan/vulkan/rows.hpp) and one reads it (logit.glsl).
 struct LogitView {
     float softcap;  // 0: none
 };
 
-// In the staged kernels' flags, from bit 20 on, which only other kernels use: where the slice's first (b, h,
-// i) row lies in the windows of the results. 6 bits: row in lse and row statistics; 6 bits: element in the
+// In the staged kernels' flags, from bit 20 on, which only other kernels use: the place of the slice's first
+// (b, h, i) row in the windows of the results. 6 bits: row in lse and row statistics; 6 bits: element in the
 // matrices.
 FOVEA_CONST kResultRowShift = 20;
 FOVEA_CONST kResultElementShift = 26;
@@ -331,7 +331,7 @@ struct FlashPush {
     LogitView logit;
 };
 
-// Where the inputs are that gather.comp put behind FlashExtra, in words from its end.
+// The places of the inputs that gather.comp copied after FlashExtra, in words from its end.
 struct GatheredAt {
     uint batch_table, block_table;
     uint heads;  // ALiBi slopes, then sinks, each in room for heads_q words that ends at a kGatherStep
@@ -343,7 +343,8 @@ struct GatherPush {
     uint words;
 };
 
-// What flash needs only for matrices, pages and dropout; a dispatch of its own puts it into the workspace.
+// Parameters of flash that only matrices, pages and dropout need; a dispatch of its own writes them into the
+// workspace.
 struct FlashExtra {
     HeadView mask, bias;
     HeadView keep;  // without dropout by matrix: the query, key and batch * head that Philox counts from
@@ -352,15 +353,15 @@ struct FlashExtra {
     PhiloxView philox;
     uint page_size, page_count, table_pages;
     uint k_page, v_page;  // elements between pages
-    uint map_words;       // of the mask's map: words of a tile of rows
+    uint map_words;       // words per tile of rows in the mask's map
     uint map_heads;       // 1: one map for all heads, else one for each key/value head
     uint heads_q;
     GatheredAt at;
 };
 FOVEA_CONST kExtraWords = 31;
 
-// Gradients of the heads of one key/value head. Views that do not fit stand behind FlashExtra from word
-// kMaskMapWord on: of o, of its gradient, and of one or two results. Heads are query heads: group_splits
+// Gradients of the heads of one key/value head. The views that do not fit, of o, of its gradient, and of one
+// or two results, are stored after FlashExtra from word kMaskMapWord on. Heads are query heads: group_splits
 // is 1.
 struct BackwardPush {
     FlashSlice slice;
@@ -371,8 +372,8 @@ struct BackwardPush {
     float scale;
     LogitView logit;
     uint store;                 // kStore*
-    uint heads;                 // of the slice
-    uint first_key, key_count;  // of the slice: dk and dv
+    uint heads;                 // heads of the slice
+    uint first_key, key_count;  // keys of the slice, for dk and dv
 };
 FOVEA_CONST kViewO = 0;
 FOVEA_CONST kViewDo = 1;
@@ -384,9 +385,9 @@ FOVEA_CONST kStoreBf16 = 1u << 7;  // the same
 FOVEA_CONST kStoreDk = 1u << 4;
 FOVEA_CONST kStoreDv = 1u << 5;
 FOVEA_CONST kStoreHasDLse = 1u << 6;
-FOVEA_CONST kStoreSlope = 1u << 9;  // what backward_row and backward_sum sum up for a head
+FOVEA_CONST kStoreSlope = 1u << 9;  // the sums that backward_row and backward_sum compute for a head
 FOVEA_CONST kStoreSink = 1u << 10;
-FOVEA_CONST kStoreEachRow = 1u << 11;   // the bias has a row of its own for each query,
+FOVEA_CONST kStoreEachRow = 1u << 11;   // the bias has a separate row for each query,
 FOVEA_CONST kStoreEachHead = 1u << 12;  // for each head
 
 // Sums over the rows of one head: backward_row writes those of slopes, then those of sinks.
@@ -396,7 +397,7 @@ struct RowSumPush {
     uint store;  // kStore*
 };
 
-// What mask_map needs of a slice of flash.
+// The parameters of mask_map for a slice of flash.
 struct MaskMapPush {
     HeadView mask, bias;
     uint flags;
@@ -419,11 +420,11 @@ struct MapPush {
     float scale;
     LogitView logit;
     uint first_row, row_count, first_key, key_count;  // the tile's cells
-    uint pixels;                                      // of the tile
+    uint pixels;                                      // pixels of the tile
     uint origin, extent;                              // pixels of the slice
 };
 
-// What flash_combine needs of FlashPush.
+// The fields of FlashPush that flash_combine needs.
 struct CombinePush {
     FlashSlice slice;
     HeadView o;
@@ -435,7 +436,7 @@ struct CombinePush {
 };
 
 struct LinearPush {
-    uint rows, n_in, n_out;  // of the part that is bound
+    uint rows, n_in, n_out;  // sizes of the bound part
     uint x_base, x_row, y_base, y_row, w_base, w_row, bias_base;
     uint has_bias;
 };
@@ -461,7 +462,7 @@ struct CacheRowsPush {
     RowsView slice;
     uint parts;            // threads for each row
     TensorView x, y;       // one of them the whole cache
-    TensorView positions;  // of a gather; elements are rows
+    TensorView positions;  // for a gather; elements are rows
     PageView pages;
     uint capacity;
     uint held;  // append: rows held before the call; from the table with has_batch_table
@@ -470,7 +471,7 @@ struct CacheRowsPush {
 
 struct MergePush {
     RowsView slice;
-    TensorView x, y, lse;  // of part 0; elements are rows in lse
+    TensorView x, y, lse;  // for part 0; elements are rows in lse
     uint parts;
     uint x_part, lse_part;  // elements between parts
     uint merged_lse_base;
@@ -511,7 +512,7 @@ struct PointwisePush {
 #define FOVEA_SLOT_EXTRA 19    // workspace: FlashExtra
 #define FOVEA_SLOT_PARTIAL 20  // workspace: partial results of key splits
 
-#define FOVEA_SLOT_MASK_MAP 23  // workspace: what mask_map writes, behind FlashExtra
+#define FOVEA_SLOT_MASK_MAP 23  // workspace: the map that mask_map writes, after FlashExtra
 #define FOVEA_SLOT_DO 24        // gradients
 #define FOVEA_SLOT_DLSE 25
 #define FOVEA_SLOT_DQ 26

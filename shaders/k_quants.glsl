@@ -1,5 +1,5 @@
-// Weights in ggml's blocks of 256 numbers, whose layout engine/problem/k_quants.hpp has: four numbers, which
-// lie in one word or two, in registers. The products are those of ggml, so that every value has its bits.
+// Reads weights in ggml's blocks of 256 values, whose layout engine/problem/k_quants.hpp defines: four
+// values, from one word or two, at a time. The products are those of ggml, so that every value has its bits.
 #ifndef FOVEA_K_QUANTS_GLSL
 #define FOVEA_K_QUANTS_GLSL
 

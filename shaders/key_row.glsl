@@ -1,4 +1,4 @@
-// Where row j of k or v lies: by strides, packed end to end, or through the block table.
+// Locates row j of k or v: by strides, in a packed batch, or through the block table.
 #ifndef FOVEA_KEY_ROW_GLSL
 #define FOVEA_KEY_ROW_GLSL
 

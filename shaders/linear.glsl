@@ -1,4 +1,4 @@
-// What the linear kernels share: rows of X and W, and storing a result with its bias.
+// Shared by the linear kernels: rows of X and W, and storing a result with its bias.
 #ifndef FOVEA_LINEAR_GLSL
 #define FOVEA_LINEAR_GLSL
 

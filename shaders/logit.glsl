@@ -4,7 +4,7 @@
 
 #include "math.glsl"
 
-// Whether capped_score does anything.
+// True if capped_score changes the score.
 bool changes_scores(LogitView view) { return view.softcap > 0.0; }
 
 vec4 capped_score(LogitView view, vec4 score) {

@@ -28,7 +28,7 @@ layout(set = 0, binding = FOVEA_SLOT_TILE_MAX, std430) writeonly buffer Largest 
 
 const uint kThreads = gl_WorkGroupSize.x;
 const uint kNan = 0x7fc00000u;
-const uint kMassLimit = 0x80000000u;  // of the upper word
+const uint kMassLimit = 0x80000000u;  // limit of the upper word
 
 shared vec4 scores[kRows][kThreads];
 // For each pixel: the sum of units, the largest weight as bits (which order like the numbers, NaN

@@ -11,12 +11,12 @@ layout(set = 0, binding = FOVEA_SLOT_MASK, std430) readonly buffer Mask { uint m
 layout(set = 0, binding = FOVEA_SLOT_BIAS, std430) readonly buffer Bias { uint bias_words[]; };
 layout(set = 0, binding = FOVEA_SLOT_MASK_MAP, std430) writeonly buffer Map { uint map[]; };
 
-// What a thread saw of a matrix: a key that it hides, one that it changes without hiding it, one left alone.
+// The kinds of keys that a thread found in a matrix: masked, changed without being masked, unchanged.
 const uint kSawHidden = 1u, kSawChanged = 2u, kSawClear = 4u;
 
 const uint kLanes = kMaskMapThreads / kBlocksPerWord;
 
-shared uvec2 seen[kMaskMapThreads];  // of mask, of bias
+shared uvec2 seen[kMaskMapThreads];  // of the mask and of the bias
 
 // Bytes [begin, end) of the mask, four at a time; every kLanes-th word is this lane's.
 uint look_at_mask(uint begin, uint end, uint lane) {
@@ -57,7 +57,7 @@ void main() {
                j1 = min(j0 + push.block_keys, push.key_limit);
     const uint row0 = tile * push.tile_rows, i0 = row0 / push.group;
     uint i1 = min((row0 + push.tile_rows + push.group - 1u) / push.group, push.rows);
-    // A row that stands for all of them is looked at once.
+    // A row that is broadcast to all queries is read once.
     if (push.mask.row == 0u && push.bias.row == 0u) i1 = min(i1, i0 + 1u);
     const uint heads = push.map_heads == 1u ? 1u : push.group, head0 = gl_WorkGroupID.z * heads;
     uvec2 saw = uvec2(0u);

@@ -1,6 +1,7 @@
-// Filling the tiles of flash_coopmat and flash_coopmat2: queries, keys and values as factors in shared
-// memory, four to an element; what that leaves out. Queries and keys lie by rows, values by columns: a
-// product reads its second factor column by column, and numbers that lie next to each other in one load.
+// Fills the tiles of flash_coopmat and flash_coopmat2: queries, keys and values as operands in shared memory,
+// four to an element; poison_of handles the values left out. Queries and keys are row-major, values are
+// column-major: a product reads its second operand column by column, and the elements of one load are
+// adjacent.
 #ifndef FOVEA_MATRIX_TILES_GLSL
 #define FOVEA_MATRIX_TILES_GLSL
 
@@ -85,12 +86,12 @@ void load_values(Entry e, Keys keys, int j0) {
     }
 }
 
-// Where every thread's elements lie in one column of fours, whatever their row: then the next ones are a
-// number of rows further that all threads share.
+// True if every thread's elements are in one column of fours. Then the next elements are a fixed number of
+// rows further, the same for all threads.
 bool has_regular_keys() { return kAligned && kKType == kFactorType && kThreads % (kDepth / 4u) == 0u; }
 bool has_regular_values() { return kAligned && kVType == kFactorType && kThreads % (kColumns / 4u) == 0u; }
 
-// load_keys and load_values of a block that lies whole between the bounds of all rows, without pages.
+// load_keys and load_values for a block that is completely between the bounds of all rows, without pages.
 void load_inner_keys(Entry e, Keys keys, int j0) {
     if (!has_regular_keys()) {
         load_keys(e, keys, j0);
@@ -135,7 +136,7 @@ void load_inner_values(Entry e, Keys keys, int j0) {
     }
 }
 
-// What the values that load_values left out add to a row's sum.
+// Returns the contribution to a row's sum of the values that load_values left out.
 float poison_of(Entry e, Row row, uint r, uint column, Keys keys, float maximum) {
     const uint dim = push.dims & 0xffffu, query = q_start(e, r);
     float sum = 0.0;

@@ -1,6 +1,6 @@
-// Merges partial results by their log-sum-exp (fovea.h, FoveaMergeDesc): each thread one element, through the
-// same tree as reference/operation_loops.hpp, kept as a binary counter. Its places lie in shared memory, each
-// thread's own: an array whose index the compiler does not know would go to memory on a GPU.
+// Merges partial results by their log-sum-exp (fovea.h, FoveaMergeDesc): each thread computes one element,
+// through the same tree as reference/operation_loops.hpp, kept as a binary counter. Each thread keeps its
+// levels in shared memory: an array with an index unknown to the compiler would go to memory on a GPU.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #ifndef FOVEA_WGSL

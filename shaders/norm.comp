@@ -19,7 +19,7 @@ layout(set = 0, binding = FOVEA_SLOT_OTHER, std430) buffer Other { float sums[];
 const uint kThreads = gl_WorkGroupSize.x;
 shared float by_thread[kNormThreads];
 
-// Of all threads. Between two of them stands a barrier.
+// Called by all threads. Two calls need a barrier between them.
 float total(float mine) {
     const uint t = gl_LocalInvocationIndex;
     by_thread[t] = mine;

@@ -1,5 +1,5 @@
-// What a key split of a flash kernel leaves of a row to flash_combine: largest logit, total, the sums of the
-// columns and, with kStats, the row's statistics.
+// The partial result of a key split of a flash kernel for flash_combine: a row's largest logit, total, the
+// sums of the columns and, with kStats, its statistics.
 #ifndef FOVEA_PARTIAL_GLSL
 #define FOVEA_PARTIAL_GLSL
 

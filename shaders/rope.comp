@@ -1,5 +1,5 @@
-// Rotary embedding: each thread turns one pair of a row, or copies one element behind the rotated ones. Y may
-// be X: a thread reads its elements before it writes them, and no other thread reads them.
+// Rotary embedding: each thread rotates one pair of a row, or copies one element after the rotated ones. Y
+// may be X: a thread reads its elements before it writes them, and no other thread reads them.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #ifndef FOVEA_WGSL

@@ -13,12 +13,12 @@ const bool kStats = (kCall & kStatsCall) != 0u;
 layout(set = 0, binding = FOVEA_SLOT_ROW_STATS, std430) writeonly buffer Stats { uvec4 row_stats[]; };
 
 const uint kNoKey = 0xffffffffu;
-// A partial result's words may pass through float registers: a key or a count, below 2^29, becomes a normal
-// number. The largest stands for no key.
+// A partial result's words may pass through float registers: a key or a count, less than 2^29, becomes a
+// normal float. The largest value means that there is no key.
 const uint kNormal = 0x40000000u, kMostPartialKey = 0x1fffffffu;
 
-// Of the visible keys before dropout: the sum of weight * (logit - maximum), the first key with the largest
-// logit, and how many there are.
+// Statistics of the visible keys before dropout: the sum of weight * (logit - maximum), the first key with
+// the largest logit, and the number of keys.
 struct RowStats {
     float moment;
     uint argmax, count;
@@ -56,7 +56,7 @@ uint key_of_partial(float stored) {
     return key == kMostPartialKey ? kNoKey : key;
 }
 
-// `keys`: sums of the visible keys alone; `all`: with the sink, which has a weight but is no key.
+// `keys` sums only the visible keys; `all` includes the sink, which has a weight but is not a key.
 void store_stats(Row row, RowSum keys, RowSum all, RowStats stats) {
     uvec4 result = uvec4(0u, 0u, kNoKey, 0u);
     if (keys.total != 0.0) {

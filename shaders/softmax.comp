@@ -1,7 +1,6 @@
 // Staged attention, second stage: turns the workspace's raw scores into weights, row by row, in place.
-// Applies softcap, ALiBi, bias and masks; leaves exp(masked - max), and what the weighted sum of the row is
-// multiplied by (1 / sum, and 1 / (1 - p) with dropout) beside it. kRowThreads threads share a row of any
-// length.
+// Applies softcap, ALiBi, bias and masks. It leaves exp(masked - max) and, separately, the multiplier of the
+// row's weighted sum (1 / sum, and 1 / (1 - p) with dropout). kRowThreads threads share a row of any length.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "interface.h"
@@ -37,7 +36,7 @@ struct Row {
     uint row;        // within the slice
     int i;           // query
     bool exists;     // else its threads only take part in the barriers
-    Keys keys;       // visible but for the matrices
+    Keys keys;       // visible keys, before mask and bias are applied
     int scored_end;  // keys below it have a score even if hidden, where scores are results
     uint quads;   // first quad of the row in the workspace; the quad of key j (a multiple of 4) is at quads +
                   // j/4

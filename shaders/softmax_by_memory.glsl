@@ -8,7 +8,7 @@ shared float largest[kRows][kThreads], totals[kRows][kThreads];
 // For each row: the largest logit so far, and what its sums must be multiplied by.
 shared float maximum[kRows], rescale[kRows];
 
-float row_largest = FOVEA_MINUS_INFINITY;  // of row t, for the threads t that have one
+float row_largest = FOVEA_MINUS_INFINITY;  // maximum of row t, in the threads t that have one
 
 void begin_rows() {
     for (uint i = 0u; i < kRows; ++i) totals[i][gl_LocalInvocationIndex] = 0.0;

@@ -40,7 +40,7 @@ void share_weights() {
     subgroupBarrier();
 }
 
-float row_largest;  // of row t, for the threads t that have one
+float row_largest;  // maximum of row t, in the threads t that have one
 
 void share_sums() {
     const uint t = gl_LocalInvocationIndex;

@@ -30,7 +30,7 @@ struct Entry {
     uint batch, head;  // within the slice
     uint index;        // batch * heads of the slice + head
     int q_start, q_length, kv_start, kv_length;
-    int offset;  // query i stands at key position i + offset
+    int offset;  // query i has key position i + offset
 };
 
 Entry entry_of(uint batch, uint head, uint index) {
@@ -79,7 +79,7 @@ Keys visible_keys(Entry e, int i0, int i1) {
     return Keys(begin, end);
 }
 
-// Keys between the bounds of every row of [i0, i1); begin may lie past end.
+// Returns the keys within the bounds of every row of [i0, i1); begin may be past end.
 Keys full_keys(Entry e, int i0, int i1) {
     int begin = 0, end = min(e.kv_length, int(push.slice.key_limit));
     const int first = i0 + e.offset, last = end_of_rows(e, i1) - 1 + e.offset;

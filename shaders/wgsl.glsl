@@ -1,8 +1,8 @@
-// What GLSL has and WGSL has not, in two forms. With FOVEA_WGSL a module is on its way to a browser
-// (web/tools/wgsl.mjs); without it each macro is GLSL's own function or operator, so that Vulkan's SPIR-V is
-// what it would be without this file.
+// Defines the features of GLSL that WGSL lacks, in two forms. With FOVEA_WGSL a module is on its way to a
+// browser (web/tools/wgsl.mjs); without it each macro is GLSL's own function or operator, so that Vulkan's
+// SPIR-V is what it would be without this file.
 //   FOVEA_MINUS_INFINITY   WGSL refuses a constant that is not finite, and may assume that no value is; so it
-//                          is made while the kernel runs, and recognised by its bits alone
+//                          is made while the kernel runs, and recognized only by its bits
 //   FOVEA_IS_NAN, FOVEA_IS_SPECIAL                     whether a float is NaN; whether it is NaN or infinite
 //   fovea_multiply_wide(a, b, high, low), fovea_add_carry(a, b, carry)   64 bits from 32
 #ifndef FOVEA_WGSL_GLSL

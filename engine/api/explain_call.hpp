@@ -1,4 +1,4 @@
-// An attention call in words that its caller can check against what was meant.
+// Describes an attention call as text, so that the caller can check it against what was meant.
 #pragma once
 
 #include "plan/text_sink.hpp"
@@ -6,8 +6,8 @@
 
 namespace fovea {
 
-// Where query 0 stands among the keys, what is hidden by rule, how each tensor and matrix is read, and what
-// is one for several.
+// Describes the position of query 0 among the keys, the masking rules, how each tensor and matrix is read,
+// and what is broadcast.
 void explain_call(const Problem& problem, TextSink& text);
 
 }  // namespace fovea

@@ -7,7 +7,7 @@
 namespace fovea {
 namespace {
 
-// Whether AUTO may go on to the next kernel: this one's limits are its own.
+// True if AUTO may try the next kernel, because the failure is a limit of this one.
 bool is_no_fit(FoveaResult result) { return result == FOVEA_UNSUPPORTED || result == FOVEA_LIMIT_EXCEEDED; }
 
 struct PassedOver {
@@ -38,7 +38,7 @@ void write_reason(FoveaPlanInfo& info, const Candidate& chosen, bool by_name, co
 FoveaResult choose(const Candidate* table, size_t count, FoveaKernel wanted, const char* backend,
                    FoveaPlan_T& plan, FoveaDiag* diag) {
     const bool by_name = wanted != FOVEA_KERNEL_AUTO;
-    const FoveaPlan_T before = plan;  // a kernel that cannot after all leaves nothing behind
+    const FoveaPlan_T before = plan;  // a kernel that fails must leave the plan unchanged
     PassedOver passed;
     FoveaDiag refusal{};
     FoveaResult refused = FOVEA_OK;

@@ -20,10 +20,10 @@ struct Candidate {
 
 inline const char* no_reason(const FoveaPlan_T&) { return nullptr; }
 
-// Plans plan's call with the kernel `wanted` or, with AUTO, with the first candidate that nothing
-// stands against and whose `make` succeeds; sets plan.info.kernel and plan.info.reason. The reason's "not X:
-// why" is about the last candidate that was passed over: it is the next better one. A refusal says why the
-// last one tried could not.
+// Plans plan's call with the kernel `wanted` or, with AUTO, with the first candidate that has no obstacle and
+// whose `make` succeeds; sets plan.info.kernel and plan.info.reason. The reason's "not X: why" is about the
+// last candidate before that, which is the next better one. On failure the error explains why the last
+// candidate could not run.
 FoveaResult choose(const Candidate* table, size_t count, FoveaKernel wanted, const char* backend,
                    FoveaPlan_T& plan, FoveaDiag* diag);
 

@@ -1,5 +1,5 @@
-// What a FoveaPlan is: a checked call, the facts it was planned for, and what each backend decided. Pure
-// data but for the last member, which foveaCompilePlan fills once.
+// Defines FoveaPlan: a checked call, the device properties that it was planned for, and the decisions of each
+// backend. It is pure data except for the last member, which foveaCompilePlan fills once.
 #pragma once
 
 #include "cpu/cpu_plan.hpp"
@@ -13,7 +13,7 @@ namespace fovea {
 
 // Pipelines of a plan on one context; the rest of it is engine/vulkan's. Allocated by the plan's allocator.
 struct CompiledPlan {
-    uint64_t size_bytes;  // of the whole
+    uint64_t size_bytes;  // bytes of the whole buffer
 };
 
 // The dispatches of a slice of a Vulkan plan are visited in parts of at most so many, which fit the stack.
@@ -41,13 +41,13 @@ namespace fovea {
 FoveaResult plan_cpu(FoveaPlan_T& plan, FoveaDiag* diag);
 FoveaResult plan_vulkan(FoveaPlan_T& plan, FoveaDiag* diag);
 
-// Dispatches of one slice from number `first` on, which is 0 or where the part before ended: `count` is the
-// room of `out`, at least min(kMaxDispatchesPerSlice, info.dispatches_per_slice), then how many were written,
-// 0 behind the last.
+// Writes dispatches of one slice, starting with number `first`, which is 0 or the end of the previous part.
+// `count` is the capacity of `out`, at least min(kMaxDispatchesPerSlice, info.dispatches_per_slice), and
+// becomes the number written: 0 after the last.
 FoveaResult vulkan_slice(const FoveaPlan_T& plan, uint64_t slice, uint64_t first, FoveaDispatch* out,
                          uint32_t& count, FoveaDiag* diag);
 
-// Text of foveaExplainPlan behind the common lines. Appends to a fixed buffer that may run out.
+// Writes the text of foveaExplainPlan after the common lines. Appends to a fixed buffer that may run out.
 class TextSink;
 void explain_cpu(const FoveaPlan_T& plan, TextSink& text);
 void explain_vulkan(const FoveaPlan_T& plan, TextSink& text);

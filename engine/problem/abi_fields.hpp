@@ -1,5 +1,5 @@
-// Where the fields of the C boundary's structs end: a struct_size that ends inside one is no older version's.
-// FOVEA_FIELDS names all fields in order; one too few or too many does not compile.
+// Lists the ends of the fields of the C API's structs: a struct_size that ends inside a field does not belong
+// to an older version. FOVEA_FIELDS names all fields in order; one too few or too many does not compile.
 #pragma once
 
 #include <fovea/fovea.h>

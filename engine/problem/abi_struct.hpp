@@ -14,7 +14,7 @@ namespace fovea {
 // look for its tail could leave the caller's memory.
 constexpr uint32_t kMaxStructBytes = 4096;
 
-// Half a field is no value: half a pointer would be followed, half a number written.
+// A struct_size must not end inside a field: half a pointer would be followed, half an integer written.
 template <class T>
 FoveaResult check_fields(const T& whole, uint32_t size, const char* name, FoveaDiag* diag) {
     if (!FieldsOf<T>::end_inside(whole, size)) return FOVEA_OK;
@@ -61,7 +61,7 @@ int enum_number(const Enum& field) {
     return number;
 }
 
-// Writes `from` into a caller's struct of its own size; the caller's struct_size stays.
+// Writes `from` into a caller's struct of its own size and keeps the caller's struct_size.
 template <class T>
 FoveaResult write_struct(const T& from, T* to, const char* name, FoveaDiag* diag) {
     if (!to) return fail(diag, FOVEA_INVALID_ARGUMENT, name, "%s is null", name);

@@ -1,5 +1,5 @@
-// The gradients of one attention call after checking: what is asked for, where each stands, and how large the
-// work of every part is. The forward call itself is a Problem beside it.
+// The gradients of one attention call after checking: which are requested, the place of each, and the work of
+// every part. The forward call is a separate Problem.
 #pragma once
 
 #include "problem/problem.hpp"
@@ -12,7 +12,7 @@ namespace fovea {
 
 struct Backward {
     uint32_t gradients;   // FOVEA_GRAD_*, never 0
-    uint32_t accumulate;  // of them: added to what the buffer holds
+    uint32_t accumulate;  // the gradients that are added to the buffer's contents
     bool lse_gradient;
     FoveaDtype do_type, dq_type, dk_type, dv_type;
     FoveaStrides d_o, dq, dk, dv;  // defaults filled in
@@ -24,10 +24,9 @@ struct Backward {
     bool adds(uint32_t gradient) const { return (accumulate & gradient) != 0; }
 };
 
-// The parts that gradients are computed by, each independent of the others: a row of dq; a row of dk and dv;
-// a row of the bias's own; the slope and the sink of one head. Empty where nothing of the kind is asked for.
-// Numbered one behind the other, query rows (b, h, i) first, then key rows (b, h_kv, j), bias rows
-// (batch, head, row), slopes and sinks.
+// The independent parts of the gradients: a row of dq; a row of dk and dv; a row of the bias; the slope and
+// the sink of one head. A part is empty if its gradients are not requested. They are numbered in sequence:
+// query rows (b, h, i), key rows (b, h_kv, j), bias rows (batch, head, row), slopes, sinks.
 struct BackwardParts {
     uint64_t query_rows, key_rows, bias_rows, slopes, sinks;
 

@@ -16,7 +16,7 @@ constexpr const char* kNames[] = {"Q",        "K",      "V",      "O",          
                                   "DALIBI",   "DSINKS", "DLSE",   "PART_LSE"};
 static_assert(std::size(kNames) == FOVEA_BIND_PART_LSE + 1);
 
-// What a description lacks where it has no such binding. Null: only other operations have it.
+// Explains for each binding why a description does not have it. Null: only other operations have it.
 constexpr const char* kMissing[std::size(kNames)] = {
     nullptr,
     nullptr,
@@ -110,7 +110,7 @@ FoveaResult unread(uint32_t binding, FoveaDiag* diag) {
                 name.text, why ? ": " : "", why ? why : "");
 }
 
-// Only the bytes that the plan uses count: a larger buffer may hold other things behind them.
+// Returns the bytes that the plan uses. A larger buffer may contain other data after them.
 BindingRange used_part(const FoveaPlanInfo& info, const BindingRange& range, uint32_t binding) {
     BindingRange used = range;
     used.size = binding == FOVEA_BIND_WORKSPACE ? info.workspace_bytes : info.binding_bytes[binding];

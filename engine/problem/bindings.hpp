@@ -15,7 +15,7 @@ using BindingMask = uint64_t;
 static_assert(FOVEA_BIND_COUNT <= 64);
 constexpr BindingMask binding_bit(uint32_t binding) { return BindingMask{1} << binding; }
 
-// "Q", "BATCH_TABLE", "workspace"; "?" for a number that is no binding's.
+// Returns "Q", "SEQUENCES", "workspace"; "?" if the index is not a binding.
 const char* binding_name(uint32_t binding);
 
 struct BindingRange {
@@ -25,7 +25,7 @@ struct BindingRange {
     uint64_t size = 0;    // bytes
 };
 
-// Bindings whose elements are not read in words of four bytes.
+// Bindings whose elements are smaller than a 32-bit word.
 struct NarrowBindings {
     BindingMask two_bytes = 0;  // floats of 16 bits
     BindingMask one_byte = 0;   // compressed keys and values
@@ -36,7 +36,7 @@ struct BindingRules {
     bool in_place;          // Y may be exactly X
     NarrowBindings narrow;  // only for alignment 0
     bool host_memory;       // ranges are FoveaHostBuffers: messages name `data` and `size_bytes`
-    uint64_t most_bytes = SIZE_MAX;  // of one range of host memory
+    uint64_t most_bytes = SIZE_MAX;  // limit of one range of host memory
 };
 
 // The slices that one run asks for, [first, first + count) or all from `first` on where count is 0, as
@@ -47,7 +47,7 @@ FoveaResult check_slices(uint64_t first, uint64_t count, uint64_t slices_of_plan
 // No list of bindings is longer; beyond it the count is garbage, and is not believed.
 constexpr uint32_t kMaxBindings = 256;
 FoveaResult check_binding_count(uint32_t count, FoveaDiag* diag);
-// Whether `index` is the number of a binding that a run may take in its list.
+// True if a run may take a binding with this index.
 bool is_named_binding(uint32_t index);
 // The refusal of another that was given.
 FoveaResult unknown_binding(uint32_t index, FoveaDiag* diag);

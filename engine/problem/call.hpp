@@ -1,5 +1,4 @@
-// What is asked for, after its checks: one operation and its description. The backends read it, nobody
-// changes it.
+// One operation and its description, after the checks. The backends read it; nothing changes it.
 #pragma once
 
 #include "problem/backward.hpp"
@@ -40,7 +39,7 @@ struct Call {
     PointwiseDesc pointwise;
 };
 
-// Whether Y may be exactly X: then each row is read before it is written, and by nothing else.
+// True if Y may be exactly X. Then each row is read before it is written, and nothing else reads it.
 inline bool works_in_place(const Call& call) {
     const FoveaRopeDesc& d = call.rope;
     const auto same = [](uint64_t extent, int64_t x, int64_t y) { return extent <= 1 || x == y; };

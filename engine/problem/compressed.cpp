@@ -12,7 +12,7 @@ namespace {
 // becomes NaN as a whole: none of its numbers could be told.
 void compress_block(FoveaDtype type, const float* from, unsigned char* to) {
     constexpr int kNumbers = 32;
-    float most = 0;  // that of the largest magnitude
+    float most = 0;  // the element with the largest magnitude
     bool finite = true;
     for (int n = 0; n < kNumbers; ++n) {
         finite = finite && std::isfinite(from[n]);

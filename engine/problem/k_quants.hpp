@@ -27,7 +27,7 @@ inline float half_at(const unsigned char* at) {
     return half_to_float(half);
 }
 
-// Of q4_k and q5_k; the same of both, which have the fifth bits behind.
+// Blocks of q4_k and q5_k. They share the first part; q5_k adds the fifth bits.
 struct Q4K {
     static constexpr uint32_t kGroup = 32, kBytes = 144;
     struct Codes {
@@ -61,7 +61,7 @@ struct Q6K {
         return {half_at(block + 208) * float(std::bit_cast<int8_t>(block[192 + g])), 0};
     }
     static float number(const unsigned char* block, KGroup k, uint32_t g, uint32_t l) {
-        // Halves of 128 numbers, each of four quarters whose bits lie above each other.
+        // A block has halves of 128 values, each of four quarters whose bits are stacked in the same bytes.
         const uint32_t half = g / 8, quarter = g / 2 % 4, at = g % 2 * 16 + l;
         const uint32_t low = uint32_t(block[64 * half + quarter % 2 * 32 + at]) >> quarter / 2 * 4 & 15u;
         const uint32_t high = uint32_t(block[128 + 32 * half + at]) >> 2 * quarter & 3u;

@@ -14,7 +14,7 @@ namespace fovea {
 
 // Dropout's factor 1 / (1 - p) stays below, so that the units of a block of keys fit the kernels' words.
 constexpr float kMaxTileKeepScale = 256;
-// exp(masked - lse) beyond it is no weight: see FOVEA_TILE_INVALID.
+// A larger exp(masked - lse) is not a weight: see FOVEA_TILE_INVALID.
 constexpr float kMaxTileWeight = 2;
 // Sums of units stay below it; one that reaches it is FOVEA_TILE_INVALID.
 constexpr uint64_t kTileMassLimit = uint64_t{1} << 63;
@@ -25,7 +25,7 @@ struct PixelAxis {
 
     // First cell of pixel n; of n == pixels, the end. n * count stays far below 2^63.
     int64_t begin(int64_t n) const { return first + n * count / pixels; }
-    // The cell that stands for the pixel in a sampled tile.
+    // Returns the cell that represents the pixel in a sampled tile.
     int64_t middle(int64_t n) const { return begin(n) + (begin(n + 1) - begin(n)) / 2; }
     int64_t largest() const { return count / pixels + (count % pixels != 0); }
 };

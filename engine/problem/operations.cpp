@@ -111,7 +111,7 @@ FoveaResult fill_row_stride(int64_t& stride, uint64_t rows, uint64_t columns, co
     return FOVEA_OK;
 }
 
-// A cache that lies in pages or not, of append and gather.
+// Checks a KV cache, paged or not, for append and gather.
 template <class Desc>
 FoveaResult check_cache(const Desc& d, FoveaDiag* diag) {
     FoveaResult r;

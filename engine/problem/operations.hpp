@@ -1,4 +1,5 @@
-// The operations beside attention, checked like it: every default filled in, sizes of the bindings computed.
+// The operations other than attention, checked like it: every default is filled in and the sizes of the
+// bindings are computed.
 #pragma once
 
 #include "problem/bindings.hpp"
@@ -9,7 +10,7 @@
 
 namespace fovea {
 
-// Filled by the make_* functions beside the description itself.
+// The bindings of an operation; the make_* functions fill them together with the description.
 struct OperationBindings {
     BindingMask binding_mask = 0, output_mask = 0;
     NarrowBindings narrow;

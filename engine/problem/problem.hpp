@@ -39,7 +39,7 @@ struct Problem {
     bool causal, alibi, sinks, batch_table, fixed_splits;
     FoveaAlign align;
     int64_t q_offset;                   // 0 unless align is FOVEA_ALIGN_OFFSET
-    int64_t window_left, window_right;  // kUnbounded where there is no bound
+    int64_t window_left, window_right;  // kUnbounded without a bound
     MatrixView mask, bias, keep;
 
     bool dropout;             // there is a keep mask, explicit or by Philox
@@ -69,7 +69,7 @@ constexpr bool is_float(int type) { return has_use(type, kUseNumbers); }
 
 // Types of a quantized KV cache: problem/compressed.hpp reads and makes them. Types that only
 // linear's W may have are k-quants: problem/k_quants.hpp reads them.
-#ifdef FOVEA_NO_COMPRESSED_CACHES  // a page's modules read blocks in linear's W alone, few rows at a time
+#ifdef FOVEA_NO_COMPRESSED_CACHES  // the page's modules read blocks only in linear's W, a few rows at a time
 constexpr bool is_compressed(int) { return false; }
 constexpr bool is_k_quant(int) { return false; }
 #else
@@ -83,7 +83,7 @@ inline void note_narrow(NarrowBindings& narrow, FoveaDtype type, FoveaBinding bi
     if (is_16_bit(type)) narrow.two_bytes |= binding_bit(binding);
     if (is_compressed(type) || storage_block(type).numbers > 1) narrow.one_byte |= binding_bit(binding);
 }
-// Of `count` numbers in whole blocks.
+// Returns the bytes of `count` elements in whole blocks.
 constexpr int64_t stored_bytes(FoveaDtype type, int64_t count) {
     const StorageBlock block = storage_block(type);
     return count / block.numbers * block.bytes;
@@ -96,8 +96,8 @@ inline bool wants_matrix(const Problem& p) {
 
 inline bool has_compressed(const Problem& p) { return is_compressed(p.k_type) || is_compressed(p.v_type); }
 
-// Whether more than the scale stands between a product of q and k and the logit that masks and biases are
-// applied to. Kernels have a faster form without.
+// True if a product of q and k needs more than the scale to become the logit to which masks and biases apply.
+// Kernels have a faster form without these steps.
 inline bool has_logit_steps(const Problem& p) { return p.softcap > 0 || p.alibi; }
 
 // Checks a description against the meaning of fovea.h; knows nothing of devices. Allocates nothing.
@@ -117,7 +117,7 @@ FoveaResult check_blocks(FoveaDtype type, const FoveaStrides& strides, uint64_t 
 // Refuses a type that is none of numbers, or, where `cached`, none of cached ones either.
 FoveaResult check_type(const FoveaDtype& field, bool cached, const char* name, FoveaDiag* diag);
 
-// True if no two rows of a tensor can overlap, judged by strides alone.
+// True if no two rows of a tensor can overlap, judging only by the strides.
 bool rows_are_disjoint(const FoveaStrides& strides, uint64_t b, uint64_t h, uint64_t l, uint64_t d);
 
 // The axes of a strided tensor, the contiguous one last.

@@ -1,8 +1,7 @@
-// The parts of a layer beside its products: norms of rows, and what is done to numbers one by one. They are
-// plans like any other, of programs that keep a layer's values on a device (lens/model); no function of the
-// C boundary makes them, as a host that has a layer of its own has such kernels, too.
-//
-// Tensors are float32 and packed. Bindings: X is the input, Y the result, which may be X itself.
+// The parts of a layer other than matrix multiplications: norms of rows and elementwise operations. They are
+// plans like any other, for programs that keep a layer's values on a device (lens/model). The C API has no
+// functions for them, because an application with its own layers has such kernels. Tensors are float32 and
+// packed. Bindings: X is the input, Y the result, which may be X.
 #pragma once
 
 #include "problem/operations.hpp"
@@ -35,7 +34,7 @@ struct PointwiseDesc {
     bool has_other() const { return rule == PointwiseRule::add || gated; }
 };
 
-// Of one row, and of one number.
+// Return the cost of one row and of one element.
 constexpr double norm_flops(const NormDesc& d) { return 8.0 * d.width; }
 constexpr double pointwise_flops(const PointwiseDesc& d) { return d.rule == PointwiseRule::add ? 1 : 32; }
 

@@ -17,7 +17,8 @@ void copy_cut(char* to, size_t room, const char* from) {
     to[length] = '\0';
 }
 
-// The parts of VkResult that have a code of their own; the numbers are the API's and never change.
+// Maps the VkResult values that have a FoveaResult of their own. The values are those of the Vulkan API and
+// never change.
 FoveaResult code_of_vk_result(int vk_result) {
     switch (vk_result) {
         case -1:

@@ -15,7 +15,7 @@ FoveaResult fail(FoveaDiag* diag, FoveaResult code, const char* field, const cha
 // As fail, for a Vulkan call that returned `vk_result`; chooses the code from it.
 FoveaResult fail_vulkan(FoveaDiag* diag, int vk_result, const char* call);
 
-// Behind what `fail` wrote, as far as there is room.
+// Appends to the text that `fail` wrote, as far as there is room.
 void add_to_text(FoveaDiag* diag, const char* more);
 
 }  // namespace fovea

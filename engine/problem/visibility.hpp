@@ -10,7 +10,7 @@ namespace fovea {
 // One batch entry with its lengths resolved and clamped.
 struct BatchView {
     int64_t q_start, q_length, kv_start, kv_length;
-    int64_t offset;  // query i stands at key position i + offset
+    int64_t offset;  // query i has key position i + offset
 };
 
 // `table` is binding BATCH_TABLE, or null where there is none.
@@ -54,8 +54,8 @@ inline KeyRange visible_keys(const Problem& p, const BatchView& view, int64_t i)
     return {begin, end};
 }
 
-// The union over rows [i0, i1): begin of the first row to end of the last, because both bounds grow with i.
-// The rows in between need visible_keys of their own where the range is a bound of them.
+// Returns the union over rows [i0, i1): from the first row's begin to the last row's end, because both bounds
+// grow with i. If the exact keys of a row matter, call visible_keys for it.
 inline KeyRange visible_keys_of_rows(const Problem& p, const BatchView& view, int64_t i0, int64_t i1) {
     i1 = std::min(i1, view.q_length);
     if (i0 >= i1) return {0, 0};

@@ -57,8 +57,8 @@ class AttentionLoops : protected RowAccess {
         return row;
     }
 
-    // Whether mask and bias let query i see key j, and the bias to add. Lengths, causal and window are
-    // already in row.keys.
+    // True if mask and bias let query i attend to key j; returns the bias to add. Lengths, causal and window
+    // are already in row.keys.
     bool is_visible(const Row& row, int64_t j, Real& bias) const {
         bias = 0;
         if (!mask_shows(row, j)) return false;
@@ -82,7 +82,8 @@ class AttentionLoops : protected RowAccess {
         for (int64_t block = keys.begin; block < keys.end; block += kDotRows) {
             int64_t first[kDotRows];
             for (int64_t r = 0; r < kDotRows; ++r) {
-                // Missing keys and those past the end stand in for by ones that are there, and do not count.
+                // Missing keys and those past the end are replaced by existing ones, whose results are not
+                // used.
                 const int64_t key = key_row(p.k, row, std::min(block + r, keys.end - 1));
                 first[r] = std::max<int64_t>(key, 0);
                 if (block + r < keys.end) row.logits[block + r] = key < 0 ? 0 : Real(p.scale);
@@ -131,7 +132,7 @@ class AttentionLoops : protected RowAccess {
         row.lse = max == -kInfinity ? max : row.visible == 0 ? sink_logit : max + std::log(sum);
     }
 
-    // The weight of key j before dropout; j lies in row.keys.
+    // Returns the weight of key j before dropout; j is in row.keys.
     Real weight(const Row& row, int64_t j) const {
         if (row.logits[j] == -kInfinity) return 0;
         return std::exp(row.logits[j] - row.max) / row.sum;

@@ -149,9 +149,9 @@ class BackwardLoops : AttentionLoops<Real> {
     }
 
   private:
-    // What is known of a row before its keys are looked at.
+    // The saved statistics of a row, before its keys are processed.
     struct Saved {
-        bool empty;  // it lies past the length, or lse says that it sees nothing
+        bool empty;  // the row is past the length, or lse says that it is fully masked
         Real lse;
         Real delta;  // sum of o times its gradient, less the gradient of lse
     };
@@ -169,7 +169,7 @@ class BackwardLoops : AttentionLoops<Real> {
                         int64_t j) const {
         return b * s.batch + h_kv * s.head + (view.kv_start + j) * s.row;
     }
-    // Behind what AttentionLoops keeps of a row.
+    // Scratch after that of AttentionLoops.
     Real* second_row(Real* scratch) const { return scratch + Base::scratch_count(p); }
     Real* key_vector(Real* scratch) const { return second_row(scratch) + p.len_kv; }
 
@@ -194,7 +194,7 @@ class BackwardLoops : AttentionLoops<Real> {
             zero = zero && value == 0;
             sum += value * load<Real>(this->data(FOVEA_BIND_DO), w.do_type, d_o + n);
         }
-        // A row of zeros may be one that sees no key beside its sink: its gradient must reach nothing.
+        // A row of zeros may be fully masked except for its sink: no gradient may reach its inputs.
         Real delta = zero ? Real(0) : sum;
         if (w.lse_gradient) delta -= Real(this->template input<float>(FOVEA_BIND_DLSE)[row.flat]);
         return {false, lse, delta};

@@ -45,8 +45,9 @@ void store(void* data, FoveaDtype type, int64_t index, Real value) {
     });
 }
 
-// sums[r] = sum_n a[n] * row_r[n] in ascending order of n, for rows that begin at elements first[r]. Four at
-// once, so that a processor has four chains of additions to work on; each sum is what it would be alone.
+// Computes sums[r] = sum_n a[n] * row_r[n] in ascending order of n, for rows that begin at elements first[r].
+// It computes four rows at once, because four independent chains of additions use the CPU better; each sum
+// has the same bits as if computed separately.
 constexpr int kDotRows = 4;
 template <class Real, class Load>
 void dot_rows(const Real* a, const int64_t (&first)[kDotRows], uint32_t count, Real (&sums)[kDotRows],

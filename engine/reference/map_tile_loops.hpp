@@ -16,8 +16,8 @@ class MapTileLoops : AttentionLoops<Real> {
     using typename Base::Row;
 
   public:
-    // What one worker needs, a multiple of 64 bytes: sums and maxima of a row of pixels, then AttentionLoops'
-    // numbers.
+    // Returns the scratch of one worker, a multiple of 64 bytes: sums and maxima of a row of pixels, then the
+    // scratch of AttentionLoops.
     static uint64_t scratch_bytes(const Problem& problem, const MapTile& tile) {
         const uint64_t pixels = uint64_t(tile.keys.pixels) * sizeof(Pixel);
         return align_up(align_up(pixels, 64) + Base::scratch_count(problem) * sizeof(Real), 64);
@@ -87,7 +87,7 @@ class MapTileLoops : AttentionLoops<Real> {
             const Pixel& pixel = pixels[x];
             const bool valid = !pixel.invalid && pixel.mass < kTileMassLimit;
             const uint64_t units = valid ? pixel.mass : uint64_t{FOVEA_TILE_INVALID};
-            // In words: the binding may lie on a multiple of 4 bytes.
+            // memcpy, because the binding's alignment may be only 4 bytes.
             if (tile_.mass) memcpy(mass + (first + uint64_t(x)) * sizeof units, &units, sizeof units);
             if (tile_.max)
                 max[first + uint64_t(x)] =

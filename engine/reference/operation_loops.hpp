@@ -130,7 +130,7 @@ void pointwise_row(const PointwiseDesc& d, const FoveaHostBuffer* bindings, uint
     }
 }
 
-// First element of row `row` of a cache that is append's Y or gather's X; -1 where it lies on no page of the
+// Returns the first element of row `row` of a cache, append's Y or gather's X; -1 if its page is not in the
 // pool.
 template <class Desc>
 int64_t first_of_cache_row(const Desc& d, const FoveaStrides& strides, const FoveaHostBuffer* bindings,
@@ -142,7 +142,7 @@ int64_t first_of_cache_row(const Desc& d, const FoveaStrides& strides, const Fov
     return first_element(strides, {page, at.h, row % d.page_size});
 }
 
-// First element of the cache row that takes new row at.l; -1 where there is no room for it.
+// Returns the first element of the cache row that receives new row at.l; -1 if there is no room for it.
 inline int64_t cache_row(const FoveaAppendDesc& d, const FoveaHostBuffer* bindings, const RowIndex& at) {
     int64_t held = int64_t(d.first_row);
     if (d.has_batch_table)
@@ -200,8 +200,8 @@ inline void gather_row(const FoveaGatherDesc& d, const FoveaHostBuffer* bindings
            size_t(stored_bytes(d.y_type, d.dim)));
 }
 
-// Factors of two parts' o, a's first, and their lse. A factor is 1 beside a part that saw no key, whose o
-// does not count.
+// The multipliers of two parts' o, a's first, and their lse. A multiplier is 1 if the other part saw no key,
+// so that its o does not count.
 template <class Real>
 struct MergeFactors {
     Real a, b, lse;

@@ -1,5 +1,5 @@
-// Where the numbers of one query row stand in the buffers of a call: the walk through strides, packed
-// entries, pages and matrices that every plain loop and every derivation shares.
+// Locates the elements of a query row in the buffers of a call, through strides, packed entries, pages and
+// matrices. All plain loops and derivations share it.
 #pragma once
 
 #include "problem/philox.hpp"
@@ -16,7 +16,7 @@ struct RowPlace {
     int64_t i;
     uint64_t flat;  // number of the row, see RowAccess::place
     BatchView view;
-    KeyRange keys;  // what lengths, causal and window let it see
+    KeyRange keys;  // the keys visible by lengths, causal and window
 };
 
 class RowAccess {
@@ -69,7 +69,7 @@ class RowAccess {
         return row.b * m.strides.batch + row.h * m.strides.head + row.i * m.strides.row + j;
     }
 
-    // Key j lies below the mask's count of keys.
+    // j must be less than the mask's number of keys.
     bool mask_shows(const RowPlace& row, int64_t j) const {
         return !p.mask.present || input<uint8_t>(FOVEA_BIND_MASK)[matrix_index(p.mask, row, j)] != 0;
     }
@@ -79,7 +79,7 @@ class RowAccess {
     }
     float sink(const RowPlace& row) const { return input<float>(FOVEA_BIND_SINKS)[row.h]; }
 
-    // Whether dropout, which the problem has, leaves the weight of key j.
+    // True if dropout keeps the weight of key j. The problem must have dropout.
     bool is_kept(const RowPlace& row, int64_t j) const {
         if (!p.keep.present) return dropout_keeps(p, row.bh, uint32_t(row.i), uint32_t(j));
         return j < p.keep.keys && input<uint8_t>(FOVEA_BIND_KEEP)[matrix_index(p.keep, row, j)] != 0;

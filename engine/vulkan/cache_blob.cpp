@@ -13,14 +13,13 @@ struct Header {
     uint8_t cache_uuid[VK_UUID_SIZE];
     uint64_t payload_bytes;
     uint64_t reserved;
-    uint64_t hash;  // of all bytes before it and of the payload
+    uint64_t hash;  // hash of the payload and of all bytes before this field
 };
 static_assert(sizeof(Header) == kCacheHeaderBytes);
 
 constexpr char kMagic[8] = {'F', 'V', 'P', 'C', 'A', 'C', 'H', 'E'};
 
-// FNV-1a. Each step is a bijection of the state, so that a change of one byte alone always changes the
-// result.
+// FNV-1a. Each step is a bijection of the state, so changing a single byte always changes the result.
 uint64_t hash_bytes(uint64_t state, const void* data, size_t size_bytes) {
     const auto* bytes = static_cast<const unsigned char*>(data);
     for (size_t i = 0; i < size_bytes; ++i) state = (state ^ bytes[i]) * 0x100000001b3ull;

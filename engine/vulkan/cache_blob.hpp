@@ -18,7 +18,7 @@ struct CachePayload {
 
 CachePayload open_cache_blob(const void* blob, size_t size_bytes, const VkPhysicalDeviceProperties& device);
 
-// Fills the first kCacheHeaderBytes of a blob whose payload of `payload_bytes` already stands behind them.
+// Fills the first kCacheHeaderBytes of a blob; the payload of `payload_bytes` must already follow them.
 void seal_cache_blob(void* blob, size_t payload_bytes, const VkPhysicalDeviceProperties& device);
 
 }  // namespace fovea::vulkan

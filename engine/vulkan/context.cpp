@@ -23,7 +23,7 @@ FoveaResult check_alive(const FoveaContext_T& context, FoveaDiag* diag) {
 
 namespace {
 
-// What the driver says of the loss, without the addresses, which it would put into memory of ours.
+// Adds the driver's description of the loss. It leaves out the addresses, which would need memory from us.
 void add_fault(const FoveaContext_T& context, FoveaDiag* diag) {
     if (!context.vk.vkGetDeviceFaultInfoEXT) return;
     VkDeviceFaultCountsEXT counts{VK_STRUCTURE_TYPE_DEVICE_FAULT_COUNTS_EXT};
@@ -252,7 +252,7 @@ FoveaResult foveaGetCacheData(FoveaContext context, void* data, size_t* size, Fo
     payload_bytes = room - kCacheHeaderBytes;
     result = get(context->device, context->cache, &payload_bytes,
                  static_cast<unsigned char*>(data) + kCacheHeaderBytes);
-    // VK_INCOMPLETE: another thread compiled something in between, and a part of a cache is no cache.
+    // VK_INCOMPLETE: another thread compiled something in between; a partial cache is useless.
     if (result == VK_INCOMPLETE)
         return fail(diag, FOVEA_LIMIT_EXCEEDED, "size",
                     "the cache grew during the call; ask for its size again");

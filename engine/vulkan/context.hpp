@@ -1,5 +1,5 @@
-// A host's device as adopted by Fovea. Immutable after creation but for the table of pipelines (which locks
-// itself) and the mark that the device is lost.
+// An application's device as Fovea uses it. Immutable after creation, except for the table of pipelines
+// (which locks itself) and the mark that the device is lost.
 #pragma once
 
 #include "plan/plan.hpp"

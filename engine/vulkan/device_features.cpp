@@ -6,7 +6,8 @@
 namespace fovea::vulkan {
 namespace {
 
-// Every struct in which one of our features can stand. Each is read from a host's chain or asked of a device.
+// Every struct that can contain one of our features. Each is read from an application's chain or queried from
+// a device.
 struct FeatureStructs {
     VkPhysicalDevice16BitStorageFeatures storage_16bit{};
     VkPhysicalDeviceShaderFloat16Int8Features float16{};
@@ -99,7 +100,7 @@ Features judge(const FeatureStructs& f, uint32_t api_version, uint32_t extension
     out.bfloat16_matrices = out.coopmat && (extensions & kExtBfloat16) && f.bfloat16.shaderBFloat16Type &&
                             f.bfloat16.shaderBFloat16CooperativeMatrix;
     const VkPhysicalDeviceCooperativeMatrix2FeaturesNV& two = f.coopmat2;
-    // Their modules are SPIR-V 1.6, whose workgroup sizes by specialization need maintenance4.
+    // Modules of SPIR-V 1.6 set workgroup sizes by specialization, which needs maintenance4.
     out.maintenance4 =
         api_version >= VK_API_VERSION_1_3 && (f.maintenance4.maintenance4 || f.core13.maintenance4);
     out.coopmat2 = out.coopmat && out.maintenance4 && (extensions & kExtCoopmat2) &&
@@ -181,8 +182,8 @@ Features enabled_features(const PhysicalDevice& device, const VkPhysicalDeviceFe
     FeatureStructs f;
     read_chain(chain, f);
     Features out = judge(f, device.api_version, enabled_extensions);
-    // What the device lacks cannot have been enabled: a host's mistake must not turn into a kernel that needs
-    // it.
+    // The application cannot have enabled a feature that the device lacks. Its mistake must not select a
+    // kernel that needs the feature.
     const Features& has = device.features;
     out.storage_16bit &= has.storage_16bit;
     out.float16 &= has.float16;

@@ -19,8 +19,8 @@ struct NeedList {
     }
 };
 
-// Nothing above the floor is required, but for what Vulkan itself demands. An extension is named only where
-// the core version does not hold it already.
+// Beyond the minimum requirements only what Vulkan itself demands is required. An extension is named only if
+// the core version does not include it.
 void list_needs(const PhysicalDevice& device, NeedList& list) {
     const Features& has = device.features;
     const auto unless_core = [&](uint32_t core, const char* extension) {
@@ -55,9 +55,10 @@ void list_needs(const PhysicalDevice& device, NeedList& list) {
              has.workgroup_matrices, "larger matrices for kernel flash_coopmat2");
     list.add(VK_EXT_DEVICE_FAULT_EXTENSION_NAME, "deviceFault", has.device_fault,
              "the driver's reason behind FOVEA_DEVICE_LOST");
-    // Its name is not in headers without beta extensions.
+    // Headers without beta extensions do not define this name.
     if (device.extensions & kExtPortability) list.require("VK_KHR_portability_subset");
-    // Behind what is required: a host of an earlier version has room for 16 items, and gets no more.
+    // Added after the required items: an application built for an earlier version has room for 16 items and
+    // gets no more.
     for (const char* part : {"shaderBFloat16Type", "shaderBFloat16CooperativeMatrix"})
         list.add(VK_KHR_SHADER_BFLOAT16_EXTENSION_NAME, part, has.bfloat16_matrices && device.lists_bfloat16,
                  "matrix units with factors in bfloat16, where FOVEA_PRECISION_BF16_PRODUCTS allows them");

@@ -1,4 +1,4 @@
-// What a physical device can do, and what a host enabled of it, in Fovea's terms.
+// Queries what a physical device supports, and what the application enabled, as Fovea's properties.
 #pragma once
 
 #include "problem/abi_fields.hpp"
@@ -21,7 +21,7 @@ struct FieldsOf<FoveaDeviceNeeds> {
 
 namespace fovea::vulkan {
 
-// The floor below which there is no context (DESIGN: Vulkan 1.1, 128 invocations, 16 KiB, 128 bytes).
+// The minimum requirements for a context (Vulkan 1.1, 128 invocations, 16 KiB, 128 bytes).
 constexpr uint32_t kMinInvocations = 128;
 constexpr uint32_t kMinSharedBytes = 16 * 1024;
 constexpr uint32_t kMinPushBytes = 128;
@@ -47,7 +47,7 @@ uint32_t extension_bit(const char* name);  // 0: not one of them
 // Features, either those that a device has or those that a host enabled.
 struct Features {
     bool storage_16bit, float16, subgroup_size_control, full_subgroups, memory_model, coopmat;
-    bool device_scope;    // of the memory model
+    bool device_scope;    // device scope of the memory model
     bool device_atomics;  // not forbidden by a memory model without device scope
     bool maintenance4;
     bool bfloat16_matrices;   // with coopmat: the type of their factors
@@ -66,10 +66,10 @@ struct FlexibleMatrices {
 
 struct PhysicalDevice {
     VkPhysicalDevice handle;
-    uint32_t api_version;  // of host and device, whichever is lower
+    uint32_t api_version;  // the lower of instance and device version
     uint32_t extensions;   // Extension bits of the device
     VkPhysicalDeviceProperties properties;
-    Features features;              // of the device
+    Features features;              // what the device supports
     bool timestamps;                // some compute queue has them
     uint32_t max_push_descriptors;  // 0: no extension, no core version that has them
     FlexibleMatrices subgroup_matrices, workgroup_matrices;

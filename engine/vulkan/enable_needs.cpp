@@ -8,8 +8,8 @@
 namespace fovea::vulkan {
 namespace {
 
-// A feature's switch: in a struct of its own and, from some version on, in the struct of a core version. A
-// chain has one of them, never both (VkDeviceCreateInfo's valid usage).
+// The switch of a feature: in a struct of its own and, from some version on, in the struct of a core version.
+// A chain contains one of them, never both (VkDeviceCreateInfo's valid usage).
 struct Switch {
     const char* feature;
     VkStructureType type;
@@ -137,7 +137,7 @@ bool has_extension(const FoveaDeviceEnables& enables, const char* name) {
     return false;
 }
 
-// Whether all that is to be added has room, so that nothing is done by halves.
+// Checks that everything to be added has room, so that a failure changes nothing.
 FoveaResult check_room(const FoveaDeviceNeeds& needs, FoveaDeviceEnables& enables, FoveaDiag* diag) {
     uint32_t words = enables.room_first ? 0 : words_of(sizeof(VkPhysicalDeviceFeatures2));
     uint32_t extensions = enables.extension_count;

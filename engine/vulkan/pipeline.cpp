@@ -58,7 +58,7 @@ class PipelineCode {
     PipelineCode(const PipelineCode&) = delete;
     PipelineCode& operator=(const PipelineCode&) = delete;
 
-    const uint32_t* words() const { return words_; }  // null: there was no memory
+    const uint32_t* words() const { return words_; }  // null if memory ran out
     size_t size_bytes() const { return count_ * sizeof *words_; }
 
   private:

@@ -29,8 +29,8 @@ struct Pipeline {
 class PipelineTable {
   public:
     bool find(const PipelineKey& key, Pipeline& out);
-    // False when there is no host memory. If another thread was faster, `pipeline` becomes its entry, and
-    // `lost_race` tells the caller to destroy its own.
+    // False if there is no host memory. If another thread was faster, `pipeline` becomes its entry and
+    // `lost_race` tells the caller to destroy the new pipeline.
     bool insert(const FoveaHostAllocator& allocator, Pipeline& pipeline, bool& lost_race);
     // Hands every entry to `destroy` and frees the memory. No other thread may use the table.
     template <class Destroy>

@@ -37,8 +37,8 @@ struct Recording {
     VkDescriptorSet sets[FOVEA_MAX_ARENA_SETS];
 };
 
-// The dispatches of a slice from number `first` on, as many as fit; false behind the last. It cannot fail:
-// compiling the plan visited every slice.
+// Loads as many dispatches of a slice as fit, starting with number `first`; false after the last. It cannot
+// fail, because compiling the plan visited every slice.
 bool load_part(const Recording& r, uint64_t slice, uint32_t first, SlicePart& out) {
     out.count = kMaxDispatchesPerSlice;
     static_cast<void>(vulkan_slice(r.plan, slice, first, out.items, out.count, nullptr));

@@ -58,7 +58,7 @@ inline constexpr DtypeInfo kDtypes[] = {
     {FOVEA_DTYPE_OTHER, "other", {0, 0}, 0},
 };
 
-// A number that is no FoveaDtype has the row of FOVEA_DTYPE_OTHER.
+// Returns the row of FOVEA_DTYPE_OTHER for a value outside FoveaDtype.
 constexpr const DtypeInfo& dtype_info(int type) {
     return kDtypes[type >= 0 && type < FOVEA_DTYPE_OTHER ? type : FOVEA_DTYPE_OTHER];
 }

@@ -23,9 +23,9 @@
 
 namespace fovea {
 
-struct Error {  // why there is no value
+struct Error {  // the reason for the missing value
     FoveaResult code = FOVEA_INVALID_ARGUMENT;
-    std::string field;  // what was wrong: "dim_qk", "tensor 'q'", a file name
+    std::string field;  // the invalid input: "dim_qk", "tensor 'q'", a file name
     std::string text;   // one line for a person: value given and limit
     int32_t vk_result = 0;
 };
@@ -142,8 +142,8 @@ class Attention {
         return align(which);
     }
     Attention& align(Align which) { return desc.align = static_cast<FoveaAlign>(which), *this; }
-    // Query 0 stands at key `offset`, which may be negative; call it after causal(), whose alignment it
-    // replaces.
+    // Places query 0 at key `offset`, which may be negative. Call it after causal(): it replaces that
+    // alignment.
     Attention& q_offset(int64_t offset) {
         desc.align = FOVEA_ALIGN_OFFSET;
         desc.q_offset = offset;
@@ -170,7 +170,7 @@ class Attention {
         desc.first_batch_head = batch_head;
         return *this;
     }
-    // FOVEA_OUTPUT_* bits; 0: o alone.
+    // FOVEA_OUTPUT_* bits; 0 means o only.
     Attention& outputs(uint32_t output_bits) { return desc.outputs = output_bits, *this; }
     Attention& kernel(FoveaKernel which) { return desc.kernel = which, *this; }
     Attention& precision(FoveaPrecision which) { return desc.precision = which, *this; }
@@ -248,8 +248,8 @@ class Workspace {
     }
     ~Workspace() { release(); }
 
-    // What a plan of this `info` needs, at its alignment; valid until the next call. Contents are undefined.
-    // An error, FOVEA_OUT_OF_HOST_MEMORY, leaves the workspace empty.
+    // Returns a buffer with the size and alignment that a plan of this `info` needs, with undefined contents.
+    // It is valid until the next call. On FOVEA_OUT_OF_HOST_MEMORY the workspace is empty.
     Result<FoveaHostBuffer> reserve(const FoveaPlanInfo& info) {
         if (info.workspace_bytes == 0) return FoveaHostBuffer{};
         if (info.workspace_bytes > size_bytes_ || info.workspace_alignment > kAlignment) {

@@ -16,7 +16,7 @@
 
 namespace fovea {
 
-// What is worth enabling on a device that does not exist yet, see foveaQueryDeviceNeeds.
+// Returns the features to enable when the device is created, see foveaQueryRecommendedFeatures.
 inline Result<FoveaDeviceNeeds> device_needs(PFN_vkGetInstanceProcAddr get, VkInstance instance,
                                              uint32_t api_version, VkPhysicalDevice physical_device) {
     FoveaDeviceNeeds needs = foveaDeviceNeeds();

@@ -43,8 +43,8 @@ constexpr uint16_t float_to_half(float value) noexcept {
     return static_cast<uint16_t>(sign | (kept + (up ? 1u : 0u)));
 }
 
-/// Elements of bfloat16 in memory, a type of their own so that templates and overloads tell them from
-/// uint16_t, which stands for binary16.
+/// An element of bfloat16 in memory. It is a type of its own so that overloads can tell it from uint16_t,
+/// which holds binary16.
 enum class Bfloat16 : uint16_t {};
 
 /// bfloat16 (the upper half of a float32) to float32. Exact for every input.

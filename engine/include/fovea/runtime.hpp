@@ -1,5 +1,5 @@
-// The convenience layer (library `fovea_runtime`) for programs that have no Vulkan device of their own: it
-// finds devices, opens one, owns buffers and threads, submits and waits. A program with its own device uses
+// The convenience layer (library `fovea_runtime`) for programs without a Vulkan device: it finds devices,
+// opens one, owns buffers and threads, submits and waits. A program with its own device uses
 // <fovea/fovea_vulkan.h>.
 //
 // Nothing here throws or prints. A machine without a Vulkan loader or driver is a normal machine: the CPU is
@@ -22,10 +22,10 @@ namespace fovea {
 
 // One line of `fovea devices`.
 struct DeviceInfo {
-    uint32_t number = 0;  // what --device takes; the CPU is 0, Vulkan devices follow in the loader's order
+    uint32_t number = 0;  // the value of --device: 0 is the CPU, Vulkan devices follow in the loader's order
     std::string name;     // "CPU (AVX2)", "llvmpipe (LLVM 15.0.6, 256 bits)", ...
     std::string driver;   // Vulkan: driver name and version, API version; else empty
-    FoveaDeviceFacts facts{};  // what the planner would see
+    FoveaDeviceFacts facts{};  // the properties that the planner uses
     bool usable = false;
     std::string refusal;             // why not usable
     std::vector<std::string> notes;  // features that are missing and what they would buy
@@ -41,9 +41,9 @@ enum class BackendChoice {  // which kind of device
     reference  // the CPU in float64
 };
 
-// The times measured on one Vulkan device, for its facts: `./dev bench tune` writes it as a file and
-// EngineOptions::tuning_file reads that. A host with a device of its own copies the two members into its
-// facts.
+// Measured times of one Vulkan device, used as its properties. `./dev bench tune` writes them to a file,
+// which EngineOptions::tuning_file names. An application with its own device copies the two members into its
+// properties.
 struct Tuning {
     std::string device, driver;  // as in DeviceInfo
     FoveaFlashTile flash_tiles[FOVEA_TILE_CLASS_COUNT] = {};
@@ -79,7 +79,7 @@ struct EngineOptions {  // where to run
 // after FoveaPlanInfo::tensor_bytes is written or changes a result. Inputs are only read.
 using HostBindings = FoveaHostBuffer[FOVEA_BIND_COUNT];
 
-struct RunOptions {  // of one call
+struct RunOptions {  // The options of one call.
     // Called on the calling thread, between submissions, with the done share [0, 1]; false cancels
     // (FOVEA_CANCELLED; outputs are then undefined).
     std::function<bool(double)> progress;
@@ -89,7 +89,7 @@ struct RunOptions {  // of one call
     double timeout_seconds = 0;
 };
 
-// What ran and why.
+// The backend and kernel that ran, and the reason for the choice.
 struct RunReport {
     FoveaBackend backend = FOVEA_BACKEND_CPU;
     FoveaKernel kernel = FOVEA_KERNEL_AUTO;

@@ -40,7 +40,7 @@ class ThreadPool {
 #ifdef __cpp_exceptions
         try {
             start_threads(workers);
-        } catch (const std::system_error&) {  // those that there are do the work
+        } catch (const std::system_error&) {  // continue with the threads created so far
         }
 #else  // a build without exceptions ends where the system refuses a thread
         start_threads(workers);
@@ -93,7 +93,7 @@ class ThreadPool {
             done_.wait(lock, [&] { return busy_.load() == 0; });
             caller_sleeps_.store(false);
         }
-        // A worker whose last task is a long one is no sign of other programs.
+        // A long last task of this worker does not mean that other programs are using the cores.
         if (const Clock::time_point now = read_clock(); spins && now - end > end - begin)
             had_to_wait(now - end, now);
     }
@@ -207,7 +207,7 @@ class ThreadPool {
                 const Clock::time_point now = read_clock();
                 if (spins && now - idle < kCallerIsElsewhere) had_to_wait(now - idle, now);
             }
-            // What the job is was written before its generation, and stays until every thread has left it.
+            // job_ was written before its generation, and it does not change until every thread has left it.
             seen = generation_.load(std::memory_order_acquire);
             if (stop_) return;
             if (worker < job_.workers) take_tasks(job_, worker);
@@ -223,7 +223,8 @@ class ThreadPool {
     std::vector<std::thread> threads_;
     Observer observer_;
     std::chrono::microseconds spin_;
-    mutable std::atomic<Clock::rep> rest_{0}, rests_until_{0};  // of spinning
+    mutable std::atomic<Clock::rep> rest_{0}, rests_until_{0};  // the current pause between spins and the
+                                                                // time until which it holds
     uint32_t lent_workers_ = 0;
     std::mutex mutex_;
     std::condition_variable wake_, done_;

@@ -1,5 +1,5 @@
-// How the gradients of an attention call are cut into tasks. Every sum lies within one task, in one order
-// that depends on the problem and the instruction set alone: neither threads nor slices change a bit.
+// Divides the gradients of an attention call into tasks. Every sum is computed within one task, in an order
+// that depends only on the problem and the instruction set: neither threads nor slices change a bit.
 #include "cpu/backward_layout.hpp"
 #include "plan/cpu/plan.hpp"
 #include "problem/checked.hpp"

@@ -1,5 +1,5 @@
-// How few queries over many keys are cut: into splits of the keys, by the length and the heads alone, so that
-// neither threads nor batch change a row's bits.
+// Divides calls of few queries and many keys into splits of the keys. The splits depend only on the length
+// and the heads, so that neither threads nor batch entries change a row's bits.
 #include "cpu/decode_layout.hpp"
 #include "plan/cpu/plan.hpp"
 #include "problem/checked.hpp"
@@ -14,10 +14,10 @@ namespace {
 constexpr double kDefaultSliceCost = 5e8;
 // Fewer keys than this are not worth a task; more splits than this only cost the merge.
 constexpr uint64_t kMinSplit = 512, kMaxSplits = 64;
-// A split begins with rows that nothing fetched ahead. Splits are no shorter than this if the heads alone
-// make enough tasks for the threads.
+// The first rows of a split are not prefetched. Splits are no shorter than this if the heads already make
+// enough tasks for the threads.
 constexpr uint64_t kGoodSplit = 2048, kEnoughTasks = 32;
-// What a slice's partials may fill.
+// Limit for the partial results of a slice.
 constexpr uint64_t kPartialBytes = 1 << 20;
 
 }  // namespace

@@ -1,5 +1,5 @@
-// How attention is cut into tasks for the vector kernels. What decides a row's bits (the grid of key blocks)
-// depends on the problem and the target alone; the number of threads only decides how many rows share a task.
+// Divides attention into tasks for the vector kernels. The grid of key blocks, which decides a row's bits,
+// depends only on the problem and the target; the number of threads only decides how many rows share a task.
 #include "cpu/flash_layout.hpp"
 #include "plan/cpu/plan.hpp"
 #include "problem/checked.hpp"
@@ -12,7 +12,7 @@ namespace {
 
 // FLOPs of each worker in a slice where the caller sets none: some twenty milliseconds.
 constexpr double kDefaultSliceCost = 2e9;
-// A block's logits stay in the first cache beside a panel of queries.
+// A block's logits stay in L1 together with a panel of queries.
 constexpr uint64_t kLogitBytes = 30 * 1024;
 // The part of the second cache that a task's queries and outputs may fill; keys and values take turns in the
 // rest, which are half as long as pairs.

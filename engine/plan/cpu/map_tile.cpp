@@ -12,7 +12,7 @@ namespace {
 // As for attention: FLOPs of each worker in a slice where the caller sets none.
 constexpr double kDefaultSliceCost = 2e9;
 constexpr uint64_t kKeyBlock = 128;
-// Pixels of a task stay in the second cache beside the keys.
+// The pixels of a task stay in L2 together with the keys.
 constexpr uint64_t kMaxPixels = 8192;
 constexpr double kTasksPerThread = 6;
 

@@ -18,9 +18,9 @@ namespace {
 // FLOPs of one slice where the caller sets none: some ten milliseconds of plain loops.
 constexpr double kDefaultSliceCost = 2e7;
 
-// What the CPU's planner asks of an operation.
+// The functions by which the CPU's planner plans an operation.
 struct CpuOperation {
-    uint64_t (*rows)(const FoveaPlan_T& plan);     // that plain loops go over
+    uint64_t (*rows)(const FoveaPlan_T& plan);     // rows that plain loops iterate over
     double (*row_flops)(const FoveaPlan_T& plan);  // at most, of one of them
     FoveaResult (*make)(FoveaPlan_T& plan, FoveaDiag* diag);
     bool (*has_kernel)(const cpu::Kernels& kernels);
@@ -119,7 +119,7 @@ void count_tile(FoveaPlan_T& plan) {
     plan.info.flops = 2.0 * plan.problem.dim_qk * plan.info.visited_pairs;
 }
 
-// Plain loops by name alone.
+// Runs only with plain loops, which must be requested.
 FoveaResult make_map_tile_plan(FoveaPlan_T& plan, FoveaDiag* diag) {
     count_tile(plan);
     const FoveaKernel wanted = plan.problem.kernel;

@@ -24,7 +24,7 @@ FoveaResult cut_cpu_map_tile(FoveaPlan_T& plan, FoveaDiag* diag);
 // Gradients: chooses between the vector kernel and plain loops, and cuts. The pairs are counted already.
 FoveaResult plan_cpu_backward(FoveaPlan_T& plan, FoveaDiag* diag);
 
-// Whether what the plan needs to run is in this build and on this processor.
+// True if this build and this CPU have the kernel that the plan needs.
 bool has_cpu_kernel(const FoveaPlan_T& plan);
 
 }  // namespace fovea

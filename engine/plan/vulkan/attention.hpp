@@ -1,5 +1,5 @@
-// What the plans of all attention kernels on Vulkan share: the parametric masks in the kernels' terms, and
-// the parts of tensors, matrices and results that a block of query rows binds.
+// Shared by the plans of all Vulkan attention kernels: the parametric masks as the kernels take them, and the
+// parts of tensors, matrices and results that a block of query rows binds.
 #pragma once
 
 #include "plan/plan.hpp"

@@ -14,18 +14,18 @@ namespace {
 
 constexpr uint32_t kSoftwareThreads = 16, kThreads = 32;
 static_assert(kThreads <= shader::kFlashMaxThreads);
-constexpr uint32_t kHalfWord = 0xffff;  // what fits the packed words of BackwardPush
-// In the workspace, behind FlashExtra: the views that do not fit the push constants.
+constexpr uint32_t kHalfWord = 0xffff;  // limit of the packed fields of BackwardPush
+// Offset in the workspace, after FlashExtra, of the views that do not fit the push constants.
 constexpr uint64_t kViewsOffset = 4 * shader::kMaskMapWord, kViewWords = 12;
 static_assert(kViewWords <= shader::kExtraWords);
-constexpr uint32_t kDispatches = 3;  // beside those that gather
+constexpr uint32_t kDispatches = 3;  // in addition to the gathering ones
 
 bool wants_keys(const Backward& w) { return w.wants(FOVEA_GRAD_K | FOVEA_GRAD_V); }
 bool wants_bias(const Backward& w) { return w.wants(FOVEA_GRAD_BIAS) && w.bias_rows > 0 && w.bias_keys > 0; }
 bool wants_heads(const Backward& w) { return w.wants(FOVEA_GRAD_ALIBI | FOVEA_GRAD_SINKS); }
 
-// How the bias's own rows lie among entries, heads and queries: slices cut its rows or, where all queries
-// share one, its keys.
+// Describes how the rows of the bias tensor map to entries, heads and queries: slices divide its rows or, if
+// all queries share one, its keys.
 struct OwnBias {
     OwnBias(const Problem& p, const Backward& w)
         : each_row(w.bias_rows > 1),
@@ -47,8 +47,8 @@ struct OwnBias {
 
     bool each_row, each_head;
     uint64_t batches, groups;                  // slices of each: entries, and groups of heads
-    uint64_t length;                           // what is cut: rows or keys
-    uint64_t sharing_batches, sharing_groups;  // that add to the same numbers
+    uint64_t length;                           // the divided length: rows or keys
+    uint64_t sharing_batches, sharing_groups;  // entries and groups that add to the same elements
     MatrixView matrix{};
 };
 
@@ -56,7 +56,7 @@ uint64_t column_blocks(uint64_t columns, uint32_t threads) {
     return ceil_div(columns, uint64_t{4} * threads);
 }
 
-// What a pair costs in either pass: scores are computed again for each block of columns.
+// Return the cost of a pair in each pass: scores are computed again for each block of columns.
 double query_pair(const Problem& p, uint32_t threads) {
     return double(column_blocks(p.dim_qk, threads)) * 2.0 * (p.dim_qk + p.dim_v) + 2.0 * p.dim_qk;
 }
@@ -409,7 +409,7 @@ class SliceMaker {
         }
     }
 
-    // Behind the rows of a head; each entry of the batch adds to what those before it came to.
+    // Runs after the rows of a head. Each batch entry adds to the sums of the entries before it.
     void sum_of_rows(FoveaDispatch& out) const {
         DispatchBuilder d(out, Shader::backward_sum);
         shader::RowSumPush push{uint32_t(p.len_q), uint32_t(index_), 0};
@@ -442,7 +442,7 @@ class SliceMaker {
     Window dk(const BlockWindows& windows) const { return windows.keys(w.dk, p.dim_qk, w.dk_type); }
     Window dv(const BlockWindows& windows) const { return windows.keys(w.dv, p.dim_v, w.dv_type); }
 
-    // Written in words, types of 16 bits too.
+    // Binds a result that is written in 32-bit words, even if its type has 16 bits.
     static void result(DispatchBuilder& d, bool used, uint32_t slot, uint32_t source, Window window) {
         round_for_words(window);
         d.output_if(used, slot, source, window);
@@ -504,7 +504,7 @@ class SliceMaker {
     const BackwardPlan& m;
     const Gathering gathering_;
     Part part_ = Part::queries;
-    uint64_t index_ = 0;              // of the entry and key/value head, of the bias's own, or of the head
+    uint64_t index_ = 0;              // index of the entry and key/value head, bias part, or head
     uint64_t first_ = 0, count_ = 0;  // rows or keys
     uint64_t share_ = 0;              // which of those that add to the same results
     RowBlock block_{};

@@ -15,8 +15,8 @@ FoveaResult plan_vulkan_backward(FoveaPlan_T& plan, FoveaDiag* diag);
 FoveaResult backward_slice(const FoveaPlan_T& plan, uint64_t slice, uint64_t first, FoveaDispatch* out,
                            uint32_t& count, FoveaDiag* diag);
 
-// Where the slices of dq, of dk and dv, of dbias, and of dalibi and dsinks begin: each kind has a kernel of
-// its own. One that is not asked for begins where the next does, the last perhaps past the end.
+// Returns the first slices of dq, of dk and dv, of dbias, and of dalibi and dsinks; each kind has a kernel of
+// its own. A kind that is not requested begins where the next does; the last one may be past the end.
 constexpr uint32_t kBackwardParts = 4;
 void first_slices_of_backward(const FoveaPlan_T& plan, uint64_t* first);
 

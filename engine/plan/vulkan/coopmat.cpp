@@ -27,8 +27,8 @@ uint32_t shared_bytes(const FoveaDeviceFacts& facts, const FlashPlan& f) {
     return FOVEA_MATRIX_SHARED_BYTES(f.rows, f.block_keys, f.depth, f.columns, facts.coopmat_n);
 }
 
-// Why no matrix unit may or can multiply in this precision. Where the device knows no bfloat16 float16 does
-// not stand in for it: its range is another.
+// Returns why no cooperative matrix can or may multiply in this precision. On a device without bfloat16,
+// float16 does not replace it: its range differs.
 const char* device_obstacle(const FoveaDeviceFacts& facts, FoveaPrecision precision) {
     constexpr uint32_t kNeeded = FOVEA_FEATURE_COOPMAT | FOVEA_FEATURE_F16_STORAGE |
                                  FOVEA_FEATURE_SUBGROUP_SIZE_CONTROL | FOVEA_FEATURE_SUBGROUP_SHUFFLE;

@@ -12,8 +12,8 @@ double slice_cost(const FoveaPlan_T& plan);
 double refusing_slice_cost(const FoveaPlan_T& plan);
 
 inline bool is_software(const FoveaPlan_T& plan) { return plan.facts.device_class == FOVEA_CLASS_CPU; }
-// Drivers of software take a second or more for a pipeline: one serves all calls there, but for fixed splits,
-// whose bits must not depend on the device.
+// Software drivers take a second or more to compile a pipeline, so one pipeline serves all calls there. Fixed
+// splits are an exception: their bits must not depend on the device.
 inline bool shares_pipelines(const FoveaPlan_T& plan) {
     return is_software(plan) && !plan.problem.fixed_splits;
 }

@@ -65,7 +65,7 @@ class DispatchBuilder {
         bind(slot, source, window, false);
     }
     void output(uint32_t slot, uint32_t source, const Window& window) { bind(slot, source, window, true); }
-    // What the shader writes, or would write, see shaders/store.glsl.
+    // The element type that the shader stores, see shaders/store.glsl.
     void stored_type(FoveaDtype type, const FoveaDeviceFacts& facts) {
         if (type == FOVEA_F32) return;
         const bool by_words = !(facts.features & FOVEA_FEATURE_F16_STORAGE);
@@ -104,7 +104,7 @@ class DispatchBuilder {
         spec(FOVEA_SPEC_CALL, (general ? shader::kGeneralCall : 0u) | (entries ? shader::kEntriesCall : 0u) |
                                   (stats ? shader::kStatsCall : 0u) | gathered_);
     }
-    // Of a kernel on matrix units.
+    // Sets the operand type of a kernel with cooperative matrices.
     void bfloat16(FoveaPrecision precision) {
         if (precision == FOVEA_PRECISION_BF16_PRODUCTS)
             spec(FOVEA_SPEC_CALL, out_.spec[FOVEA_SPEC_CALL] | shader::kBfloat16Call);

@@ -76,7 +76,7 @@ enum Op : uint32_t {
 };
 constexpr uint32_t kSpecId = 1, kBinding = 33;  // decorations
 constexpr uint32_t kStorageBuffer = 12;         // storage class
-constexpr uint32_t kFloat16 = 9, kInt16 = 22;   // capabilities: arithmetic, not storage alone
+constexpr uint32_t kFloat16 = 9, kInt16 = 22;   // capabilities for arithmetic, not only storage
 constexpr uint32_t kStorageBuffer16BitAccess = 4433;
 constexpr uint32_t kBfloat16Type = 5116, kBfloat16CooperativeMatrix = 5118;
 constexpr uint32_t kBfloat16Encoding = 0;  // an operand of OpTypeFloat
@@ -86,7 +86,7 @@ struct Instruction {
     const uint32_t* operands;
 };
 
-// What is known of an id; its value stands beside it.
+// Flags about an ID; its value is stored separately in values_.
 enum Note : uint32_t {
     kIsKnown = 1u << 0,    // a scalar: the value is its number
     kHasSpecId = 1u << 1,  // the value is the number of the specialization constant
@@ -136,7 +136,7 @@ class CodeWriter {
         for (size_t at = kHeaderWords; at < words_; at += in_[at] >> 16)
             visit_one(Instruction{in_[at] & 0xffffu, in_[at] >> 16, in_ + at + 1});
     }
-    // Of functions the instructions of reached blocks, and all that stands outside of functions.
+    // Visits the instructions of reached blocks, and everything outside of functions.
     template <class Visit>
     void visit_reached(Visit visit_one) const {
         bool reached = true;
@@ -217,7 +217,7 @@ class CodeWriter {
         for (uint32_t n = first; n < end; ++n) notes_[i.operands[0]] |= notes_[i.operands[n]] & kIsStored;
     }
 
-    // What decides branches: comparisons of types, and flags that belong together.
+    // Evaluates the instructions that decide branches: comparisons of types, and combinations of flags.
     void evaluate(uint32_t op, uint32_t result, const uint32_t* o) {
         switch (op) {
             case kLogicalNot:
@@ -306,7 +306,7 @@ class CodeWriter {
             if (is_decided(i)) {
                 found |= reach(way_of_decided(i));
             } else if (i.op == kBranchConditional || i.op == kSwitch) {
-                const uint32_t step = i.op == kSwitch ? 2 : 1;  // of a case the number stands between
+                const uint32_t step = i.op == kSwitch ? 2 : 1;  // a case has a literal before each label
                 for (uint32_t n = 1; n < (step == 2 ? i.length - 1 : 3); n += step) found |= reach(o[n]);
             }
         });
@@ -328,7 +328,8 @@ class CodeWriter {
                 stores_16_bits_ |= has(o[0], kIsStored);
         }
         const bool is_pointer = i.op == kAccessChain || i.op == kInBoundsAccessChain;
-        // Of a type that is only stored there may be no undefined value: what it is converted to becomes one.
+        // A type that is only stored may have no undefined value; the conversion's result is undefined
+        // instead.
         const bool is_stored = i.op == kLoad && has(o[0], kIsStored);
         if ((is_pointer || is_stored) && has(o[2], kIsLeftOut)) notes_[o[1]] |= kIsLeftOut;
     }
@@ -363,8 +364,8 @@ class CodeWriter {
         return false;
     }
 
-    // Where the last instruction of each reached block stands, which other blocks constructs name, and what
-    // is defined nowhere any more.
+    // Notes the last instruction of each reached block, the blocks that constructs name, and the values that
+    // no longer have a definition.
     void note_blocks() {
         uint32_t block = 0;
         visit([&](const Instruction& i) {
@@ -398,7 +399,7 @@ class CodeWriter {
         return last.op == kBranchConditional && is_decided(last);
     }
 
-    // Of blocks that are not reached those stay that a construct must have, empty.
+    // Unreached blocks are kept, empty, if a construct must name them.
     void emit_of_block(const Instruction& i) {
         const uint32_t* o = i.operands;
         if (i.op == kFunction || i.op == kFunctionEnd) block_ = 0;
@@ -520,7 +521,7 @@ class CodeWriter {
         copy(i);
     }
 
-    // From SPIR-V 1.4 on it lists every variable behind its name.
+    // From SPIR-V 1.4 on the entry point lists every variable after its name.
     void emit_entry_point(const Instruction& i) {
         const size_t start = written_;
         uint32_t n = 2;
@@ -537,9 +538,9 @@ class CodeWriter {
     const uint32_t* in_;
     size_t words_;
     uint32_t* out_;
-    uint32_t *notes_, *values_;  // by id, behind the room for the words
+    uint32_t *notes_, *values_;  // arrays by ID, stored after the room for the words
     size_t written_ = 0;
-    uint32_t block_ = 0;  // that is being written; 0: outside of all
+    uint32_t block_ = 0;  // the block that is being written; 0 outside of blocks
     bool computes_float16_ = false, computes_int16_ = false, stores_16_bits_ = false;
     bool names_bfloat16_ = false;
 };

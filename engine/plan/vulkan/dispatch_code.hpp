@@ -9,21 +9,22 @@ namespace fovea {
 
 // A module declares every buffer that some call may need; a device may let a shader bind as few as four. So
 // the module is fitted to the dispatch:
-//   - where the constants of the dispatch decide a branch, what lies behind the other way goes: not every
+//   - where the constants of the dispatch decide a branch, the code of the other way is removed: not
+//   every
 //     driver removes it by itself (SwiftShader computed both ways and took twice as long);
 //   - a variable whose slot is not bound, or that nothing reached touches, goes. Loads from it become
 //     undefined values and stores to it nothing: the flags of the dispatch keep the shader from both;
 //   - where no variable of 16-bit numbers is left, the capability to store them goes too, with their types;
 //   - with kBfloat16Call among its constants the float of 16 bits that a module computes with becomes
 //   bfloat16
-//     (SPV_KHR_bfloat16): one operand of its type, two capabilities for one, and the extension's name. The
-//     matrix kernels have it for the type of factors alone once the branches for float16 are gone
-//     (shaders/factors.glsl), so that one module serves both, and a compiler of GLSL that knows no bfloat16
-//     builds it. Mesa's compiler for one GPU takes the result; no driver that was at hand could run it.
+//     (SPV_KHR_bfloat16): one operand of its type, two capabilities for one, and the extension's
+//     name. In the matrix kernels only the operands have it once the branches for float16 are
+//     removed (shaders/factors.glsl), so that one module serves both, and a GLSL compiler without
+//     bfloat16 can build it. Mesa's compiler for one GPU takes the result; no driver has run it yet.
 // What is left has one variable for each slot, because a slot that is declared as words and as vectors is
 // read as one of them only. Ids and specialization constants stay as they are.
 
-// What a dispatch fixes: the slots that it binds, and values for the first specialization constants.
+// The choices of one dispatch: the slots that it binds, and values for the first specialization constants.
 struct CodeChoice {
     uint32_t slot_mask;  // bit i: slot i
     const uint32_t* spec;

@@ -1,4 +1,4 @@
-// FOVEA_FEATURE_* in words: by the names of the switches that a host turns on.
+// Writes FOVEA_FEATURE_* as the names of the switches that an application enables.
 #pragma once
 
 #include <fovea/fovea.h>
@@ -10,11 +10,12 @@ namespace fovea {
 // "shaderFloat16, subgroupSizeControl and computeFullSubgroups", cut to the room.
 void write_feature_names(uint32_t features, char* text, size_t room);
 
-// Why a kernel that needs `needed` cannot run: null where all of them are on. Where the device has all that
-// is missing, and its host alone did not enable it, the text says that and names the switch; else `lacks`.
+// Returns why a kernel that needs `needed` cannot run, or null if all of them are enabled. If the device has
+// everything that is missing but the application did not enable it, the text says so and names the switch;
+// otherwise it is `lacks`.
 const char* missing_features(const FoveaDeviceFacts& facts, uint32_t needed, const char* lacks);
 
-// Bits that this library does not know are no features.
+// Rejects bits that this library does not know.
 FoveaResult check_features(const FoveaDeviceFacts& facts, FoveaDiag* diag);
 
 }  // namespace fovea

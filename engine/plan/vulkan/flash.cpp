@@ -20,11 +20,11 @@ namespace {
 
 constexpr uint32_t kMatrixOutputs =
     FOVEA_OUTPUT_SCORES | FOVEA_OUTPUT_CAPPED | FOVEA_OUTPUT_MASKED | FOVEA_OUTPUT_WEIGHTS;
-constexpr uint32_t kHalfWord = 0xffff;  // what fits the packed words of FlashPush
+constexpr uint32_t kHalfWord = 0xffff;  // limit of the packed fields of FlashPush
 
 constexpr uint32_t kSoftwareThreads = 16;
 constexpr uint32_t kMaxSplits = 128;
-constexpr uint32_t kMinRows = 2;  // of a tile whose sums fill few registers
+constexpr uint32_t kMinRows = 2;  // rows of a tile whose sums fill few registers
 // The least lanes of a subgroup that is a workgroup: SwiftShader with its 4 takes 1.3 times as long that way.
 constexpr uint32_t kMinLanes = 4, kMinSoftwareLanes = 8;
 
@@ -32,7 +32,7 @@ constexpr uint32_t kMinLanes = 4, kMinSoftwareLanes = 8;
 // are a tenth faster, and their pipeline takes it two seconds more.
 constexpr double kMuchWork = 512.0 * 512;
 
-// Few shapes, because each is a pipeline of its own.
+// Uses few shapes, because each is a pipeline of its own to compile.
 uint32_t rows_for(const FoveaPlan_T& plan) {
     const uint64_t packed_rows = uint64_t(plan.problem.len_q) * plan.problem.group;
     if (packed_rows == 1) return 1;
@@ -79,8 +79,9 @@ uint32_t tile_class(const Problem& p) {
     return 3 * (rows <= 1 ? 0 : rows <= 4 ? 1 : 2) + (p.dim_v <= 64 ? 0 : p.dim_v <= 128 ? 1 : 2);
 }
 
-// Whether the workgroup becomes one whole subgroup. `exact`: only of as many threads. Results of fixed splits
-// are the same on any device: the order of their sums must be, too, and it depends on the threads alone.
+// Decides if the workgroup becomes one whole subgroup; with `exact`, only one of as many threads. Results of
+// fixed splits are the same on any device, so the order of their sums must be too, and it depends only on the
+// threads.
 SubgroupChoice subgroup_for(const FoveaPlan_T& plan, uint32_t threads, bool exact) {
     if (has_compressed(plan.problem))
         return {0, "keys or values are 8-bit floats or blocks, which the form with subgroups does not read"};
@@ -146,8 +147,8 @@ void choose_shape(const FoveaPlan_T& plan, FlashPlan& f) {
 // Share of the device that is busy when `tiles` workgroups of equal cost run on `cores`.
 double wave_efficiency(double tiles, double cores) { return tiles / (std::ceil(tiles / cores) * cores); }
 
-// Splits as FlashAttention-3 chooses them: none where the rows alone nearly fill the device or the keys are
-// few, else the smallest number within 85% of the best use of the last wave.
+// Chooses the splits as FlashAttention-3 does: none if the rows already fill most of the device or the keys
+// are few, else the smallest number within 85% of the best use of the last wave.
 uint32_t choose_splits(const FoveaPlan_T& plan, const FlashPlan& f, uint64_t rows, uint64_t heads) {
     const Problem& p = plan.problem;
     const uint64_t keys = keys_of_rows(p, plan.vulkan.visible, rows), block = f.block_keys;
@@ -175,7 +176,7 @@ void set_splits(const FoveaPlan_T& plan, FlashPlan& f, uint32_t splits) {
 }
 
 struct FlashNeeds {
-    uint64_t rows;  // of all query heads of a block
+    uint64_t rows;  // rows of all query heads of a block
     uint64_t map_bytes, extra_end, partial_offset, workspace;
     double cost;
 };
@@ -194,14 +195,14 @@ FlashNeeds needs_of(const FoveaPlan_T& plan, const FlashPlan& f, const BlockGrid
     return needs;
 }
 
-// The push constants have no room for strides between batch entries: the heads of one must follow those of
-// the one before it, or the batch table or pages say where an entry's rows lie.
+// True if the heads of an entry follow those of the entry before it, or if the sequence table or pages place
+// each entry. The push constants have no room for strides between batch entries.
 bool heads_go_on(const FoveaStrides& strides, uint32_t heads, bool is_placed_by_table) {
     return is_placed_by_table || heads == 1 || strides.batch == int64_t{heads} * strides.head;
 }
 
-// Whether a slice may hold several batch entries. A mask's map, partial results of splits and the views of
-// matrices are of a single one; tables, slopes and sinks are gathered as a whole.
+// True if a slice may hold several batch entries. A mask's map, partial results of splits and the views of
+// matrices belong to a single entry; tables, slopes and sinks are gathered as a whole.
 bool entries_may_share(const FoveaPlan_T& plan, const FlashPlan& f) {
     const Problem& p = plan.problem;
     if (f.splits > 1 || !f.mask_map.obstacle) return false;
@@ -267,7 +268,7 @@ void fill_costs(FoveaPlan_T& plan) {
     info.max_slice_flops = needs.cost;
 }
 
-// What is left once the workgroup's shape is chosen: splits, slices, costs.
+// Plans splits, slices and costs for the chosen workgroup shape.
 FoveaResult plan_one_pass(FoveaPlan_T& plan, FoveaDiag* diag) {
     const Problem& p = plan.problem;
     FlashPlan& f = plan.vulkan.flash;

@@ -22,8 +22,8 @@ void explain_flash(const FoveaPlan_T& plan, TextSink& text);
 // The module of the plan, in its float32 form.
 Shader flash_shader(const FlashPlan& f);
 
-// Whether more than causal, window and lengths decides what is visible and what weighs: the code for it is
-// half of a kernel, and costs it registers where nothing needs it.
+// True if visibility and weights depend on more than causal, window and lengths. The code for that is half of
+// a kernel and costs registers, so calls without it use a variant without that code.
 bool flash_is_general(const FoveaPlan_T& plan);
 
 // Where the slices of a grid of key/value heads gather inputs.

@@ -171,7 +171,7 @@ class SliceMaker {
         }
     }
 
-    // What both kernels may finish rows with.
+    // Binds the results that both kernels may finish rows with.
     void bind_results(DispatchBuilder& d, bool has_output, const Window& o, bool finishes) const {
         if (has_output) d.tensor(FOVEA_SLOT_O, FOVEA_BIND_O, o, p.o_type, plan_.facts);
         bind_whole(d, p, p.sinks && finishes, FOVEA_SLOT_SINKS, FOVEA_BIND_SINKS);

@@ -14,15 +14,15 @@ uint32_t storage_buffer_limit(const FoveaDeviceFacts& facts);
 // The kGather* bit of the next input to gather, the small ones first; 0: the call has no other.
 uint32_t next_to_gather(const FoveaPlan_T& plan);
 
-// Where the gathered inputs of a plan's slices lie: one place for all slices, with room for the largest.
+// The place of the gathered inputs of a plan's slices: the same for all slices, with room for the largest.
 class Gathering {
   public:
-    // `extra_offset`: of FlashExtra in the workspace; `begin`: of what is free behind it.
+    // `extra_offset` is the offset of FlashExtra in the workspace; `begin` is the first free byte after it.
     Gathering(const FoveaPlan_T& plan, const BlockShape& largest, uint64_t extra_offset, uint64_t begin);
 
     uint64_t end() const { return end_; }  // in the workspace
     shader::GatheredAt places() const;
-    // The dispatches that copy, behind the first `count` of `out`.
+    // Adds the dispatches that copy, after the first `count` of `out`.
     void fill(const BlockWindows& windows, FoveaDispatch* out, uint32_t& count) const;
 
   private:
@@ -33,8 +33,8 @@ class Gathering {
     uint64_t place_[kInputs] = {};
 };
 
-// What a plan gathers whatever it binds: on a driver of software everything, so that one pipeline serves all
-// calls.
+// Returns the inputs that a plan gathers whether it must or not: on a software driver all of them, so that
+// one pipeline serves all calls.
 uint32_t always_gathered(const FoveaDeviceFacts& facts);
 
 // How many dispatches gather; 0: the call has none of the inputs of plan.vulkan.gathered.

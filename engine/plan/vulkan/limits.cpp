@@ -120,8 +120,8 @@ FoveaResult check_vulkan_facts(const FoveaDeviceFacts& f, FoveaDiag* diag) {
 FoveaResult plan_within_buffers(FoveaPlan_T& plan, FoveaResult (*make)(FoveaPlan_T& plan, FoveaDiag* diag),
                                 FoveaDiag* diag) {
     const FoveaPlan_T before = plan;
-    // What a driver of software gathers for the sake of its pipelines may be too large for one range of the
-    // workspace: then it is bound, as on any other device.
+    // The inputs that a software driver gathers to share pipelines may be too large for one range of the
+    // workspace. Then they are bound, as on any other device.
     if ((plan.vulkan.gathered = always_gathered(plan.facts))) {
         if (make(plan, nullptr) == FOVEA_OK && check_storage_buffers(plan, nullptr) == FOVEA_OK)
             return FOVEA_OK;

@@ -1,4 +1,5 @@
-// What a Vulkan plan must not exceed: the device's limits and the caller's budgets, each refused by name.
+// Checks that a Vulkan plan stays within the device's limits and the caller's budgets. Each error names the
+// limit.
 #pragma once
 
 #include <fovea/fovea.h>
@@ -15,7 +16,7 @@ uint64_t window_alignment(const FoveaDeviceFacts& facts);
 
 constexpr uint32_t kMaxSubgroup = 128;  // the largest subgroup that Vulkan allows
 
-// The floor that every kernel stands on, see fovea_vulkan.h, and what no device can be.
+// Checks the minimum device requirements of all kernels, see fovea_vulkan.h, and rejects impossible values.
 FoveaResult check_vulkan_facts(const FoveaDeviceFacts& facts, FoveaDiag* diag);
 
 // Plans with `make` and holds the plan against the number of storage buffers that one shader may bind: as

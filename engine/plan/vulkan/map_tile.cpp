@@ -16,7 +16,7 @@ namespace {
 constexpr uint32_t kSoftwareThreads = 16, kThreads = 32, kMaxThreads = 64;
 constexpr uint32_t kMinRows = 4;
 constexpr uint32_t kMinPixels = 32;
-constexpr uint32_t kHalfWord = 0xffff;  // what fits the packed words of MapPush
+constexpr uint32_t kHalfWord = 0xffff;  // limit of the packed fields of MapPush
 constexpr uint64_t kMassBytes = 8, kMaxBytes = 4;
 
 uint32_t log2_up(uint64_t n) {

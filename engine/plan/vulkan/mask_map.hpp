@@ -6,7 +6,7 @@
 
 namespace fovea {
 
-// Decides by the tile of `f` whether a map is likely to pay, and fills f.mask_map but for its offset.
+// Decides by the tile of `f` if a map is likely to pay off, and fills f.mask_map except for its offset.
 void choose_mask_map(const FoveaPlan_T& plan, FlashPlan& f);
 
 // The size of the map for a slice of so many key/value heads and queries; 0 without a map.

@@ -182,7 +182,7 @@ FoveaResult check_cache_rows(const FoveaPlan_T& plan, const Desc& d, const RowBl
 
 RowBlock whole_block(const BlockGrid& g) { return {0, g.block_batches, 0, g.block_heads, 0, g.block_rows}; }
 
-// What both have in common; the push constants are the caller's to complete.
+// Fills the fields common to both; the caller completes the push constants.
 template <class Desc>
 shader::CacheRowsPush fill_cache_rows(const FoveaPlan_T& plan, const Desc& d, const RowBlock& block,
                                       const Window& x, const Window& y, DispatchBuilder& builder) {
@@ -616,7 +616,7 @@ FoveaResult operation_slice(const FoveaPlan_T& plan, uint64_t slice, FoveaDispat
                             FoveaDiag*) {
     using Fill = void (*)(const FoveaPlan_T& plan, const RowBlock& block, FoveaDispatch& out);
     constexpr Fill kFills[] = {
-        // by Operation; attention, its gradients and map tiles have slices of their own
+        // indexed by Operation; attention, its gradients and map tiles make slices by functions of their own
         nullptr,   fill_rope,      fill_linear, fill_append, nullptr, nullptr, fill_merge, fill_gather,
 #ifndef FOVEA_NO_ROW_PARTS
         fill_norm, fill_pointwise,

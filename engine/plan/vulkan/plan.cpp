@@ -17,8 +17,8 @@
 namespace fovea {
 namespace {
 
-// Inputs are read in 32-bit words, float16 ones too; outputs are written so where there is no 16-bit storage,
-// gradients and what is compressed always.
+// Rounds sizes to 32-bit words. Inputs are read in words, even float16 ones. Outputs are written in words if
+// there is no 16-bit storage; gradients and quantized outputs always are.
 void round_to_words(const FoveaPlan_T& plan, FoveaPlanInfo& info) {
     BindingMask rounded = info.binding_mask & ~info.output_mask;
     const bool has_halves = (plan.facts.features & FOVEA_FEATURE_F16_STORAGE) != 0;

@@ -10,7 +10,7 @@ namespace fovea {
 // Tile kernels come in two shapes, see shaders/interface.h.
 struct TileChoice {
     bool shared;       // tiles in shared memory
-    uint32_t threads;  // of a workgroup
+    uint32_t threads;  // threads of a workgroup
     uint32_t rows, columns;
     uint32_t subgroups;  // on matrix units: of a workgroup, else 0
 };
@@ -37,11 +37,11 @@ struct StagedPlan {
 struct MaskMapPlan {
     const char* obstacle;  // null: there is a map
     bool for_all_heads;
-    uint32_t words;   // of a tile of rows
+    uint32_t words;   // words of a tile of rows
     uint64_t offset;  // in the workspace
 };
 
-// How flash's workgroups share what they load; each is a module of its own, see shaders/variants.def.
+// How the workgroups of flash share loads. Each form is a module of its own, see shaders/variants.def.
 enum class FlashForm : uint32_t {
     loads,     // every thread loads for itself, row maxima through shared memory
     subgroup,  // the same where a workgroup is a subgroup, row maxima by its operations
@@ -57,8 +57,8 @@ struct FlashPlan {
     uint32_t parts;                // flash: the workgroup's parts share out its rows, see flash.comp
     uint32_t block_keys, columns;  // keys of a block; value columns of a workgroup
     uint32_t subgroups;            // coopmat: of a workgroup
-    uint32_t depth;                // coopmat, coopmat2: dim_qk with zeros behind it
-    uint32_t subgroup_size;        // what the pipeline must require; 0: anything
+    uint32_t depth;                // coopmat, coopmat2: dim_qk padded with zeros
+    uint32_t subgroup_size;        // size that the pipeline must require; 0: any
     const char* no_subgroup;       // loads: why it does without subgroup operations
     bool quads;                    // rows of q, k and v: multiples of 4 elements
     bool general;    // more than causal, window and lengths decide what is visible and what weighs
@@ -73,7 +73,7 @@ struct FlashPlan {
 // A map tile: workgroups of 2^rows_log2 x 2^columns_log2 pixels, slices of workgroups of one head.
 struct MapTilePlan {
     uint32_t threads, rows_log2, columns_log2;
-    uint32_t rows, pixels;  // of cells, that a workgroup takes at a time; that it has room for
+    uint32_t rows, pixels;  // cells that a workgroup takes at a time; pixels that it has room for
     bool quads;             // rows of q and k: multiples of 4 elements
     bool general;           // more than causal, window and lengths decide what is visible and what weighs
     bool has_extra;         // parameters in the workspace
@@ -86,7 +86,7 @@ struct BackwardPlan {
     uint32_t threads;
     bool general;           // more than causal, window and lengths decide what is visible and what weighs
     uint64_t extra_offset;  // in the workspace
-    uint64_t slice_rows, slice_keys;  // of dq; of dk and dv
+    uint64_t slice_rows, slice_keys;  // rows in slices of dq; keys in slices of dk and dv
     uint64_t slice_bias;              // rows of dbias, or keys where all queries share one row
     uint64_t row_sums_offset;         // in the workspace: what each row adds to dalibi and dsinks
 };

@@ -1,5 +1,5 @@
-// What the dispatches of flash and of map tiles have in common: a slice's rows, what decides which keys they
-// see, and the parameters that go through the workspace.
+// Common to the dispatches of flash and of map tiles: a slice's rows, the fields that decide their visible
+// keys, and the parameters that go through the workspace.
 #pragma once
 
 #include "plan/vulkan/attention.hpp"
@@ -14,7 +14,7 @@ shader::PhiloxView philox_view(const Problem& p);
 
 shader::HeadView head_view(const FoveaStrides& strides, const Window& window);
 
-// The fields that every kernel's slice has: its rows, and where queries stand among keys.
+// Sets the fields that every kernel's slice has: its rows, and the position of queries among keys.
 template <class View>
 void set_rows(View& view, const FoveaPlan_T& plan, const RowBlock& block) {
     const Problem& p = plan.problem;
@@ -37,7 +37,7 @@ void set_rows(View& view, const FoveaPlan_T& plan, const RowBlock& block) {
 // `block` counts heads as the kernel does.
 shader::FlashSlice rows_view(const FoveaPlan_T& plan, const RowBlock& block);
 
-// Whether the call needs FlashExtra, all its inputs being bound.
+// True if the call needs FlashExtra when all its inputs are bound.
 bool needs_extra(const Problem& p);
 // The dispatch that puts FlashExtra into the workspace.
 void fill_extra(const FoveaPlan_T& plan, const BlockWindows& windows, uint64_t offset,

@@ -50,7 +50,7 @@ uint64_t score_stride_of(const Problem& p, const VulkanVisibility& visible, uint
 
 // ==== limits ====
 
-// What a block of one shape needs of the device and of the caller's budgets.
+// Computes the needs of a block of one shape and checks them against the device and the caller's budgets.
 class BlockNeeds {
   public:
     BlockNeeds(const FoveaPlan_T& plan, const BlockGrid& grid, FoveaDiag* diag)
@@ -77,14 +77,14 @@ class BlockNeeds {
         return align_up(workspace_head_bytes(plan_.facts) + rows_ * 4, kWorkspaceAlignment);
     }
     uint64_t workspace_bytes() const { return staged_gathering(plan_, g, extra_offset()).end(); }
-    // Behind the scores, if there is anything to gather.
+    // Offset after the scores, if there is anything to gather.
     uint64_t extra_offset() const {
         const uint64_t end = scores_offset() + rows_ * stride_ * 4;
         return gathered_count(plan_) ? align_up(end, kWorkspaceAlignment) : end;
     }
 
   private:
-    // Results that are packed by (b, h, i) rows: a block's rows lie next to each other.
+    // Returns the extent of a block's rows in results that are packed by (b, h, i).
     uint64_t result_rows() const {
         return (uint64_t{g.block_batches - 1} * p.heads_q + g.block_heads - 1) * uint64_t(p.len_q) +
                g.block_rows;

@@ -9,7 +9,7 @@ namespace fovea {
 
 // Fills plan.vulkan.staged, the grid and plan.info's costs, or refuses with the reason.
 FoveaResult plan_staged(FoveaPlan_T& plan, FoveaDiag* diag);
-// Where the slices of a grid gather inputs: behind their scores.
+// Returns the place after their scores where the slices of a grid gather inputs.
 Gathering staged_gathering(const FoveaPlan_T& plan, const BlockGrid& grid, uint64_t extra_offset);
 // The module of the weighted sum, by o's type and the tile.
 Shader staged_sum_shader(const FoveaPlan_T& plan);

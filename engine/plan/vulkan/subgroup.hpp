@@ -10,7 +10,7 @@ namespace fovea {
 // A size that a pipeline can require and reduce over, or the reason why there is none.
 struct SubgroupChoice {
     uint32_t size;    // 0: none
-    const char* why;  // of a `size` of 0, else null
+    const char* why;  // the reason if `size` is 0, else null
 };
 
 // `threads`: of the workgroup that is to be one subgroup. A device without subgroups of that size, but with

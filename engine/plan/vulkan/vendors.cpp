@@ -6,7 +6,7 @@ namespace {
 constexpr uint32_t kUnknownCores = 16;
 constexpr uint32_t kSoftwareCores = 8;
 
-// What a device has whose driver does not say: Arc A770 and Lunar Lake, Adreno 740.
+// Typical cores of devices whose driver does not report them: Arc A770 and Lunar Lake, Adreno 740.
 struct TypicalCores {
     uint32_t vendor_id;
     FoveaDeviceClass device_class;

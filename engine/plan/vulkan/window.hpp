@@ -31,9 +31,9 @@ struct Window {
     uint32_t base;
 };
 
-// Numbers [first, end) that lie in such blocks, both at the bounds of some: most types' are of one number.
-// Windows start between blocks, so that `base` is a whole number. Inputs are read in 32-bit words, so that
-// their windows end at a multiple of 4 bytes: round_for_words.
+// Returns the elements [first, end) as a window of blocks (most types have one element per block), which is
+// bounded by blocks. Windows start between blocks, so that `base` is an integer. Inputs are read in 32-bit
+// words, so round_for_words makes their windows end at a multiple of 4 bytes.
 Window element_window(uint64_t first, uint64_t end, StorageBlock block, uint64_t alignment);
 void round_for_words(Window& window);
 
@@ -59,8 +59,8 @@ inline uint64_t largest_window(const FoveaStrides& strides, uint64_t batches, ui
     return largest_window(strides, batches, heads, rows, dim, StorageBlock{1, element_bytes}, alignment);
 }
 
-// True if no two blocks of `grid` have windows in common: rows lie in the order of the grid, and blocks end
-// at multiples of `alignment`.
+// True if no two blocks of `grid` have overlapping windows: rows are stored in the order of the grid, and
+// blocks end at multiples of `alignment`.
 bool windows_are_apart(const FoveaStrides& strides, const BlockGrid& grid, uint64_t dim,
                        uint32_t element_bytes, uint64_t alignment);
 

@@ -7,9 +7,9 @@
 //    most its own size plus a small constant, whatever its numbers say.
 //  - Errors are values. The text names the tensor (or row, or chunk), the byte offset, the value found and
 //    the limit; names taken from the file are escaped in it, so that they are safe to print.
-//  - Values are not judged: NaN and infinity are loaded as they stand.
-// What every writer promises: it checks everything first, writes to a temporary file beside the target and
-// renames it, so that a failure leaves the old file, or none, and nothing half written.
+//  - Values are not judged: NaN and infinity are loaded unchanged.
+// Every writer checks everything first, writes a temporary file in the target's folder and renames it. After
+// a failure there is the old file or none, never half a file.
 //
 // All functions are safe from any thread on different objects. None throws; none prints; none keeps state.
 #include <fovea/dtype.hpp>

@@ -37,7 +37,7 @@ class Shards {
     uint64_t count() const { return rows_ / chunk_ + (rows_ % chunk_ != 0); }
     uint64_t first_row(uint64_t index) const { return index * chunk_; }
     uint64_t rows_of(uint64_t index) const { return std::min(chunk_, rows_ - first_row(index)); }
-    // Of chunk `index`, which is below count().
+    // Returns the owner of chunk `index`, which must be less than count().
     uint32_t owner(uint64_t index) const {
         uint32_t rank = 0;
         while (rank + 1 < ranks_ && !is_of(rank, index)) ++rank;
@@ -82,7 +82,7 @@ std::optional<Error> mpi_error(int code, const char* what);
 // rank.
 Result<void> agree(MPI_Comm comm, const std::optional<Error>& own);
 
-// What one rank brings to a call. All pointers are the caller's and must stay until the call returns.
+// The inputs of one rank. The caller owns all pointers and must keep them valid until the call returns.
 struct ShardedCall {
     // Describes the whole context and is the same on every rank: lengths, masks, dropout and types as for one
     // device. Strides of q, k, v and o do not count; outputs may be O and LSE. No packed rows, no pages.
@@ -102,13 +102,14 @@ struct ShardedCall {
     const FoveaHostBuffer* whole = nullptr;
 };
 
-struct ShardReport {                         // of one rank
-    FoveaKernel kernel = FOVEA_KERNEL_AUTO;  // of the last engine call
+struct ShardReport {                         // The report of one rank.
+    FoveaKernel kernel = FOVEA_KERNEL_AUTO;  // kernel of the last engine call
     std::string device, reason;
     uint32_t passes = 0;                          // in which keys and values were received
-    uint64_t calls = 0;                           // of the engine
-    double visited_pairs = 0;                     // of query and key, in those calls
-    uint64_t bytes_sent = 0, bytes_received = 0;  // of keys and values, or of results with queries_everywhere
+    uint64_t calls = 0;                           // engine calls
+    double visited_pairs = 0;                     // query-key pairs in those calls
+    uint64_t bytes_sent = 0, bytes_received = 0;  // of keys and values, or of results if queries_everywhere
+                                                  // is set
     uint64_t bytes_in_flight = 0;                 // most that was under way while a slice ran
     uint64_t bytes_held = 0;  // most that results without their neighbours and the keys of others took
     double seconds = 0;
@@ -122,20 +123,23 @@ struct ShardReport {                         // of one rank
 Result<ShardReport> attention(MPI_Comm comm, Engine& engine, const ShardedCall& call,
                               const RunOptions& options = {});
 
-// What one rank brings to the gradients of such a call, and receives of them. Chunks lie as in ShardedCall.
+// The inputs and outputs of one rank for the gradients of such a call. Chunks are distributed as in
+// ShardedCall.
 struct ShardedGradients {
     FoveaAttentionDesc desc = foveaAttentionDesc();  // as ShardedCall has it; o_type is that of `o` here
     // The same on every rank: any gradients (0: of Q, K and V), none accumulated; strides do not count.
     FoveaAttentionBackwardDesc backward = foveaAttentionBackwardDesc();
     uint64_t chunk = 512;
     const void *q = nullptr, *k = nullptr, *v = nullptr;
-    const void *o = nullptr, *d_o = nullptr;      // of the whole call, and the gradient of it
+    const void *o = nullptr, *d_o = nullptr;      // output of the whole call, and its gradient
     const float *lse = nullptr, *dlse = nullptr;  // [B, Hq, rows] of each chunk; dlse by has_lse_gradient
-    void *dq = nullptr, *dk = nullptr, *dv = nullptr;  // of those that are asked for
-    // Of the bias: this rank's chunks of keys one after the other, each of the bias's own extents but with
-    // the chunk's columns of it, packed. Of slopes and sinks: [Hq], the whole of them on every rank.
+    void *dq = nullptr, *dk = nullptr, *dv = nullptr;  // null for gradients that are not wanted
+    // The gradient of the bias has this rank's chunks of keys one after the other, packed: each has the
+    // bias's own extents, with only the chunk's columns. The gradients of slopes and sinks, [Hq], are
+    // complete on every rank.
     float *dbias = nullptr, *dalibi = nullptr, *dsinks = nullptr;
-    const FoveaHostBuffer* whole = nullptr;  // as in ShardedCall; SINKS for dsinks alone, since lse has them
+    const FoveaHostBuffer* whole = nullptr;  // as in ShardedCall; SINKS only for dsinks, since lse includes
+                                             // them
 };
 
 // Collective, as attention(). Keys come to the queries for dq, then queries to the keys for dk and dv, each
@@ -144,11 +148,11 @@ struct ShardedGradients {
 Result<ShardReport> attention_backward(MPI_Comm comm, Engine& engine, const ShardedGradients& call,
                                        const RunOptions& options = {});
 
-// What one rank brings to a tile of the map of all weights. Chunks lie as in ShardedCall.
+// The inputs of one rank for a tile of the map of all weights. Chunks are distributed as in ShardedCall.
 struct ShardedMapTile {
     FoveaAttentionDesc desc =
         foveaAttentionDesc();  // as ShardedCall has it; v, o, outputs and sinks do not count
-    FoveaMapTileDesc tile = foveaMapTileDesc();  // of the whole call, the same on every rank
+    FoveaMapTileDesc tile = foveaMapTileDesc();  // the tile of the whole call, the same on every rank
     uint64_t chunk = 512;
     const void *q = nullptr, *k = nullptr;
     const float* lse = nullptr;  // [B, Hq, rows] of each chunk, from attention()
@@ -158,10 +162,10 @@ struct ShardedMapTile {
     const FoveaHostBuffer* whole = nullptr;  // as in ShardedCall, without SINKS
 };
 
-// Collective, as attention(). Queries with their lse come to the keys that the tile shows: each rank computes
-// the cells of its own, and pixels of all ranks are put together. Mass is a whole number of units, so that
-// every number of ranks gives the pixels of one device of that kind. A tile of height 1 over the last queries
-// is the mass of each key, by which caches are cut.
+// Collective, as attention(). Queries and their lse are sent to the ranks that own the tile's keys: each rank
+// computes its own cells, and the pixels of all ranks are combined. Mass is an integer number of units, so
+// any number of ranks gives the same pixels as one device of that kind. A tile of height 1 over the last
+// queries gives the mass of each key, which decides the keys that cache compaction keeps.
 Result<ShardReport> map_tile(MPI_Comm comm, Engine& engine, const ShardedMapTile& call,
                              const RunOptions& options = {});
 

@@ -15,10 +15,10 @@
 
 namespace fovea {
 
-// One token and its bytes in the text: [begin, end). Tokens that the text does not hold (those that a model's
-// inputs begin or end with, marks for a space before the text) have begin == end, the place where they stand.
-// Where a tokenizer rewrites the text (lower case, composition), the bytes are those that the token was made
-// from; two tokens of one rewritten character have the same bytes.
+// One token and its bytes in the text: [begin, end). Tokens that the text does not contain (start and end
+// tokens of a model's input, marks for a space before the text) have begin == end at their place. If a
+// tokenizer rewrites the text (lower case, composition), the bytes are those that the token was made from;
+// two tokens of one rewritten character have the same bytes.
 struct SplitToken {
     uint32_t id = 0;
     size_t begin = 0, end = 0;
@@ -34,9 +34,9 @@ class TextTokenizer {
     // True if this build has utf8proc, which knows the cases and compositions of characters. Without it texts
     // beyond ASCII are rejected where they would have to be rewritten.
     static bool available();
-    // `folder` is a model's, or the path of a tokenizer.json; tokenizer_config.json beside it counts as in
-    // transformers. Rejected with an error that names them: kinds of models, patterns and steps that are not
-    // supported.
+    // Opens a model's folder or the path of a tokenizer.json; tokenizer_config.json in the same folder
+    // applies as in transformers. Unsupported models, patterns and steps are rejected with an error that
+    // names them.
     static Result<TextTokenizer> open(const std::filesystem::path& folder);
     // The tokenizer of a checkpoint: tokenizer.json in its folder, or the tables inside its GGUF file.
     static Result<TextTokenizer> open(const Checkpoint& files);
@@ -49,8 +49,8 @@ class TextTokenizer {
     Result<std::vector<SplitToken>> tokens(std::string_view text, bool special = true) const;
     // Only their IDs.
     Result<std::vector<uint32_t>> encode(std::string_view text, bool special = true) const;
-    // The bytes that the tokens stand for, as the tokenizer's decoder has them; special ones and IDs beyond
-    // the table stand for nothing.
+    // Returns the bytes of the tokens, as the tokenizer's decoder gives them. Special tokens and IDs beyond
+    // the table give nothing.
     std::string decode(std::span<const uint32_t> ids) const;
     // The token as its table has it, for people; empty beyond the table.
     std::string_view piece(uint32_t id) const;
@@ -69,9 +69,9 @@ struct TextModel {
     std::string why_no_text;  // where there is none: token IDs are typed
 };
 
-// A path as CheckpointModel::open() takes it, or files that a program holds. Also rejected: models that
-// read pictures, and those that lack weights (a missing unembedding leaves what is to be seen of heads as it
-// is). A tokenizer that cannot be read is no error.
+// Opens a path that CheckpointModel::open() takes, or files in memory. Also rejects models that take images,
+// and models without weights (a missing unembedding is fine: heads do not need it). A missing or unreadable
+// tokenizer is not an error.
 Result<TextModel> open_text_model(const std::filesystem::path& path);
 Result<TextModel> open_text_model(std::span<const NamedFile> files);
 
@@ -79,9 +79,9 @@ Result<TextModel> open_text_model(std::span<const NamedFile> files);
 // are those of the IDs in the text. Rejected: a text without a token.
 Result<std::vector<SplitToken>> split_text(const TextModel& model, std::string_view text);
 Result<std::vector<uint32_t>> tokens_of(const TextModel& model, std::string_view text);
-// Returns the text of a token within a text, in UTF-8: " cat" and not the letters that a vocabulary has for
-// the space; bytes that are no whole character as "<0xC3>"; a special token's own text. It may hold control
-// characters; empty beyond the vocabulary.
+// Returns the text of a token in UTF-8: " cat", not the vocabulary's letters for the space; bytes of an
+// incomplete character as "<0xC3>"; a special token's own text. It may contain control characters. It is
+// empty beyond the vocabulary.
 std::string token_text(const TextTokenizer& tokenizer, uint32_t id);
 // Returns the token as a person reads it; its ID without a tokenizer.
 std::string token_text(const TextModel& model, uint32_t id);

@@ -1,5 +1,5 @@
-// What a file of q, k and v says of its attention call by its metadata (docs/reference/file-formats.md):
-// every program that opens such a file takes it from here.
+// Reads the attention call that the metadata of a file of q, k and v describes
+// (docs/reference/file-formats.md). Every program that opens such a file uses these functions.
 #pragma once
 
 #include <fovea/files.hpp>

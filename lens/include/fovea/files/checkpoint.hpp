@@ -1,4 +1,4 @@
-// The weights of a model as they lie in its files: a Hugging Face folder (config.json, safetensors in one or
+// The weights of a model as its files store them: a Hugging Face folder (config.json, safetensors in one or
 // many files) or a GGUF file (versions 2 and 3). Weights stay mapped and in the type that they are stored in;
 // rows become float32 when they are asked for.
 //
@@ -19,8 +19,8 @@ class StoredFile {
     virtual uint64_t size_bytes() const noexcept = 0;
     // All of its bytes, where they are in memory; they stay there as long as the file.
     virtual std::span<const std::byte> held() const noexcept { return {}; }
-    // Bytes [first, first + out.size()), which lie within the file. An error where it can't be read any more.
-    // From one thread at a time.
+    // Reads bytes [first, first + out.size()), which must be within the file. Fails if they can no longer be
+    // read. Call it from one thread at a time.
     virtual Result<void> read(uint64_t first, std::span<std::byte> out) const = 0;
 };
 
@@ -54,7 +54,7 @@ enum class GgufType : uint32_t { u8, i8, u16, i16, u32, i32, f32, boolean, text,
 // One value of a file's metadata: a view of the mapped file.
 struct GgufValue {
     std::string_view key;
-    GgufType type = GgufType::u8;  // of an array: that of its elements
+    GgufType type = GgufType::u8;  // for an array, the type of its elements
     bool is_array = false;
     uint64_t count = 1;                // elements
     std::span<const std::byte> bytes;  // the elements one after the other, as the file has them
@@ -69,10 +69,10 @@ struct GgufValue {
     std::optional<std::vector<double>> numbers() const;
 };
 
-// A GGUF file that kept every rule: limits are 1,000,000 keys and tensors each, 4 dimensions of up to 2^48,
-// keys and names of 65,535 bytes. Refused besides: other versions, big-endian files, arrays of arrays,
-// duplicate keys or names, tensors that overlap, lie outside the data or off their alignment, rows that are
-// no whole number of blocks.
+// A valid GGUF file: at most 1,000,000 keys and 1,000,000 tensors, 4 dimensions of up to 2^48, keys and names
+// of at most 65,535 bytes. The reader also rejects other versions, big-endian files, arrays of arrays,
+// duplicate keys or names, rows that are not a multiple of the block size, and tensors that overlap, leave
+// the data or are misaligned.
 struct GgufFile {
     uint32_t version = 3;
     std::vector<GgufValue> metadata;  // in file order
@@ -93,22 +93,22 @@ Result<GgufFile> read_gguf(std::shared_ptr<const StoredFile> file);
 // The weights of a model and what its files say of it.
 struct Checkpoint {
     std::filesystem::path path;    // as it was given
-    std::filesystem::path folder;  // of config.json and tokenizer.json; empty for GGUF
+    std::filesystem::path folder;  // the folder of config.json and tokenizer.json; empty for GGUF
     std::vector<StoredWeight> weights;
     JsonValue config;              // config.json; null's value for GGUF
     JsonValue generation_config;   // generation_config.json; null's value where there is none
-    std::optional<GgufFile> gguf;  // its metadata; its weights are moved to `weights`
+    std::optional<GgufFile> gguf;  // the GGUF metadata; the weights are moved to `weights`
 
     // Null when there is none.
     const StoredWeight* find(std::string_view name) const noexcept;
     uint64_t stored_bytes() const noexcept;
 
     std::vector<uint32_t> by_name;                   // `weights` in the order of their names
-    std::vector<std::shared_ptr<const void>> parts;  // what keeps the other parts of a split GGUF file
+    std::vector<std::shared_ptr<const void>> parts;  // owners of the other parts of a split GGUF file
 };
-// A folder with config.json and safetensors (model.safetensors.index.json says which, else
-// model.safetensors, else all *.safetensors), one of its safetensors files, a GGUF file, any part of one that
-// was split (the others must be in the same folder), or a folder that holds one of these alone.
+// Opens a folder with config.json and safetensors (those of model.safetensors.index.json, else
+// model.safetensors, else all *.safetensors), one of its safetensors files, a GGUF file, any part of a split
+// one (the others must be in the same folder), or a folder that contains only one of these.
 Result<Checkpoint> load_checkpoint(const std::filesystem::path& path);
 // The same of files that a program holds: those of one folder, or all parts of a GGUF file.
 struct NamedFile {

@@ -84,7 +84,7 @@ class JsonRange {
     Iterator end() const { return Iterator({begin_, end_}); }
     bool empty() const { return begin_.get() == end_; }
     size_t size() const;
-    Item operator[](size_t index) const;  // of those that there are
+    Item operator[](size_t index) const;  // `index` must be less than size()
 
   private:
     friend class JsonValue;
@@ -103,7 +103,7 @@ enum class JsonNumbers : uint8_t { strict, python };
 Result<JsonValue> parse_json(std::string_view text, size_t max_depth = 32,
                              JsonNumbers numbers = JsonNumbers::strict);
 
-// The text with its quotes. Bytes that are no UTF-8, as paths may have them, become U+FFFD.
+// Returns the text with its quotes. Bytes that are not valid UTF-8, as in some paths, become U+FFFD.
 std::string json_string(std::string_view text);
 // The shortest digits that read back to the same value; NaN and infinities, which JSON lacks, become null.
 std::string json_number(double value);

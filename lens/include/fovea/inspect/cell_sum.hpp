@@ -1,5 +1,5 @@
-// A cell of a stage that is no matrix of queries and keys, as the sum that it is: a row of one stage times a
-// column of another, a norm's, a residual sum. Cells of queries and keys have a Derivation.
+// Explains a cell of a stage other than a matrix of queries and keys as the sum that gives it: a row of one
+// stage times a column of another, a norm, a residual sum. Cells of queries and keys have a Derivation.
 #pragma once
 
 #include <fovea/model/session.hpp>
@@ -16,7 +16,7 @@ namespace fovea {
 
 // One head of a stage, wherever a program holds its numbers.
 struct StageNumbers {
-    std::span<const float> values;  // [rows, columns]; empty: there is no such stage or head
+    std::span<const float> values;  // [rows, columns]; empty if the layer has no such stage or head
     uint64_t heads = 1, rows = 0, columns = 0;
 };
 
@@ -26,7 +26,8 @@ struct LayerNumbers {
         nullptr;  // with `block` null: queries, keys and values are given, no model made them
     const Block* block = nullptr;
     std::span<const std::string> tokens;
-    std::vector<uint32_t> changed_heads;  // whose contexts are not those of their weights and values
+    std::vector<uint32_t> changed_heads;  // heads whose contexts were changed and do not follow from their
+                                          // weights and values
     std::function<StageNumbers(StageId id, uint32_t head)> stage;
     // Where a published model's files hold what a part ("query", "up") has for one of its outputs; or none.
     std::function<std::string(std::string_view part, uint64_t output)> origin;
@@ -40,17 +41,17 @@ struct CellSum {
         float a = 0, b = 0, product = 0;
     };
     std::string how;   // "row 1 of inputs times column 0 of w_query"
-    std::string a, b;  // what the factors are, as heads of columns
+    std::string a, b;  // the two operands, as headings of columns
     std::vector<Term> terms;
-    std::string added_name;  // what is added behind the products: "bias"; empty: nothing
+    std::string added_name;  // the term added after the products: "bias"; empty if there is none
     float added = 0;
     float sum = 0;       // in float32, term by term
-    std::string ending;  // what becomes of the sum: "the rows' largest score and the sum's logarithm"
-    float result = 0;    // of the ending; the sum where there is none
-    std::vector<CellSum> factors;  // sums of their own that the ending takes in: a gate's
+    std::string ending;  // the last operation on the sum: "the rows' largest score and the sum's logarithm"
+    float result = 0;    // the value after the last operation, or the sum if there is none
+    std::vector<CellSum> factors;  // further sums that the last operation uses, such as a gate's
 };
 
-// None for stages that are no sums: inputs and matrices of weights.
+// Returns nothing for stages that are not sums: inputs and weight matrices.
 std::optional<CellSum> cell_sum(const LayerNumbers& of, StageId stage, uint32_t head, uint64_t row,
                                 uint64_t column);
 

@@ -1,5 +1,5 @@
-// Colours for numbers: the maps, the range they span, and what stands for values that no map has a place for.
-// Pure functions; thread-safe.
+// Colors for values: the colormaps, the range that they span, and the color of values outside every map (NaN,
+// masked). Pure functions; thread-safe.
 #pragma once
 
 #include <array>
@@ -53,7 +53,7 @@ struct ColourRange {
 
     // Place on the map, 0 to 1, clamped. NaN for NaN. A range without width puts everything in the middle.
     double place(double value) const;
-    // The number at a place: what a colour bar's tick stands for.
+    // Returns the value at a position of the color bar, for its ticks.
     double value_at(double place) const;
 };
 // The finite values' own range: symmetric where there are negative ones, else from 0, which is where weights

@@ -28,7 +28,7 @@ struct DerivationValue {                 // one element of the output
 struct Derivation {
     Cell cell;
     uint32_t kv_head = 0;  // the key/value head that this query head reads
-    int64_t position = 0;  // where the query stands among the keys
+    int64_t position = 0;  // the position of the query among the keys
 
     std::vector<DerivationTerm> terms;  // one for each of D
     float dot = 0.0f, scale = 0.0f, score = 0.0f;
@@ -39,8 +39,8 @@ struct Derivation {
     std::string hidden_by;  // empty: the query sees the key. "causal: key 4 comes after position 2"
     float masked = 0.0f;    // -inf where hidden
 
-    uint32_t visible_keys = 0;            // of the row
-    float row_max = 0.0f;                 // of the row's masked scores, and the sink
+    uint32_t visible_keys = 0;            // keys that this row attends to
+    float row_max = 0.0f;                 // maximum of the row's masked scores and the sink
     float exponential = 0.0f;             // exp(masked - row_max)
     float sink = 0.0f, sink_term = 0.0f;  // sink_term = exp(sink - row_max)
     float denominator = 0.0f, lse = 0.0f;
@@ -58,7 +58,8 @@ Result<Derivation> derive_cell(const FoveaAttentionDesc& desc, const FoveaHostBu
 
 struct DerivationStyle {                      // how a derivation is written
     std::string_view query_token, key_token;  // empty: "query 1", "key 4"
-    size_t most_terms = 16;  // of a long head the largest products are shown, in the order of d
+    size_t most_terms = 16;  // for a wide head, only this many of the largest products are shown, ordered by
+                             // d
     int decimals = 4;
 };
 // Lines for a person, each step with its numbers.

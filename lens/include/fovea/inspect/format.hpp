@@ -27,7 +27,7 @@ Notation notation_of(std::span<const float> values);
 // One element without padding, exactly rounded: "0.1234", "-inf", "True".
 std::string element_text(float value, Notation notation);
 
-struct PrintOptions {               // of tensors, as PyTorch has them
+struct PrintOptions {               // Options for printing tensors as PyTorch does.
     bool as_boolean = false;        // 0 is False, anything else True
     size_t line_width = 80;         // a longer row goes on in the next line
     size_t summarise_above = 1000;  // with more elements only the outermost of each dimension are shown

@@ -1,4 +1,4 @@
-// What one head does, in a few numbers: for sorting and colouring a grid of heads.
+// Summarizes one head's attention pattern in a few values, to sort and color a grid of heads.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ struct HeadStats {
 // Takes one row at a time, so that a matrix need not be held. Not thread-safe.
 class HeadStatsCollector {
   public:
-    // `position` is where the query stands among the keys (its row number, for self-attention).
+    // `position` is the query's position among the keys. For self-attention it is the row.
     void add_row(int64_t position, std::span<const float> weights);
     HeadStats result() const;
 
@@ -30,7 +30,8 @@ class HeadStatsCollector {
     uint64_t rows_with_previous_ = 0;
 };
 
-// The statistics of one head's matrix [queries, keys], row-major; query i stands at key position i + offset.
+// Returns the statistics of one head's matrix [queries, keys], row-major. Query i has key position i +
+// offset.
 HeadStats head_stats(std::span<const float> weights, uint64_t keys, int64_t offset = 0);
 
 }  // namespace fovea

@@ -29,7 +29,7 @@ struct HeatmapPanel {                     // one matrix
     std::optional<ColourRange> range;  // default: fitted_range of the cells that are not hidden
 };
 
-struct HeatmapStyle {              // of the whole picture
+struct HeatmapStyle {              // The layout of the whole picture.
     std::string title, subtitle;   // above all panels; may be empty
     std::optional<ColourMap> map;  // default: viridis, or blue_orange for panels with negative numbers
     bool dark = false;
@@ -39,9 +39,8 @@ struct HeatmapStyle {              // of the whole picture
     std::string font_path, bold_font_path;
 };
 
-// Panels in rows from the left, one colour bar for each. -inf counts as hidden. Fails with a reason where
-// there is no font to write with (nothing is drawn then), where a size does not fit, and in builds without
-// stb_truetype.
+// Draws panels in rows from the left, each with a color bar. -inf is drawn as masked. Fails if there is no
+// font (nothing is drawn), if a size does not fit, and in builds without stb_truetype.
 Result<RgbaImage> render_heatmaps(const std::vector<HeatmapPanel>& panels, const HeatmapStyle& style = {});
 
 }  // namespace fovea

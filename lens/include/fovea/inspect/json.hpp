@@ -1,5 +1,5 @@
-// What was looked into as JSON: what the C boundary (<fovea/fovea_inspect.h> says which members there are)
-// and the page have in common.
+// JSON of traces, lessons and derivations, shared by the C API (<fovea/fovea_inspect.h> documents the
+// members) and the page.
 #pragma once
 
 #include <fovea/files/json.hpp>
@@ -40,7 +40,7 @@ std::string notes_json(const std::vector<SessionNote>& notes);
 void add_derivation(JsonObject& json, const Derivation& derivation);
 // name, title, tutorial, level and number of printed tables of each.
 std::string lessons_json(const std::vector<Lesson>& lessons);
-// The lesson and each of its printed tables, the tutorial's strings beside ours.
+// Returns the lesson and each of its printed tables, with the tutorial's strings next to the computed ones.
 std::string lesson_json(const Lesson& lesson, const LessonRun& run);
 
 // The lesson with another first seed; as it is where nothing is drawn.

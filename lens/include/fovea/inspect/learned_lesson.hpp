@@ -18,8 +18,8 @@ struct LearnedLesson {
     LearnedModel learned;
     std::vector<std::string> tokens;
     std::vector<LearnedHead> heads;    // layer by layer
-    std::vector<std::string> said;     // the likeliest next token behind each token
-    std::vector<float> probabilities;  // of what is said
+    std::vector<std::string> said;     // the most likely next token after each token
+    std::vector<float> probabilities;  // the probabilities of `said`
 };
 
 // A forward pass over `tokens`, or over the model's sample where they are empty, in the trace's own

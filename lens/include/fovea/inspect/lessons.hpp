@@ -20,7 +20,7 @@ namespace fovea {
 
 // A table as the tutorial prints it.
 struct PrintedTable {
-    std::string label;   // what the tutorial shows it as
+    std::string label;   // the label that the tutorial prints
     std::string tensor;  // the stage that it shows
     uint32_t times = 1;
     Notation notation = Notation::fixed;
@@ -32,13 +32,13 @@ struct PrintedTable {
 struct Draw {
     enum class Kind { manual_seed, rand, randn, linear_weight, linear_bias, dropout, skip };
     Kind kind = Kind::skip;
-    std::string tensor;  // what the numbers become; empty for manual_seed, dropout and skip
-    Shape shape;         // of the tensor, or of the dropout mask
+    std::string tensor;  // the tensor that receives the values; empty for manual_seed, dropout and skip
+    Shape shape;         // the shape of the tensor or of the dropout mask
     uint64_t value = 0;  // the seed, the words to skip, or a bias's fan_in
     double drop_probability = 0.0;
 };
 
-struct LessonConfig {  // what the recipe is told
+struct LessonConfig {  // The options of the recipe.
     ScoreScale scale;
     std::string scale_rule;  // "sqrt(d_out)"
     bool masks_first = false;
@@ -46,8 +46,9 @@ struct LessonConfig {  // what the recipe is told
     uint64_t batch = 0;  // copies of the given inputs; 0: they are used as they are, without a batch
     uint64_t heads = 1, query = 0, points = 0, context_length = 0;
     double dropout_p = 0.0;
-    std::string printed_variant;  // of dropout masks: "native" or "mkl", as the tutorial's machine drew them
-    std::string normalise;        // of context_of_one: "sum" or "softmax"
+    std::string printed_variant;  // for dropout masks: "native" or "mkl", the generator of the tutorial's
+                                  // machine
+    std::string normalise;        // for context_of_one: "sum" or "softmax"
     std::string result;           // a name that the tutorial gives the contexts; empty: "context"
     bool shows_zeros = false;     // the tutorial prints its empty result vector
 };
@@ -86,15 +87,15 @@ struct LessonRun {        // a lesson computed
 
 // All 44, by name. Parsed from data within the library at each call.
 std::vector<Lesson> list_lessons();
-// By full name, by the short one ("t1-08"), or by level ("3": the lesson that stands for the level). The
-// error says what is close to it.
+// Finds a lesson by full name, by short name ("t1-08") or by level ("3" gives the lesson of that level). The
+// error lists similar names.
 Result<Lesson> find_lesson(std::string_view name_or_level);
 
 // Computes every stage from seeds and inputs: in strict float32, or attention and projections by `engine`
 // where there is one (borrowed for the call); random numbers, masks and plain divisions are strict always.
 Result<LessonRun> run_lesson(const Lesson& lesson, EngineRunner* engine = nullptr);
 
-// Whether a stage prints as the tutorial prints it, digit for digit.
+// True if the stage prints digit for digit as in the tutorial.
 bool prints_as(const PrintedTable& table, const F32Tensor& tensor);
 
 // The values that PyTorch 1.13.1 gives for the lesson on its plain path, by stage.
@@ -103,7 +104,8 @@ std::vector<std::pair<std::string, F32Tensor>> recorded_tensors(const Lesson& le
 // How far the run is from the tutorial and from the recorded tensors.
 struct LessonCheck {
     uint32_t tables = 0, tables_exact = 0;     // repetitions in the text counted
-    uint32_t tables_within_unit = 0;           // of the last printed digit
+    uint32_t tables_within_unit = 0;           // tables that differ by at most one unit of the last printed
+                                               // digit
     uint32_t tensors = 0, tensors_within = 0;  // |a - b| <= 2e-6 * max(1, |b|), -inf equal
     double largest_difference = 0.0;           // |a - b| / max(1, |b|) over all tensors
     // One line each, for tables that are not exact and tensors that are not within.

@@ -18,19 +18,20 @@ struct LongContextPreset {   // a length worth a look
 };
 std::span<const LongContextPreset> long_context_presets();
 
-inline constexpr uint32_t kLongContextDim = 64;  // of its head
+inline constexpr uint32_t kLongContextDim = 64;  // the head size
 
 struct LongContext {          // a call with planted patterns
     FoveaAttentionDesc call;  // one head, causal, f32, D = Dv = kLongContextDim, packed
     std::vector<float> q, k;  // [tokens, kLongContextDim]
-    // Where to look: the text comes again every `period` tokens, so that a token finds its like at
-    // query - n * period, and an induction head the one behind it.
+    // Period of the text in tokens. A token occurs again at query - n * period, and an induction head attends
+    // to the token after that.
     uint32_t period = 0;
 };
 
-// What is planted: a local band; a sink on the first token; vertical stripes of separator tokens, which every
-// later token looks at; and for each token the ones that followed its like earlier (induction). 1 to 2^20
-// tokens. No v: a forward pass for FOVEA_OUTPUT_LSE alone needs its binding but not its values.
+// Builds q and k with planted patterns: a local band; a sink on the first token; vertical stripes of
+// separator tokens, which every later token attends to; and for each token the successors of its earlier
+// occurrences (induction). Takes 1 to 2^20 tokens. There is no v: a forward pass that asks only for
+// FOVEA_OUTPUT_LSE needs the binding but not its values.
 Result<LongContext> long_context(uint32_t tokens);
 Result<LongContext> long_context(std::string_view preset);
 

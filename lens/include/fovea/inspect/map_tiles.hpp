@@ -9,7 +9,8 @@
 //   for (const MapPiece& piece : tiles.pieces()) draw(piece);
 //
 // The map is a pyramid: a tile of level n has kMapTileSide x kMapTileSide pixels of 2^n x 2^n cells each, and
-// stands on a grid from row 0 and key 0. Level 0 is one pixel for each weight; the highest level is one tile.
+// is aligned to a grid from row 0 and key 0. Level 0 is one pixel for each weight; the highest level is one
+// tile.
 #pragma once
 
 #include <fovea/fovea.h>
@@ -26,16 +27,16 @@ namespace fovea {
 
 inline constexpr uint32_t kMapTileSide = 256;  // pixels
 
-struct MapExtent {                // of the matrix
+struct MapExtent {                // The size of the matrix.
     uint64_t rows = 0, keys = 0;  // Lq and Lkv, each at most 2^30
 };
 
-// A rectangle of cells, in fractions of a cell; may lie beyond the matrix in part.
+// A rectangle of cells, in fractions of a cell. It may extend beyond the matrix.
 struct MapRect {
     double first_row = 0, first_key = 0, rows = 0, keys = 0;
 };
 
-struct MapView {  // what is looked at
+struct MapView {  // The visible part of the map.
     uint32_t batch = 0, head = 0;
     MapRect rect;
     uint32_t width = 0, height = 0;  // screen pixels
@@ -55,17 +56,17 @@ struct MapPixels {
     std::vector<float> max;
 };
 
-// One picture to draw: `source` of `id`'s pixels over `target` of the map. Later pieces lie over earlier
-// ones.
+// A picture to draw: the part `source` of the pixels of `id` goes to `target` on the map. Later pieces cover
+// earlier ones.
 struct MapPiece {
     MapTileId id;
     const MapPixels* pixels;                                 // until the next call that is not const
     MapRect target;                                          // cells
     double source_x, source_y, source_width, source_height;  // pixels of the tile
-    bool exact;  // of the level that the view asks for, every cell counted
+    bool exact;  // at the level that the view asks for, with every cell counted
 };
 
-enum class MapQuality {  // of a view
+enum class MapQuality {  // How complete a view is.
     empty,               // some part of the view has nothing to show
     sampled,             // every part has something, but somewhere it is a preview, or coarser than the view
     exact
@@ -83,7 +84,7 @@ class MapTiles {  // tiles of one call, and what to compute next
   public:
     static constexpr uint64_t kDefaultBytes = uint64_t{192} << 20;
 
-    // The cache keeps within `byte_limit` (pixels only), but for what the current view itself needs.
+    // The cache keeps at most `byte_limit` bytes of pixels, or more if the current view needs more.
     explicit MapTiles(MapExtent extent, uint64_t byte_limit = kDefaultBytes);
 
     MapTiles(MapTiles&&) = default;
@@ -91,16 +92,16 @@ class MapTiles {  // tiles of one call, and what to compute next
 
     const MapExtent& extent() const { return extent_; }
     uint32_t highest_level() const { return highest_level_; }
-    // The level whose pixels are the largest that are no larger than the view's.
+    // Returns the coarsest level whose pixels are not larger than the view's.
     uint32_t level_of(const MapView& view) const;
 
     void set_view(const MapView& view);
     const MapView& view() const { return view_; }
 
-    // What to compute next for the view, or nothing: previews first, from the centre out, then exact tiles in
-    // the same order. A tile that is named counts as running until store() or give_back().
+    // Returns the next tile to compute for the view, or nothing: previews first, from the center out, then
+    // exact tiles in the same order. The tile counts as running until store() or give_back().
     std::optional<MapTileId> next();
-    // Whether the view still wants a running tile; if not, its remaining slices may be left out.
+    // True if the view still wants a running tile. If not, its remaining slices may be skipped.
     bool wanted(const MapTileId& id) const;
     // Takes the result; one of another size than kMapTileSide squared counts as given back.
     void store(const MapTileId& id, MapPixels pixels);
@@ -113,7 +114,7 @@ class MapTiles {  // tiles of one call, and what to compute next
     // The cells of a tile, those beyond the matrix included.
     MapRect cells_of(const MapTileId& id) const;
 
-    // What to draw for the view, in this order.
+    // Returns the pieces to draw for the view, in this order.
     std::vector<MapPiece> pieces();
     MapProgress progress() const;
 
@@ -147,13 +148,13 @@ class MapTiles {  // tiles of one call, and what to compute next
     std::vector<MapTileId> running_;
 };
 
-enum class MapReducer {  // what a pixel says
+enum class MapReducer {  // The value that a pixel shows.
     mass,  // for one row: what the row gives to the pixel's keys; the mean over the pixel's rows
     max    // the largest weight
 };
 
-// The numbers of a tile's pixels that a colour stands for; NaN where the tile has FOVEA_TILE_INVALID. A row
-// of pixels that reaches past the last row counts the rows that are there.
+// Returns the value that each pixel's color represents; NaN if the tile has FOVEA_TILE_INVALID. Pixels that
+// reach past the last row count only the rows that exist.
 std::vector<float> map_values(const MapTiles& tiles, const MapTileId& id, const MapPixels& pixels,
                               MapReducer reducer);
 // The same for any rectangle of height x width pixels.

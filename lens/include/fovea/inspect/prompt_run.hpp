@@ -22,13 +22,13 @@ struct PromptPatch {
     friend bool operator==(const PromptPatch&, const PromptPatch&) = default;
 };
 
-// What is run.
+// A prompt and the changes with which the model runs it.
 struct Prompt {
     std::vector<uint32_t> ids;
     RunChanges changes;  // without patches: the run fills them in from the next member
     std::vector<PromptPatch> patches;
     uint32_t side = 64;        // pixels of a picture, at most
-    bool other_rules = false;  // the model runs by rules that a reader set in the place of its own
+    bool other_rules = false;  // true if the reader replaced the model's own attention rules
     bool changed() const {
         return other_rules || !changes.head_scales.empty() || !changes.hidden_tokens.empty() ||
                !patches.empty();
@@ -44,12 +44,12 @@ struct PromptLayer {
     uint32_t layer = 0, rows = 0, columns = 0;  // pixels of a picture
     std::vector<Head> heads;
     std::vector<float> pictures;  // [heads, rows, columns]
-    std::string problem;          // why there are no heads
+    std::string problem;          // the reason for missing heads
 };
 // Layer n of a trace.
 Result<PromptLayer> prompt_layer(Trace& trace, uint32_t n, std::span<const uint32_t> ids, uint32_t side);
 
-// What a model says after one token.
+// The model's predictions after one token.
 struct PromptNext {
     uint64_t row = 0;                           // the token
     std::vector<std::vector<NextToken>> after;  // n layers, n = 0 to all of them; the likeliest first
@@ -91,7 +91,7 @@ class PromptRun {
     // True once the texts that heads are taken from have been run; changes() is then complete.
     bool knows_patches() const { return knows_patches_; }
     const RunChanges& changes() const { return prompt_.changes; }
-    // What leaves the last layer without changes; null: not known.
+    // The output of the last layer of the unchanged run; null if it is not known.
     Rows unchanged() const;
 
     // After token `row` of a run that has ended. `logits` turns rows of the residual stream into logits.

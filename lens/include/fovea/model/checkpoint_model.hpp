@@ -1,7 +1,7 @@
-// Models as their files hold them: which family a checkpoint is of, and its blocks as data for a Trace.
-//
-// Weights stay mapped and in their stored types; what no kernel reads becomes float32 a stretch at a time, so
-// that running a model layer by layer takes at most its largest block in float32 beside the file's own pages.
+// Reads models from their files: the family of a checkpoint, and its blocks as data for a Trace. Weights stay
+// mapped and in their stored types. Weights that no kernel can read are converted to float32 piece by piece,
+// so running a model layer by layer takes at most its largest block in float32, in addition to the file's own
+// pages.
 #pragma once
 
 #include <fovea/files/checkpoint.hpp>
@@ -23,7 +23,7 @@ struct RopeFacts {
     }
 };
 
-// What a model is, by its files.
+// The configuration of a model, read from its files.
 struct ModelFacts {
     std::string family;        // "Llama"
     std::string architecture;  // as the files call it: "mistral"
@@ -31,9 +31,10 @@ struct ModelFacts {
     uint64_t head_width = 0, hidden = 0;   // columns of a head; of the feed-forward part's middle
     uint64_t vocabulary = 0, context = 0;  // tokens; the longest input, 0 where the files do not say
     bool causal = true;
-    double epsilon = 1e-5;                          // of all norms
-    Activation activation = Activation::gelu;       // of the feed-forward part
-    Activation head_activation = Activation::gelu;  // of the prediction head (BERT), where there is one
+    double epsilon = 1e-5;                          // epsilon of every norm
+    Activation activation = Activation::gelu;       // the activation of the feed-forward part
+    Activation head_activation = Activation::gelu;  // the activation of the prediction head (BERT), if there
+                                                    // is one
     double score_divisor = 0;                       // 0: the square root of the head's width
     bool divide_by_layer = false;                   // scores of layer n are also divided by n + 1
     double softcap = 0, logit_softcap = 0;          // 0: none
@@ -72,13 +73,14 @@ class CheckpointModel {
     // Names of weights that the family needs and the files lack; those of the files that nothing reads.
     const std::vector<std::string>& missing() const { return missing_; }
     const std::vector<std::string>& unread() const { return unread_; }
-    // Whether rows of the last block can become logits.
+    // True if the model can turn rows of the last block into logits.
     bool has_unembedding() const { return has_unembedding_; }
     // Bytes of the largest block as float32.
     uint64_t block_bytes() const { return block_bytes_; }
-    // What a run holds of one: its matrices stay as the files have them, where they are mapped at no cost.
+    // Returns the bytes that a run holds for one block. Mapped matrices that stay in their stored types cost
+    // nothing.
     uint64_t run_block_bytes() const { return run_block_bytes_; }
-    // What stored blocks still have in float32: of the largest, and of all.
+    // Return the bytes that stored blocks still need in float32: the largest block's, and all blocks'.
     uint64_t stored_block_bytes() const { return stored_block_bytes_; }
     uint64_t all_stored_block_bytes() const { return all_stored_block_bytes_; }
 
@@ -89,16 +91,16 @@ class CheckpointModel {
     // each patch its channels, of each the rows of pixels, normalised as the model was trained. The result
     // goes to run_model() as `entering`.
     Result<F32Tensor> embed_patches(const F32Tensor& patches) const;
-    // Layer n for an input of `tokens` in all. With `stored` its matrices stay as the files hold them
-    // (Linear::stored), but for those whose rows the files hold in another order.
+    // Returns layer n for an input of `tokens` tokens in all. With `stored`, matrices keep their stored types
+    // (Linear::stored), except those whose rows the files store in another order.
     Result<Block> block(uint64_t layer, uint64_t tokens, bool stored = false) const;
-    // Where what a part of a layer has for one of its outputs lies: "model.layers.0.self_attn.q_proj.weight,
-    // row 5"; a column of a Conv1D layer. Parts: "query", "key", "value", "output", "up", "gate", "down",
-    // "attention_norm", "attention_output_norm", "feed_forward_norm", "feed_forward_output_norm"; of others
-    // an empty text.
+    // Returns where the files store what a part of a layer uses for one output:
+    // "model.layers.0.self_attn.q_proj.weight, row 5", or a column of a Conv1D layer. Parts: "query", "key",
+    // "value", "output", "up", "gate", "down", "attention_norm", "attention_output_norm",
+    // "feed_forward_norm", "feed_forward_output_norm". Other names give an empty text.
     std::string origin(uint64_t layer, std::string_view part, uint64_t output) const;
-    // Rows behind the last block to logits [rows, vocabulary], the table read a stretch at a time. Null: this
-    // thread's CPU kernels.
+    // Turns rows after the last block into logits [rows, vocabulary], reading the table piece by piece. A
+    // null engine means this thread's CPU kernels.
     Result<F32Tensor> logits(F32Tensor rows, EngineRunner* engine = nullptr) const;
     // The whole model in float32, for a Trace.
     Result<Model> whole(uint64_t tokens) const;
@@ -117,7 +119,7 @@ class CheckpointModel {
     uint64_t block_bytes_ = 0, run_block_bytes_ = 0, stored_block_bytes_ = 0, all_stored_block_bytes_ = 0;
 };
 
-// What one head gives in place of its own: the context of another run, see ModelRunOptions::on_layer.
+// A replacement for one head's context, taken from another run, see ModelRunOptions::on_layer.
 struct HeadPatch {
     uint64_t layer = 0;
     uint32_t head = 0;
@@ -126,10 +128,10 @@ struct HeadPatch {
 
 // How a run departs from the model. Nothing is changed that is not named.
 struct RunChanges {
-    // By layer and head: what the head's context is multiplied by before it is projected. 0 switches the head
-    // off, 1 leaves its bits as they are. Layers and heads behind the end of a list have 1.
+    // Factors by layer and head for the head's context before the output projection. 0 switches the head off;
+    // 1 keeps its bits. Missing layers and heads have 1.
     std::vector<std::vector<float>> head_scales;
-    std::vector<uint32_t> hidden_tokens;  // that no query sees, in any layer; rising
+    std::vector<uint32_t> hidden_tokens;  // masked for every query in every layer; ascending
     std::vector<HeadPatch> patches;       // put in after the scales
 
     float scale_of(uint64_t layer, uint64_t head) const;
@@ -141,13 +143,13 @@ struct RunChanges {
     void apply(uint64_t layer, uint64_t heads, F32Tensor& context) const;
 };
 
-// What run_model() keeps, and by whose loops it computes.
+// The values that run_model() keeps, and the arithmetic that it uses.
 struct ModelRunOptions {
-    TraceOptions trace;                    // of each layer
+    TraceOptions trace;                    // applied to each layer
     bool with_logits = true;               // false: none are computed
-    bool with_hidden = false;              // keep what stands between the blocks
+    bool with_hidden = false;              // keep the residual stream between the blocks
     bool with_weights = false;             // keep every head's weights
-    bool with_lens = false;                // logits behind every layer, for one token
+    bool with_lens = false;                // compute logits after every layer, for one token
     std::optional<uint64_t> lens_token;    // which; none: the last
     std::function<bool(double)> progress;  // told the share that is done; false cancels the run
     RunChanges changes;
@@ -159,7 +161,7 @@ struct ModelRunOptions {
     uint64_t first_layer = 0;
     F32Tensor entering{Shape{0, 0}};
 };
-// What a run gives.
+// The results of a run.
 struct ModelRun {
     F32Tensor logits{
         Shape{0}};  // [tokens, vocabulary]; empty where the files hold no unembedding, or unasked
@@ -180,10 +182,10 @@ Result<Trace> trace_layer(const CheckpointModel& model, uint64_t layer, F32Tenso
 // kept begins there.
 Result<ModelRun> run_model(const CheckpointModel& model, std::span<const uint32_t> ids,
                            const ModelRunOptions& options = {});
-// What these heads have as contexts in a run on token numbers, for the patches of another run of as many
-// tokens; contexts that `heads` brings are not read. No layer behind the last of the heads is run, and of the
-// options only the trace's and the progress count. Refused: what run_model() refuses, heads that there are
-// not.
+// Runs the model on token IDs and returns the contexts of these heads, as patches for another run with as
+// many tokens. Contexts that `heads` contains are ignored. Layers after the last of the heads are not run; of
+// the options only the trace's and the progress are used. Rejects what run_model() rejects, and heads that do
+// not exist.
 Result<std::vector<HeadPatch>> head_contexts(const CheckpointModel& model, std::span<const uint32_t> ids,
                                              std::vector<HeadPatch> heads,
                                              const ModelRunOptions& options = {});

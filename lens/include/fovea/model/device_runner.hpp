@@ -11,9 +11,9 @@
 
 namespace fovea {
 
-// Borrows the engine, which must outlive it. Every call moves its tensors to the device and back, but for
-// stored weights, which stay on a Vulkan device, as their files hold them, until their files are closed or
-// there is no more room. A text on a Vulkan device moves nothing but the rows that enter and leave it.
+// Borrows the engine, which must outlive it. Every call moves its tensors to the device and back. Stored
+// weights stay on a Vulkan device, in their stored types, until their files are closed or the device has no
+// more room. A text on a Vulkan device moves only the rows that enter and leave it.
 class DeviceRunner final : public EngineRunner {
   public:
     explicit DeviceRunner(Engine& engine, FoveaKernel kernel = FOVEA_KERNEL_AUTO)
@@ -40,15 +40,15 @@ class DeviceRunner final : public EngineRunner {
     std::unique_ptr<ResidentText> text(uint64_t layers, uint64_t capacity) override;
     std::string reason() const override { return last_attention_.reason; }
 
-    // What ran last and why.
+    // Returns the last kernel that ran and the reason for the choice.
     const RunReport& last_attention() const { return last_attention_; }
-    // Bytes of weights that lie on the device.
+    // Returns the bytes of weights on the device.
     uint64_t held_bytes() const;
 
-    // What has passed between host and device so far.
+    // The transfers between host and device so far.
     struct Traffic {
-        uint64_t submissions = 0;         // of dispatches
-        uint64_t uploads = 0, reads = 0;  // of tensors; weights that stay are uploaded once
+        uint64_t submissions = 0;         // submissions with dispatches
+        uint64_t uploads = 0, reads = 0;  // transfers of tensors; weights that stay are uploaded once
     };
     const Traffic& traffic() const { return traffic_; }
 

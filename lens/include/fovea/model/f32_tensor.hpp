@@ -11,7 +11,7 @@ namespace fovea {
 
 using Shape = std::vector<uint64_t>;  // an empty shape is one scalar
 
-uint64_t element_count(const Shape& shape);  // their product
+uint64_t element_count(const Shape& shape);  // Returns the product of the extents.
 
 // Row-major, no padding; values.size() == element_count(shape).
 struct F32Tensor {

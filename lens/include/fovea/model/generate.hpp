@@ -22,7 +22,7 @@ class Decoder {
     // unembedding, a capacity of 0 or beyond the positions that the model has learned.
     static Result<Decoder> open(const CheckpointModel& model, uint64_t capacity,
                                 const DecoderOptions& options = {});
-    // What open() will take at most: caches, and blocks where they are kept.
+    // Returns the largest memory that open() will take: the KV caches, and the blocks if they are kept.
     static uint64_t bytes(const CheckpointModel& model, uint64_t capacity,
                           const DecoderOptions& options = {});
 

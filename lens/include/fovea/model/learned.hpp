@@ -19,10 +19,10 @@ namespace fovea {
 struct LearnedModel {
     std::string task;                    // "induction"
     std::string title, about;            // for people; empty for a task that has no text
-    std::vector<std::string> look_at;    // what there is to see, one paragraph each
-    std::shared_ptr<const Model> model;  // its vocabulary has a text for each token
+    std::vector<std::string> look_at;    // descriptions of what to look for, one paragraph each
+    std::shared_ptr<const Model> model;  // the model; its vocabulary has a text for each token
     std::vector<uint32_t> sample;  // a sequence that shows what was learned, as token numbers; may be empty
-    // What each head does, [layers * heads], layer by layer: "previous token", "induction", ...; or empty.
+    // The label of each head, [layers * heads], layer by layer: "previous token", "induction", ...; or empty.
     std::vector<std::string> head_labels;
     std::string made_by;  // command and seed; may be empty
     // How a text becomes this model's tokens; null for tasks whose tokens are written with spaces between.
@@ -41,29 +41,29 @@ std::span<const std::byte> learned_weights(std::string_view task);
 // what is missing, of another shape, or not numbers.
 Result<LearnedModel> read_learned_model(const TensorSet& file);
 
-// What a trace runs such a model on: tokens and their embedded vectors. Refused: a token that the vocabulary
-// has not, more of them than the model has positions for.
+// Returns the input on which a trace runs such a model: tokens and their embedded vectors. Rejects tokens
+// outside the vocabulary, and more tokens than the model has positions.
 Result<ModelInput> learned_input(const LearnedModel& learned, std::span<const uint32_t> tokens);
-// Token numbers of a text. With a tokenizer: LearnedTokenizer::kStart, then what encode() gives, so that
-// token n + 1 lies where encode()'s token n does. Without: of words with spaces between, as the vocabulary
-// writes them; the error names the word.
+// Returns the token IDs of a text. With a tokenizer, they are LearnedTokenizer::kStart and the result of
+// encode(), so token n + 1 is encode()'s token n. Without one, the text is words of the vocabulary separated
+// by spaces; the error names an unknown word.
 Result<std::vector<uint32_t>> learned_tokens(const LearnedModel& learned, std::string_view text);
 
-// A text as a reader types it. Words that are no token are taken apart into tokens, the longest first, so
-// that "fovea" is five letters; a capital stands for its small letter where it is no token itself. A sequence
-// begins with the token "<start>" where the vocabulary has one. A model with a tokenizer reads the text by
-// that alone, and nothing is left out: what it never saw is its token "<unknown>".
+// A text as typed. A word outside the vocabulary is split into tokens, longest first, so "fovea" becomes five
+// letters; a capital becomes its small letter if it is not a token. A sequence begins with "<start>" if the
+// vocabulary has that token. A model with a tokenizer uses only its tokenizer and leaves nothing out: unseen
+// characters become "<unknown>".
 struct LearnedText {
     std::vector<uint32_t> tokens;
-    std::string left_out;  // what is no token, in its order
+    std::string left_out;  // the characters that are not tokens, in their order
 };
 LearnedText learned_text(const LearnedModel& learned, std::string_view text);
 // The longest sequence that is taken: that of the learned positions, or as many tokens as a level shows.
 size_t most_learned_tokens(const LearnedModel& learned);
 
-// What a session shows whose `task` is this model's: its rules count in every layer, so that a mask or a
-// temperature shows what it does to heads that learned; heads that are off give nothing. Its notes say what
-// of the text was left out. Refused: a text without a token.
+// Returns the model of a session whose `task` is this model's. The session's rules apply in every layer, so a
+// mask or a temperature shows its effect on trained heads; heads that are off contribute nothing. Notes list
+// the parts of the text that were left out. Rejects a text without a token.
 Result<SessionModel> learned_session(const Session& session, std::shared_ptr<const LearnedModel> learned);
 
 }  // namespace fovea

@@ -28,8 +28,8 @@ struct TextToken {
 // of threads may use one.
 class LearnedTokenizer {
   public:
-    // Tokens that every vocabulary begins with: what a sequence starts with, and what stands for a code point
-    // that the training text does not hold.
+    // Every vocabulary begins with these tokens: the start of a sequence, and the replacement for code points
+    // that the training text does not contain.
     static constexpr uint32_t kStart = 0, kUnknown = 1;
 
     // A text for each token: "<start>", "<unknown>", the code points, then what pairs of earlier tokens were
@@ -43,7 +43,7 @@ class LearnedTokenizer {
     // Tokens in the order of the text, which they cover without gaps; kStart is not among them. Bytes that
     // are not UTF-8 are kUnknown, one for each.
     std::vector<TextToken> encode(std::string_view text) const;
-    // What encode() read; U+FFFD for kUnknown, nothing for kStart and for numbers that are no token.
+    // Returns the text that encode() read. kUnknown becomes U+FFFD; kStart and invalid IDs become nothing.
     std::string decode(std::span<const uint32_t> tokens) const;
     // A token as a reader knows it: its text with spaces and line ends as such; "<start>" and "<unknown>" as
     // they are.
@@ -55,13 +55,13 @@ class LearnedTokenizer {
     std::unordered_map<std::string, uint32_t> numbers_;
 };
 
-// What encoding and learning a vocabulary share: the text as pieces that no token reaches across. A piece is
-// a run of letters with apostrophes inside, together with the space before it; every other code point is one
-// by itself. Letters are those of ASCII and every code point above it.
+// Splits a text into the pieces that no token crosses; encoding and learning a vocabulary share it. A piece
+// is a run of letters, with apostrophes inside and the space before it; every other code point is a piece.
+// Letters are those of ASCII and every code point above it.
 struct TextPiece {
     size_t first_byte = 0;
     std::vector<std::string> symbols;  // code points as the vocabulary writes them
-    std::vector<size_t> bytes;         // of each in the text
+    std::vector<size_t> bytes;         // the bytes of each token in the text
 };
 std::vector<TextPiece> split_pieces(std::string_view text);
 

@@ -21,7 +21,7 @@ struct ScoreScale {
     friend bool operator==(const ScoreScale&, const ScoreScale&) = default;
 };
 
-enum class WeightLayout { out_in, in_out };  // of a linear layer
+enum class WeightLayout { out_in, in_out };  // How the weight of a linear layer is stored.
 
 // y = x W^T + b (nn.Linear, out_in) or y = x W + b (Conv1D and plain parameters, in_out).
 struct Linear {
@@ -49,7 +49,7 @@ struct Rope {
     uint64_t first_position = 0;
     uint64_t width = 0;            // R, even; 0: all columns
     std::vector<double> divisors;  // [R / 2], as longer contexts are reached by; empty: 1
-    double magnitude = 1;          // of the rotated columns (YaRN, Peng et al., 2023)
+    double magnitude = 1;          // scale of the rotated columns (YaRN, Peng et al., 2023)
 
     uint64_t rotated(uint64_t columns) const { return width == 0 ? columns : width; }
 };

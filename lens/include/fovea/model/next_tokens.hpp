@@ -1,4 +1,4 @@
-// What a model says next: rows of its residual stream as logits, and the likeliest tokens of a row.
+// Predicts the next token: logits of rows of the residual stream, and the most likely tokens of a row.
 #pragma once
 
 #include <fovea/model/transformer.hpp>
@@ -20,20 +20,21 @@ Result<void> check_logits(std::span<const float> logits);
 // `most` is 0: what check_logits() refuses.
 Result<std::vector<NextToken>> next_tokens(std::span<const float> logits, size_t most);
 
-// The likeliest tokens beside what the model says without a reader's changes.
+// The most likely tokens, with their values in the unchanged model.
 struct ComparedTokens {
     std::vector<NextToken> next;       // the likeliest
     std::vector<NextToken> before;     // the likeliest without the changes, as many
     std::vector<NextToken> unchanged;  // each token of `next` without the changes
 };
-// Of one row of logits each. `unchanged` is empty where there are no changes: then only `next` is filled.
+// Compares one row of logits with the unchanged model's. If `unchanged` is empty there are no changes, and
+// only `next` is filled.
 Result<ComparedTokens> compared_tokens(std::span<const float> logits, std::span<const float> unchanged,
                                        size_t most);
 
-// Rows [rows, width] behind any block of a model to logits [rows, vocabulary]: final norm, prediction head
-// and unembedding, in plain float32. Behind the last block it is what the model says; behind an earlier one
-// the logit lens (nostalgebraist, 2020). Refused: a model without an unembedding, rows of another width. Of a
-// checkpoint, see CheckpointModel::logits().
+// Turns rows [rows, width] after any block of a model into logits [rows, vocabulary]: final norm, prediction
+// head and unembedding, in plain float32. After the last block these are the model's predictions; after an
+// earlier block they are the logit lens (nostalgebraist, 2020). Rejects a model without an unembedding and
+// rows of another width. For a checkpoint use CheckpointModel::logits().
 Result<F32Tensor> logits_of(const Model& model, F32Tensor rows);
 
 }  // namespace fovea

@@ -1,6 +1,5 @@
-// What one attention call does beside multiplying: scale, softcap, masks, bias, dropout. The rules are part
-// of a model's block and of a session; this is the one place where they become a FoveaAttentionDesc and
-// cells.
+// The rules of one attention call: scale, softcap, masks, bias, dropout. They are part of a model's block and
+// of a session. Only this file turns them into a FoveaAttentionDesc and into cells.
 #pragma once
 
 #include <fovea/fovea.hpp>
@@ -21,7 +20,7 @@ enum class MaskPattern {
     strided,
     block,
     painted
-};                                       // causal and window are flags beside it
+};                                       // causal and window are separate flags
 enum class MaskRoute { before, after };  // the softmax
 enum class DropoutRandom { native, mkl, counter };
 enum class Precision { f32, f16, f16_products };
@@ -34,7 +33,7 @@ struct PaintedMask {
     friend bool operator==(const PaintedMask&, const PaintedMask&) = default;
 };
 
-// What is done to scores and weights of one attention call, as a reader sets it.
+// The rules for scores and weights of one attention call, as a reader sets them.
 struct AttentionRules {
     std::string scale =
         "auto";  // scores are divided by the square root of the head's width, "none": by 1, or by a number
@@ -62,17 +61,17 @@ struct AttentionRules {
 std::string_view mask_key(const AttentionRules& rules);
 bool set_mask_key(AttentionRules& rules, std::string_view key);
 
-// What scores are divided by, temperature included.
+// Returns the divisor of the scores, temperature included.
 ScoreScale score_scale(const AttentionRules& rules, uint64_t head_width);
 // ALiBi's slope of one of `heads` heads, 2^(-8 (head + 1) / heads): the rule of its paper (Press et al.,
 // 2022) for a power of two heads.
 float alibi_slope(uint32_t head, uint64_t heads);
 
-// Whether the pattern lets the query see the key (true where there is none), causal, window and hidden keys
-// apart; and whether all of them do.
+// pattern_shows() is true if the pattern lets the query attend to the key, or if there is no pattern.
+// rules_show() also applies the causal mask, the window and the masked keys.
 bool pattern_shows(const AttentionRules& rules, uint64_t row, uint64_t key, uint64_t rows, uint64_t keys);
 bool rules_show(const AttentionRules& rules, uint64_t row, uint64_t key, uint64_t rows, uint64_t keys);
-// Whether anything may be hidden.
+// True if the rules may mask anything.
 bool hides(const AttentionRules& rules);
 // Pattern and hidden keys as cells, 1 is visible; empty where there are none.
 std::vector<uint8_t> mask_cells(const AttentionRules& rules, uint64_t rows, uint64_t keys);

@@ -1,5 +1,5 @@
-// Where models compute: this machine's CPU or a device of the runtime, behind one interface. Traces,
-// generation and training run on it.
+// The interface to the device that computes models: this machine's CPU or a device of the runtime. Traces,
+// generation and training use it.
 #pragma once
 
 #include <fovea/fovea.hpp>
@@ -15,10 +15,10 @@ namespace fovea {
 class ResidentText {
   public:
     virtual ~ResidentText() = default;
-    // Rows [rows, width] that enter the first layer; they stand behind `held` rows that every layer has seen.
+    // Rows [rows, width] enter the first layer after `held` rows that every layer has already processed.
     virtual Result<void> enter(const F32Tensor& x, uint64_t held) = 0;
-    // What entered goes through layer n, and what leaves it is what enters the next. A layer has the same
-    // block in every call.
+    // Runs the entered rows through layer n; its output enters the next layer. A layer has the same block in
+    // every call.
     virtual Result<void> layer(uint64_t n, const Block& block) = 0;
     // Row `index` of what left the last one, [1, width].
     virtual Result<F32Tensor> row(uint64_t index) = 0;
@@ -50,13 +50,13 @@ class EngineRunner {
     }
     // By which linear() takes `rows` rows with a weight as its file stores it.
     virtual FoveaKernel stored_kernel(uint64_t) const { return FOVEA_KERNEL_AUTO; }
-    // The threads that a host lends for what is done on host memory beside the calls; null: the caller's
-    // own.
+    // Returns the application's thread pool for work on host memory outside the calls; null means the
+    // caller's thread only.
     virtual const FoveaParallel* parallel() const { return nullptr; }
-    // A text of so many layers and at most `capacity` rows that the runner keeps to itself, and that must go
-    // before it; null: it computes on host memory alone.
+    // Returns a text of so many layers and at most `capacity` rows that the runner keeps on its device, or
+    // null if it computes only on host memory. It must be destroyed before the runner.
     virtual std::unique_ptr<ResidentText> text(uint64_t layers, uint64_t capacity);
-    // What ran last and why: "flash: ...".
+    // Returns the last kernel and the reason for the choice: "flash: ...".
     virtual std::string reason() const = 0;
 
     // Plans that a program keeps and runs again.
@@ -68,8 +68,8 @@ class EngineRunner {
     virtual Result<void> run(const Plan& plan, const FoveaHostBuffer* bindings) = 0;
 };
 
-// The CPU's kernels on the threads that a host lends: null and 1 for this thread alone. Their number changes
-// no bit.
+// Returns a runner of the CPU's kernels on the application's threads; null and 1 mean this thread only. The
+// number of threads does not change the result.
 std::unique_ptr<EngineRunner> make_cpu_runner(const FoveaParallel* parallel = nullptr, uint32_t threads = 1);
 
 }  // namespace fovea

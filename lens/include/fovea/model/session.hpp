@@ -1,5 +1,5 @@
 // Everything that a reader can set, as one value: what is computed (sentence, level, weights, masks, ...) and
-// how it is looked at. A session is a .fovea file, the part of an address behind '#', or made here; it is
+// how it is looked at. A session is a .fovea file, the part of an address after '#', or made here; it is
 // read, written and checked in this one place, for every program. docs/reference/file-formats.md has the
 // format; lens/model/tables/session.json is its table of keys: type, limits, defaults and meaning of each.
 //
@@ -28,9 +28,9 @@ inline constexpr int kLevelCount = 7;
 // In the order of the choices in the table of keys.
 enum class WeightInit { none, rand, linear };
 enum class Tokenizer { words, characters, bytes };
-// A tensor of the reader's own: [heads, tokens, width] within the session, or where it lies.
+// A tensor that the reader provides: [heads, tokens, width] in the session, or the path of its file.
 struct SessionTensor {
-    Shape shape;                // of `values`
+    Shape shape;                // the shape of `values`
     std::vector<float> values;  // empty: in a file
     std::string path, name,
         sha256;  // relative to the session file; the tensor's name there; of the whole file, or empty
@@ -38,7 +38,7 @@ struct SessionTensor {
 };
 struct SessionTensors {
     SessionTensor q, k, v;  // v may be missing: neither values nor path
-    // What queries and keys stand for, as many as there are of each; empty: they have numbers.
+    // Labels of the queries and keys, one for each; if empty, they are numbered.
     std::vector<std::string> tokens;
     friend bool operator==(const SessionTensors&, const SessionTensors&) = default;
 };
@@ -49,7 +49,7 @@ std::string_view stage_of(EditedMatrix matrix);
 // A cell that holds the reader's own number, in place of a word's or of a weight's.
 struct CellEdit {
     EditedMatrix matrix = EditedMatrix::inputs;
-    uint32_t row = 0, column = 0;  // of the stage as it is shown
+    uint32_t row = 0, column = 0;  // a cell of the shown stage
     double value = 0;
     friend bool operator==(const CellEdit&, const CellEdit&) = default;
 };
@@ -93,7 +93,7 @@ std::optional<StageId> stage_from_name(std::string_view name);
 
 // Everything that a reader can set.
 struct Session : AttentionRules {
-    // What is computed, beside the rules.
+    // The model, level and text to compute, apart from the rules.
     int level = 2;
     std::string text = "Your journey starts with one step";
     Tokenizer tokenizer = Tokenizer::words;
@@ -104,10 +104,9 @@ struct Session : AttentionRules {
     bool rope = false;
     std::vector<CellEdit> edits;                    // by matrix, row and column; one for a cell
     std::shared_ptr<const SessionTensors> tensors;  // shown in place of the text; null: none
-    // A model that learned a task stands in for the level's layer: of what follows from a level only the
-    // rules count. Empty: none.
+    // A trained model that replaces the level's layer; then only the rules of the level apply. Empty: none.
     std::string task;
-    uint32_t heads_off = 0;  // its heads that give nothing, a bit each, layer by layer
+    uint32_t heads_off = 0;  // bits of its ablated heads, layer by layer
     // A published model that the desktop program shows in place of the level's layer: its folder or file,
     // relative to the session file, and its fingerprint; a line "LAYER HEAD SCALE" or "LAYER HEAD from TEXT"
     // for each head that is not as the model has it. session_model() refuses such a session. Empty: none.
@@ -115,7 +114,7 @@ struct Session : AttentionRules {
 
     // How it is looked at. None of it changes a number.
     StageId stage = StageId::weights;
-    uint32_t head = 0;             // of a model with several layers counted layer by layer
+    uint32_t head = 0;             // counted across layers if the model has several
     uint32_t row = 1, column = 2;  // the picked cell
     std::string map = "auto";
     bool logarithmic = false;
@@ -124,7 +123,7 @@ struct Session : AttentionRules {
     int32_t compared_head = -1;
     std::string compare_how = "side";
     std::string view, zoom;
-    uint32_t step = 0;     // of the level's story(), from 1; 0: none
+    uint32_t step = 0;     // step of the level's story(), from 1; 0: none
     std::string training;  // the run in view: task, seed, step, heads that are off, sequence; empty: none
     // The desktop program's own.
     int32_t spread = 0;
@@ -145,8 +144,7 @@ struct Session : AttentionRules {
 // it does not depend on the level. A task that the table does not have changes nothing.
 Session level_session(int level, std::string_view task = {});
 
-// What a key's value could not be taken for, or who does not show it. `text` is a whole sentence for a
-// person.
+// Explains why a key's value was not used, or which program ignores it. `text` is a whole sentence.
 struct SessionNote {
     std::string key, text;
     friend bool operator==(const SessionNote&, const SessionNote&) = default;
@@ -162,21 +160,22 @@ struct SessionReader {
     std::span<const std::string_view> unseen;
 };
 
-// A .fovea file's text. Refused: what is no JSON or no session, another version, tensors whose data do not
-// fit their shapes. Everything else gives a session.
+// Reads a .fovea file. Rejects text that is not JSON or not a session, other versions, and tensors whose data
+// do not fit their shapes. Everything else gives a session.
 Result<ReadSession> read_session(std::string_view json, const SessionReader& reader = {});
-// The part of an address behind '#', or "": "v=1&level=3&text=The+cat+sat". Refused: another version.
+// Reads the part of an address after '#', which may be empty: "v=1&level=3&text=The+cat+sat". Rejects other
+// versions.
 Result<ReadSession> read_address(std::string_view fragment, const SessionReader& reader = {});
 
-// A file's text, ending in a line feed. Every key of the table is written; of tensors those that are embedded
-// or lie in a file.
+// Returns the text of a .fovea file, ending in a line feed. It has every key of the table, and those tensors
+// that are embedded or stored in a file.
 std::string write_session(const Session& session);
 // "v=1&level=3&...": what differs from the level's own values, without tensors, `kept` and `locked`.
 std::string write_address(const Session& session);
 
 // ---- the tables that programs share ----
 
-// What programs say of a stage.
+// The texts that describe a stage.
 struct StageText {
     std::string name, label, formula, transposed,
         about;               // `transposed`: the formula where weights are [out, in]
@@ -189,14 +188,14 @@ struct StageText {
 std::span<const StageText> stage_table();  // by StageId
 const StageText& stage_text(StageId id);
 
-// What programs say of a level.
+// The texts that describe a level.
 struct LevelText {
     std::string name, term, title, lead;  // `lead` is HTML; `term` as a phrase: "trainable weights"
     std::vector<std::string> lessons;     // worked examples with these numbers
 };
 const LevelText& level_text(int level);
 
-// What must hold of a session's key.
+// A condition on the value of a session's key.
 struct StoryCheck {
     enum class Kind { is, is_not, least, most } kind = Kind::is;
     std::string key, value;
@@ -217,8 +216,8 @@ std::vector<StoryStep> story(int level, std::string_view task = {});
 // A row of the table of keys.
 struct SessionKey {
     std::string key, type, group, about;  // as docs/reference/file-formats.md has them
-    double low = 0, high = 0;             // of integers and numbers
-    std::vector<std::string> choices;     // of choices
+    double low = 0, high = 0;             // for integers and numbers
+    std::vector<std::string> choices;     // for choices
 };
 // In the order in which they are written.
 std::span<const SessionKey> session_keys();

@@ -1,4 +1,4 @@
-// What a head of a language model does, read off its weights on one text.
+// Classifies a head of a language model by its attention weights on one text.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace fovea {
 // of the text has such a key. Of several keys the sum counts.
 struct TokenScores {
     float previous = 0;   // the token before; of all tokens but the first
-    float induction = 0;  // tokens behind earlier places of the same token (Olsson et al., 2022)
+    float induction = 0;  // tokens after earlier occurrences of the same token (Olsson et al., 2022)
     float first = 0;      // the first token; of all others (Xiao et al., 2023)
     float same = 0;       // earlier places of the same token
 };
@@ -21,7 +21,7 @@ struct TokenScoreName {
     float TokenScores::*value;
 };
 std::span<const TokenScoreName> token_score_names();
-// What a head is called by: the label of its largest score, "" where none reaches 0.4.
+// Returns the label of the largest score, or "" if none reaches 0.4.
 std::string_view head_job(const TokenScores& scores);
 
 // `weights` is [tokens, tokens] of one head, row-major; `ids` the text's token numbers, as many.

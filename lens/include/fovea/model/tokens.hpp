@@ -13,7 +13,7 @@ namespace fovea {
 // One token and its place.
 struct Token {
     std::string text;                  // as it is shown and hashed; valid UTF-8
-    size_t first_byte = 0, bytes = 0;  // its place in the text it was made from
+    size_t first_byte = 0, bytes = 0;  // the bytes of the text that it was made from
     friend bool operator==(const Token&, const Token&) = default;
 };
 
@@ -24,10 +24,10 @@ struct Token {
 // that are not UTF-8 become U+FFFD, one for each.
 std::vector<Token> split_text(std::string_view text, Tokenizer how);
 
-// What session_tokens() gives.
+// The result of session_tokens().
 struct SessionTokens {
     std::vector<Token> tokens;       // in the order of the text
-    std::vector<SessionNote> notes;  // what was left out, and why
+    std::vector<SessionNote> notes;  // the parts of the text that were left out, and why
 };
 // How many a level shows as whole matrices.
 size_t most_tokens(int level);

@@ -3,8 +3,8 @@
 //
 // Two arithmetics: strict is plain float32 on this thread in the tutorials' order, whose digits are theirs on
 // every machine and in WebAssembly (<fovea/model/strict.hpp>), norms and activations in float64; engine is
-// fovea's own kernels, as generation runs them. Which of them runs follows from the sizes alone, so that
-// every program shows the same numbers; see TraceOptions.
+// fovea's own kernels, as generation runs them. The sizes determine which of them runs, so that every program
+// shows the same numbers; see TraceOptions.
 #pragma once
 
 #include <fovea/model/runner.hpp>
@@ -20,7 +20,7 @@
 
 namespace fovea {
 
-// Whose loops compute.
+// The loops that compute.
 enum class Arithmetic {
     by_size,  // strict up to kStrictProducts multiplications, else the engine
     strict,
@@ -70,8 +70,8 @@ class Trace {
     // "plain float32", or what the engine chose and why. Empty before anything ran.
     std::string arithmetic() const;
 
-    // What the layer has, in the order of the computation. Nothing is computed for it. Inputs are the first
-    // layer's, what comes behind the last block is the last one's.
+    // Returns the stages of the layer in the order of the computation, without computing anything. Inputs
+    // belong to the first layer; stages after the last block belong to the last layer.
     std::vector<TraceStage> stages(uint32_t layer = 0) const;
     // The stage that a reader asked for, or the nearest one that the layer has.
     StageId nearest_stage(StageId id, uint32_t layer = 0) const;
@@ -83,15 +83,15 @@ class Trace {
     // All heads: [heads, rows, columns], without the first where there is one matrix.
     Result<F32Tensor> whole_stage(StageId id, uint32_t layer = 0);
 
-    // What a layer hands on to the next: "block", or the last stage that the layer has.
+    // Returns the output of a layer to the next: "block", or the last stage that the layer has.
     Result<F32Tensor> leaving(uint32_t layer = 0);
 
     // For programs that run the call themselves, on a device for example.
     Result<PreparedAttention> prepare(uint32_t layer = 0);
     // The part of one head, as a call of one head and without dropout: what its map is computed from.
     Result<PreparedAttention> prepare_head(uint32_t head, uint32_t layer = 0);
-    // What such a program got for o, [queries, heads, width]: what follows is computed from it. The engine's
-    // own result is then not asked for.
+    // Uses a program's own result for o, [queries, heads, width], instead of the engine's. Later stages are
+    // computed from it.
     Result<void> supply_context(uint32_t layer, F32Tensor context);
 
   private:
@@ -104,9 +104,8 @@ class Trace {
 // and "nan".
 std::string matrix_text(const F32Tensor& matrix);
 
-// What `fovea session FILE --stage weights --head 0` and its like in other programs print: one stage of a
-// session file, and what the reader is to be told. An empty `stage` is the session's own, or the nearest that
-// there is.
+// Prints one stage of a session file, as `fovea session FILE --stage weights --head 0` and other programs do,
+// with the notes for the reader. An empty `stage` means the session's own, or the nearest available one.
 struct SessionStageText {
     std::string text;
     std::vector<SessionNote> notes;

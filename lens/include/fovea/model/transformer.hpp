@@ -17,12 +17,12 @@
 
 namespace fovea {
 
-// Whether a layer is there at all: an absent one has no matrix.
+// True if the layer exists; an absent one has an empty matrix.
 inline bool is_present(const Linear& layer) { return layer.weight.rank() == 2; }
 
-// What each row goes through: layer is (x - mean) / sqrt(variance + epsilon) * weight + bias (Ba et al.,
-// 2016); rms is x / sqrt(mean of squares + epsilon) * weight (Zhang and Sennrich, 2019). Sums of strict
-// arithmetic are float64.
+// The normalization of each row: layer is (x - mean) / sqrt(variance + epsilon) * weight + bias (Ba et al.,
+// 2016); rms is x / sqrt(mean of squares + epsilon) * weight (Zhang and Sennrich, 2019). Strict arithmetic
+// sums in float64.
 enum class NormKind { none, layer, rms };
 // A normalisation of rows.
 struct Norm {
@@ -45,8 +45,9 @@ struct AttentionPart {
     Linear query, key, value;  // all absent: queries, keys and values are the input itself, in one head
     Linear output;             // absent: the heads' contexts side by side are the result
     uint32_t heads = 1, kv_heads = 1;
-    Norm query_norm, key_norm;  // of each head's row, before the rotation (Henry et al., 2020); may be absent
-    std::optional<Rope> rope;   // of queries and keys
+    Norm query_norm, key_norm;  // applied to each head's row before the rotation (Henry et al., 2020);
+                                // optional
+    std::optional<Rope> rope;   // the rotation of queries and keys
     AttentionRules rules;
 };
 
@@ -61,10 +62,10 @@ enum class BlockOrder { pre, post, parallel };
 struct Block {
     Norm attention_norm;
     AttentionPart attention;     // may be absent
-    Norm attention_output_norm;  // of what attention gives, before it is added (Gemma 2)
+    Norm attention_output_norm;  // applied to the attention output before it is added (Gemma 2)
     Norm feed_forward_norm;
     FeedForward feed_forward;       // may be absent
-    Norm feed_forward_output_norm;  // of what the feed-forward part gives, before it is added
+    Norm feed_forward_output_norm;  // applied to the feed-forward output before it is added
     bool residual = false;          // attention and feed-forward are each added to what they read
     BlockOrder order = BlockOrder::pre;
 };
@@ -73,14 +74,14 @@ struct Block {
 struct Embedding {
     F32Tensor table{Shape{0, 0}};      // [vocabulary, width]; empty: the input is given as vectors
     F32Tensor positions{Shape{0, 0}};  // [longest input, width], added; empty: none
-    double scale = 1;                  // of the table's rows, before positions are added (Gemma)
+    double scale = 1;                  // multiplies the table's rows before positions are added (Gemma)
     // Tokens of this ID have `pad_position`, [1, width], and count for no position (RoBERTa).
     std::optional<uint32_t> pad_token;
     F32Tensor pad_position{Shape{0, 0}};
-    Norm norm;  // of the sums (BERT); may be absent
+    Norm norm;  // applied to the sums (BERT); optional
 };
 
-// What stands between the last block and the unembedding in encoders that guess masked tokens: a layer, its
+// The part between the last block and the unembedding in encoders that predict masked tokens: a layer, its
 // activation and a norm. Absent without `dense`.
 struct PredictionHead {
     Linear dense;
@@ -93,15 +94,15 @@ struct Model {
     std::string name;  // for people
     Embedding embedding;
     std::vector<Block> blocks;            // in the order in which they run
-    Norm final_norm;                      // behind the last block
-    PredictionHead prediction;            // behind the final norm; may be absent
+    Norm final_norm;                      // applied after the last block
+    PredictionHead prediction;            // applied after the final norm; optional
     Linear unembedding;                   // absent: the result is the last block's
     double logit_softcap = 0;             // c: logits become c tanh(logit / c); 0: they stay
     std::vector<std::string> vocabulary;  // a text for each row of the table; may be empty
 };
 
-// What a file's call has beside queries, keys and values. Heads and rows are those of the call or 1, which
-// stands for all.
+// The optional inputs of a file's call, in addition to queries, keys and values. Heads and rows are the
+// call's, or 1 for a broadcast.
 struct CallExtras {
     uint64_t mask_heads = 0, mask_rows = 0, bias_heads = 0, bias_rows = 0;
     std::vector<uint8_t> mask;        // [mask_heads, mask_rows, keys], 1 is visible; empty: none
@@ -109,14 +110,15 @@ struct CallExtras {
     std::vector<float> sinks, alibi;  // one for each query head, or none; alibi in the place of alibi_slope()
 };
 
-// What a model is run on: vectors for the first block, or queries, keys and values that stand in for its
+// The input of a model: vectors for the first block, or queries, keys and values that replace its
 // projections.
 struct ModelInput {
     std::vector<Token> tokens;
     F32Tensor x{Shape{0, 0}};  // [tokens, width]
     F32Tensor memory = x;      // [tokens, width] that the first block's keys and values are of; empty: x
-    F32Tensor q{Shape{0}}, k = q, v = q;  // [heads, tokens, width], or all empty; v may be empty alone
-    CallExtras extras;                    // of the first block's call
+    F32Tensor q{Shape{0}}, k = q, v = q;  // [heads, tokens, width], or all empty; v may be empty while q and
+                                          // k are not
+    CallExtras extras;                    // inputs of the first block's call
 };
 
 // Rows of the embedding's table for token numbers, positions from `first` on added. Refuses a number beyond
@@ -132,8 +134,8 @@ F32Tensor drawn_vectors(std::span<const Token> tokens, uint64_t width, bool posi
 
 // A session as a model and what it is run on. Weights drawn for `previous` are used again where they are the
 // same: those of level 7 are millions. Notes say what of the session could not be done. Refused: a text
-// without a token, tensors that do not fit each other or lie in files (a program loads those first, see
-// load_session_tensors).
+// without a token, tensors that do not fit each other or that are stored in files (a program loads those
+// first, see load_session_tensors).
 //
 // A session with a task is that of a model that learned it: `learned` where it is of that task, else the
 // library's own (see learned_model() of <fovea/model/learned.hpp>).
@@ -142,10 +144,10 @@ struct SessionModel {
     std::shared_ptr<const Model> model;
     ModelInput input;
     std::vector<SessionNote> notes;
-    Session session;                              // that this is of
-    std::shared_ptr<const LearnedModel> learned;  // of a session with a task; null: none
+    Session session;                              // the session that this model was made from
+    std::shared_ptr<const LearnedModel> learned;  // the trained model of a session with a task; null: none
 };
-// Of a level's text at most `most` tokens are taken; 0: those that the level shows.
+// Takes at most `most` tokens of a level's text; 0 takes as many as the level shows.
 Result<SessionModel> session_model(const Session& session, const SessionModel* previous = nullptr,
                                    std::shared_ptr<const LearnedModel> learned = nullptr, size_t most = 0);
 

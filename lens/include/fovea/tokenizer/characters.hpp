@@ -1,4 +1,4 @@
-// What Unicode says of characters, by utf8proc. Without that library only ASCII is known.
+// Unicode properties of characters, from utf8proc. Without that library only ASCII is known.
 #pragma once
 
 #include <cstdint>

@@ -12,11 +12,11 @@ namespace fovea {
 // The whole state, moments included, in float32: taking it up again gives the bits of never having stopped.
 Result<TensorSet> state_tensors(const TrainState& state);
 Result<TensorSet> state_tensors(const Task& task, const TrainState& state);
-// The weights alone, in float16: half the size of float32 and as good to look at.
+// Returns only the weights, as float16: half the size of float32, and precise enough to inspect.
 Result<TensorSet> weight_tensors(const TrainState& state);
 Result<TensorSet> weight_tensors(const Task& task, const TrainState& state);
-// Either of both. Weights alone make a state whose moments are zero. Refused: tensors or notes that are
-// missing, of another shape or type, or not numbers.
+// Reads either of both kinds. A file with only weights gives a state with zero moments. Rejects tensors or
+// notes that are missing, have another shape or type, or are not numbers.
 Result<TrainState> read_state(const TensorSet& file);
 // The task that such a file is of; a text task without its text, so that its model can be probed.
 Result<Task> read_task(const TensorSet& file);

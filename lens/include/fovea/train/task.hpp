@@ -1,8 +1,6 @@
-// What a small model is trained on. A task is a description: its data are a pure function of it, the seed and
-// the step (Philox4x32-10 of seed, step and row, see fovea.h), so that any batch can be made again without
-// the ones before it.
-//
-// Nothing here keeps state, throws or prints; all functions are safe from any thread.
+// Training tasks of small models. A task is a description: its data are a pure function of it, the seed and
+// the step (Philox4x32-10 of seed, step and row, see fovea.h), so any batch can be made again without the
+// earlier ones. Nothing here keeps state, throws or prints; all functions are safe from any thread.
 #pragma once
 
 #include <fovea/fovea.hpp>
@@ -19,7 +17,7 @@ namespace fovea {
 
 class TrainingText;  // <fovea/train/training_text.hpp>
 
-/// What a small model is to learn.
+/// The tasks that a small model can learn.
 enum class TaskKind {
     induction,  // go on with a word that is repeated: "x q c d a b c d a b" -> "c d"
     sort,       // numbers, then the same numbers in rising order
@@ -33,14 +31,14 @@ std::string_view task_name(TaskKind kind);
 // The error lists the names that there are.
 Result<TaskKind> task_from_name(std::string_view name);
 
-// How a model knows where a token stands. learned: a vector for each place, added to the token's. rotary:
-// queries and keys are turned by their places (Su et al., RoFormer, 2021).
+// How a model encodes a token's position. learned: a vector for each position is added to the token's.
+// rotary: queries and keys are rotated by their positions (Su et al., RoFormer, 2021).
 enum class Positions { none, learned, rotary };
 std::string_view positions_name(Positions positions);  // "none", "learned", "rotary"
 Result<Positions> positions_from_name(std::string_view name);
 
-// What a reader may change of a task. task_options() has what learns it best; every other choice is a lesson
-// in what a part is for.
+// The parameters of a task that a reader may change. task_options() returns those that learn it best; every
+// other choice shows what a part of the model is for.
 struct TaskOptions {
     TaskKind kind = TaskKind::induction;
     bool first_token = true;     // induction: sequences begin with a token that is always the same
@@ -51,7 +49,7 @@ struct TaskOptions {
 };
 TaskOptions task_options(TaskKind kind);
 
-// What is known of a head by looking at its weights: the mean weight on the cells that the name says.
+// Scores that describe a head by its attention weights: the mean weight on the cells that the name describes.
 enum class HeadScore : uint8_t {
     previous,     // the token before
     induction,    // tokens that came after earlier places of the same token (Olsson et al., 2022)
@@ -61,7 +59,7 @@ enum class HeadScore : uint8_t {
     current,      // the token itself
     duplicate,    // earlier places of the same token
     near,         // the second to the eighth token back
-    far           // what is further back, but for the first token
+    far           // all earlier tokens except the first
 };
 inline constexpr size_t kHeadScores = 9;
 std::string_view head_score_name(HeadScore score);   // as it is written above
@@ -69,8 +67,8 @@ std::string_view head_score_label(HeadScore score);  // for people: "previous to
 // A value for each score; NaN where the task does not have it.
 using HeadScores = std::array<float, kHeadScores>;
 
-// Sizes of the model that learns a task: `layers` blocks of causal self-attention with a residual and, where
-// asked, a LayerNorm before; an embedding and an unembedding of its own. No feed-forward part.
+// Sizes of the model that learns a task: `layers` blocks of causal self-attention with a residual and, if
+// asked for, a LayerNorm before; an embedding and a separate unembedding. There is no feed-forward part.
 struct TaskModel {
     uint32_t vocabulary = 0, context = 0;  // tokens that there are; of a sequence
     uint32_t layers = 0, heads = 0, head_dim = 0;
@@ -110,10 +108,10 @@ struct Task {
     TaskModel model;
     TaskRecipe recipe;
     TaskGoal goal;
-    std::vector<HeadScore> scores;        // that the task has, the most telling first
+    std::vector<HeadScore> scores;        // the scores that the task has, the most informative first
     std::vector<std::string> vocabulary;  // a text for each token
     std::vector<uint32_t> sample;         // a sequence that shows what the task is, at most `context` tokens
-    std::shared_ptr<const TrainingText> text;  // of TaskKind::text alone
+    std::shared_ptr<const TrainingText> text;  // only for TaskKind::text
 };
 // Refused: an option of another task, by its name; TaskKind::text, which make_text_task() makes of a text.
 Result<Task> make_task(const TaskOptions& options);
@@ -133,8 +131,8 @@ struct Batch {
     std::vector<float> loss_weights;  // 0: not trained
     std::vector<uint8_t> scored;      // 1: can be known, and counts for accuracy and the loss that is shown
     std::vector<ScoreCell> cells;
-    std::array<uint32_t, kHeadScores> score_rows{};  // query rows that a score's cells lie in: it is the sum
-                                                     // over its cells divided by this
+    std::array<uint32_t, kHeadScores> score_rows{};  // number of query rows with cells of a score; the score
+                                                     // is the sum over its cells divided by this
 };
 // The batch of one step of the training run with this seed. A text task must have its text
 // (TrainingText::has_text), as it must for held_out_batch().
@@ -142,10 +140,10 @@ Batch training_batch(const Task& task, uint64_t seed, uint32_t step);
 // For judging a model: sequences that no training run sees, the same for every seed; `part` 0, 1, ... are
 // different ones.
 Batch held_out_batch(const Task& task, uint32_t part);
-// The reader's own sequence, at most `context` tokens, in the first row of a batch; behind it stands token 0,
-// which no earlier token sees. Scored and measured is what can be known from the sequence itself, whose
-// targets are then what is right; nothing is trained. Refused: a token that is not in the vocabulary, a
-// sequence that is empty or too long.
+// Returns a batch whose first row is the reader's sequence of at most `context` tokens, padded with token 0,
+// which no earlier token attends to. It scores and measures only what can be predicted from the sequence
+// itself, whose targets are the correct ones; nothing is trained. Rejects tokens outside the vocabulary, and
+// sequences that are empty or too long.
 Result<Batch> probe_batch(const Task& task, std::span<const uint32_t> tokens);
 
 }  // namespace fovea

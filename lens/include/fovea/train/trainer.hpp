@@ -18,7 +18,7 @@
 
 namespace fovea {
 
-// One tensor among a model's weights, which lie end to end in one array of float32.
+// One tensor among a model's weights, which are contiguous in one array of float32.
 struct WeightEntry {
     std::string name;              // "layers.0.query.weight", ...
     std::vector<uint64_t> shape;   // matrices of linear layers are [out, in]
@@ -39,9 +39,9 @@ struct TrainState {
 // Step 0: weights drawn for the seed, moments zero.
 TrainState start_training(const Task& task, uint64_t seed);
 
-// What a model did on some sequences.
+// The model's results on some sequences.
 struct StepReport {
-    uint32_t step = 0;              // of the state that was looked at: 0 before the first step
+    uint32_t step = 0;              // step of the evaluated state: 0 before the first step
     double objective = 0;           // mean loss in nats over what is trained
     double loss = 0;                // and over what can be known; guessing gives ln(vocabulary)
     double accuracy = 0;            // share of what can be known that is said right
@@ -54,7 +54,7 @@ struct BestHead {
     float value = 0;
 };
 BestHead best_head(const StepReport& report, HeadScore score);
-// What a head is best called: the score that it has most of. Below 0.4 it has no name.
+// The label of a head: its largest score. It has no name if that is below 0.4.
 struct HeadLabel {
     bool named = false;
     HeadScore score = HeadScore::previous;
@@ -62,7 +62,7 @@ struct HeadLabel {
     std::string text;  // "previous token"; "no single job" without a name
 };
 HeadLabel head_label(const HeadScores& scores);
-// Whether the report reaches the task's goal.
+// True if the report reaches the task's goal.
 bool reaches(const StepReport& report, const TaskGoal& goal);
 
 // Heads that are switched off (bit layer * heads + head): their context is zero.
@@ -91,9 +91,9 @@ class Trainer {
     ~Trainer();
 
     const Task& task() const;
-    // One step further. The report is of the state as it was, on the step's own sequences. Refused, by name:
-    // a state of another task, a text task without its text, a loss that is no number (the state is then as
-    // it was).
+    // Trains one step. The report describes the state before the step, on the step's own sequences. Rejects a
+    // state of another task, a text task without its text, and a loss that is not finite (the state is then
+    // unchanged); the error names the cause.
     Result<StepReport> step(TrainState& state);
     // On sequences that were kept back, 4 batches of them.
     Result<StepReport> evaluate(const TrainState& state, const ForwardOptions& options = {});

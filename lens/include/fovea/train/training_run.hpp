@@ -1,5 +1,5 @@
-// A training run that can be wound back and found again: which task, seed and step it stands at, as the
-// session key `train` says it, and the states that its steps go on from.
+// A training run that can be wound back and found again: its task, seed and step, as the session key `train`
+// says it, and the states that its steps go on from.
 //
 //   const Result<TrainingPlace> place = read_training_place("induction,1,150,2,");
 //   Result<TrainingRun> run = TrainingRun::open(*make_task(place->options), place->seed);
@@ -15,7 +15,7 @@
 
 namespace fovea {
 
-// Where a reader stands in a run. All of it can be computed again from this.
+// The reader's position in a run. The whole run can be computed again from it.
 struct TrainingPlace {
     TaskOptions options;
     uint64_t seed = 1;
@@ -25,13 +25,13 @@ struct TrainingPlace {
     friend bool operator==(const TrainingPlace&, const TrainingPlace&) = default;
 };
 inline constexpr uint32_t kMostTrainingSteps =
-    100000;  // of a place: what is taken again while a reader waits
+    100000;  // of a place: its steps are computed again while a reader waits
 // "TASK[+CHANGE...],SEED,STEP,HEADS OFF,TOKENS", as "induction+nostart,1,150,2,q c d q": what is left out at
 // the end is as above. CHANGE: nostart (no first token), copy (the loss counts the copy only), nobias
 // (queries and keys without), and positions, which are nopositions, learned or rotary. Refused, by its name:
 // what is none of these, a change that the task has not, TaskKind::text, numbers that are too large.
 Result<TrainingPlace> read_training_place(std::string_view text);
-// What read_training_place() reads as the same place.
+// Returns a text that read_training_place() reads as the same place.
 std::string write_training_place(const TrainingPlace& place);
 
 // Tokens of a task's vocabulary from their texts with spaces between. Refused: a word that is none of them.

@@ -15,20 +15,19 @@ namespace fovea {
 // Tokens of the vocabulary that `fovea train text` learns.
 inline constexpr uint32_t kTextVocabulary = 2048;
 
-// What a text model is trained on: a text as tokens, cut into what is learned and what is kept back for
-// judging.
+// The data of a text task: a text as tokens, divided into a training part and a held-out part.
 class TrainingText {
   public:
-    // A text, one verse or paragraph a line, and a vocabulary of at most `tokens` learned from all of it: a
-    // function of both alone. Refused: a text whose code points alone are more, or that is too short for one
-    // sequence of both kinds.
+    // Takes a text, with one verse or paragraph per line, and learns a vocabulary of at most `tokens` from
+    // all of it. The result depends on nothing else. Rejects a text with more distinct code points than that,
+    // or one too short for one sequence of both kinds.
     static Result<std::shared_ptr<const TrainingText>> make(std::string_view text, uint32_t tokens);
     // A vocabulary without a text: enough to open trained weights and to probe them, not to train or judge.
     static Result<std::shared_ptr<const TrainingText>> of_vocabulary(std::vector<std::string> vocabulary);
 
     // The tokenizer of the vocabulary.
     const LearnedTokenizer& tokenizer() const { return tokenizer_; }
-    // False where there is a vocabulary alone.
+    // False if there is only a vocabulary.
     bool has_text() const { return !training_lines_.empty(); }
     // All tokens of the text, in its order.
     const std::vector<uint32_t>& tokens() const { return tokens_; }
