@@ -30,7 +30,7 @@ constexpr OptionSpec kOptions[] = {
 };
 
 constexpr size_t kFewestRounds = 3;
-// Time for a row with the limits that are measured beside it, in --seconds.
+// Time for a row including the limits that are measured with it, in multiples of --seconds.
 constexpr double kMostLimits = 20;
 
 enum class MaskKind { none, random, blocks };
@@ -130,7 +130,7 @@ class Bench {
 
     Result<Row> run(const Case& c) {
         FoveaDeviceFacts facts = engine_.facts();
-        // What splits are for shows in the time on the wall alone.
+        // The benefit of splits is visible only in the elapsed time.
         const bool software = facts.device_class == FOVEA_CLASS_CPU && c.suite != "splits";
         if (c.one_core) facts.core_count = 1;
         if (c.map != FOVEA_MASK_MAP_AUTO) facts.mask_map = c.map;
@@ -159,7 +159,7 @@ class Bench {
         options.timeout_seconds = 300;
         if (Result<RunReport> warm = engine_.run(*plan, buffers, options); !warm) return warm.error();
         std::vector<double> times, ceilings;
-        // Where a call takes no time (a GPU that is not there) the limits beside it would take all of it.
+        // If a call takes no time (with an emulated GPU), measuring the limits would take all of it.
         const double began = bench_now(false);
         const auto is_late = [&] { return bench_now(false) - began > kMostLimits * seconds_; };
         for (double spent = 0; (spent < seconds_ && !is_late()) || times.size() < kFewestRounds;) {

@@ -32,7 +32,7 @@ constexpr OptionSpec kOptions[] = {
 
 struct Row {
     std::string device, name;
-    std::string refusal;  // of the planner; then there is no report
+    std::string refusal;  // error of the planner; then there is no report
     PipelineReport report;
 };
 
@@ -119,7 +119,7 @@ struct Kept {
 
 constexpr double kTolerance = 0.05;
 
-// What has become worse than the table has it; empty: nothing.
+// Returns what has become worse than in the table; empty: nothing.
 std::string worse_than(const Row& row, const Kept& kept) {
     if (kept.kernel == "refused") return {};
     if (!row.refusal.empty()) return "its plan is refused: " + row.refusal;
@@ -307,7 +307,7 @@ Result<int> compare(const Arguments& a) {
     const std::filesystem::path inputs[] = {a.text("--check"), a.text("--write")};
     if (a.has("--json"))
         if (Result<void> r = check_writable(a.text("--json"), {}, inputs); !r) return r.error();
-    if (a.has("--write"))  // whose rows are renewed
+    if (a.has("--write"))  // rows of this file are renewed
         if (Result<void> r = check_writable(a.text("--write")); !r) return r.error();
     if (!a.has("--device")) return run_here(a);
     int failed = 0;

@@ -13,7 +13,7 @@ struct CodegenCase {
     std::string name;  // "prefill-d64-f16-matrix"
     bool gate;         // one of the few that a test compiles on every device
     std::function<Result<Plan>(const FoveaDeviceFacts& facts)> plan;
-    uint32_t dim = 0;  // of queries and keys; 0: not attention
+    uint32_t dim = 0;  // head size of queries and keys; 0: not attention
 };
 
 std::vector<CodegenCase> codegen_cases();

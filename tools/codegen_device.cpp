@@ -34,7 +34,7 @@ constexpr StatisticName kStatistics[] = {
     {"STP Count", &PipelineReport::spills},
     {"Max Waves Per Core", &PipelineReport::occupancy},
     {"Instruction Count", &PipelineReport::instructions},
-    // ANV. The register file is the same for every kernel: there is no occupancy to lose.
+    // ANV. The register file is the same for every kernel, so occupancy does not vary.
     {"Max live registers", &PipelineReport::registers},
     {"Spills", &PipelineReport::spills},
     {"Scratch Memory Size", &PipelineReport::scratch_bytes},
@@ -65,7 +65,7 @@ std::vector<double> expected_products(const FoveaDispatch& d, std::string_view k
     return {rows * 4 * dim, sums * 4 * threads};
 }
 
-// What makes two dispatches one pipeline.
+// Returns the key that is equal for two dispatches with the same pipeline.
 std::string key_of(const FoveaDispatch& d, uint32_t dim) {
     std::string key =
         std::to_string(d.shader) + "/" + std::to_string(d.subgroup_size) + "/" + std::to_string(dim);
@@ -176,7 +176,7 @@ struct CodegenDevice::State {
         VkPipelineInfoKHR info{VK_STRUCTURE_TYPE_PIPELINE_INFO_KHR};
         info.pipeline = pipeline;
         VkPipelineExecutablePropertiesKHR executable{VK_STRUCTURE_TYPE_PIPELINE_EXECUTABLE_PROPERTIES_KHR};
-        uint32_t count = 1;  // of several forms of one shader the first
+        uint32_t count = 1;  // if a shader has several forms, the first
         VkResult r = call<PFN_vkGetPipelineExecutablePropertiesKHR>("vkGetPipelineExecutablePropertiesKHR")(
             device->handle(), &info, &count, &executable);
         if (r < VK_SUCCESS || count == 0) return runtime::vk_error(r, "vkGetPipelineExecutablePropertiesKHR");

@@ -1,4 +1,5 @@
-// Pipelines of plans on a device of their own, for what its compiler says about them. Nothing is run.
+// Compiles the pipelines of plans on a device of their own and reads the compiler's statistics. Nothing is
+// run.
 #pragma once
 
 #include "codegen_mix.hpp"
@@ -11,13 +12,12 @@
 
 namespace fovea::app {
 
-// What a compiler made of one pipeline. Which of the numbers there are depends on the driver; 0: it does not
-// say.
+// The statistics of one compiled pipeline. The driver decides which of them exist; 0: not reported.
 struct PipelineReport {
     std::string kernel;      // the shader module
-    uint32_t threads = 0;    // of a workgroup
-    uint32_t subgroup = 0;   // its subgroups' size, as the compiler chose it
-    uint64_t registers = 0;  // of a thread
+    uint32_t threads = 0;    // threads of a workgroup
+    uint32_t subgroup = 0;   // subgroup size that the compiler chose
+    uint64_t registers = 0;  // registers of a thread
     uint64_t spills = 0;     // registers that are kept in memory at times
     uint64_t scratch_bytes = 0;
     uint64_t shared_bytes = 0;
@@ -25,7 +25,7 @@ struct PipelineReport {
     uint64_t instructions = 0;
     uint64_t cycles =
         0;  // the compiler's own estimate; of one driver's pipelines only, and weighing loops its way
-    bool has_mix = false;  // the listing was read: AMD alone
+    bool has_mix = false;  // the listing was read: only on AMD
     LoopMix mix;
 };
 

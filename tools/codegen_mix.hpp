@@ -11,13 +11,13 @@ namespace fovea::app {
 // outer.
 struct LoopMix {
     double matrix = 0;  // v_wmma
-    double fused = 0;   // multiply-adds in an instruction of their own
+    double fused = 0;   // multiply-adds in separate instructions
     double dual = 0;    // instructions that issue two operations
     double vector = 0;  // all other vector instructions
-    double shared = 0;  // of shared memory
+    double shared = 0;  // accesses to shared memory
     double global = 0;  // loads and stores of buffers
     double barriers = 0;
-    double multiply_adds = 0;  // of each lane, in whatever instruction
+    double multiply_adds = 0;  // multiply-adds of each lane, in any instruction
     // Cycles of the vector unit for what the kernel is for, and for all that the loop issues to it: their
     // ratio is the share of the unit's rate that this mix allows at best, whatever memory does.
     double unit_cycles = 0, issue_cycles = 0;

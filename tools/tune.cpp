@@ -24,7 +24,7 @@ constexpr OptionSpec kOptions[] = {
     {"--help", "", "this text"},
 };
 
-// What a tile must save over the planner's own to be written down: less is noise.
+// Gain over the planner's own tile that is worth writing down: less is noise.
 constexpr double kLeastGain = 0.05;
 constexpr int kFewestRounds = 3;
 
@@ -49,8 +49,8 @@ FoveaAttentionDesc call_of(size_t tile_class, bool software) {
     return call.desc;
 }
 
-// What the map of a mask is measured with: one mask for all heads, of every second key at random, where there
-// is nothing to skip, or of every fourth block of 128 x 128.
+// The masks for which the map of a mask is measured, one for all heads: every second key at random, so that
+// there is nothing to skip, or one of four blocks of 128 x 128.
 enum class MaskKind { random, blocks };
 constexpr const char* kMaskNames[] = {"every second key", "1 of 4 blocks"};
 

@@ -1,4 +1,4 @@
-// One run of an attention plan as the kernels see it: where rows, keys and matrix elements stand in the
+// One run of an attention plan as the kernels see it: it locates rows, keys and matrix elements in the
 // buffers.
 #pragma once
 
@@ -24,7 +24,7 @@ struct AttentionCall {
         T* data = static_cast<T*>(bindings[binding].data);
         return data ? data + index : nullptr;
     }
-    // Where number `index` of a tensor of any type stands, the first of a block.
+    // Returns the address of element `index` of a tensor of any type; the index must be the first of a block.
     const unsigned char* stored(FoveaBinding binding, FoveaDtype type, int64_t index) const {
         return at<const unsigned char>(binding, stored_bytes(type, index));
     }
@@ -39,7 +39,7 @@ struct QueryRows {
     uint32_t b, h_kv;
     BatchView view;
     int64_t begin, end;  // end is at most q_length; rows past it are empty, see `past`
-    int64_t past;        // rows [end, past) belong to the task but lie beyond q_length
+    int64_t past;        // rows [end, past) belong to the task but are beyond q_length
 
     size_t count(const Problem& p) const { return size_t(end - begin) * p.group; }
     int64_t query(const Problem& p, size_t n) const { return begin + int64_t(n / p.group); }
@@ -79,12 +79,12 @@ inline int64_t flat_row(const Problem& p, uint32_t b, uint32_t h, int64_t i) {
     return (int64_t(b) * p.heads_q + h) * p.len_q + i;
 }
 
-// A run of keys whose rows lie `row` elements apart, from element `first`; count 0: hidden by the block
-// table.
+// A run of keys whose rows are `row` elements apart, starting at element `first`; count 0: masked by the
+// block table.
 struct KeyRun {
     int64_t first;
     int64_t count;
-    bool inside;  // false: the page lies outside the pool, and the keys are hidden
+    bool inside;  // false: the page is outside the pool, and the keys are masked
 };
 
 // The longest run from key j on, ending before key `end`.

@@ -1,5 +1,6 @@
-// The pass of the gradients that holds a panel of keys against blocks of query rows: dk and dv. The tiles are
-// those of flash with the roles exchanged: keys lie along the lanes, rows of q and of o's gradient stream by.
+// The pass of the gradients that holds a panel of keys against blocks of query rows: dk and dv. It uses the
+// tiles of flash with the roles exchanged: keys are along the lanes, rows of q and of o's gradient are
+// streamed.
 #if defined(FOVEA_CPU_BACKWARD_KEY_INL_HPP) == defined(HWY_TARGET_TOGGLE)
 #ifdef FOVEA_CPU_BACKWARD_KEY_INL_HPP
 #undef FOVEA_CPU_BACKWARD_KEY_INL_HPP
@@ -69,7 +70,7 @@ class KeyPanel {
     const BackwardLayout layout_;
     unsigned char* base_;
     QueryRows rows_{};                     // entry, head group and view
-    int64_t key_begin_ = 0, key_end_ = 0;  // of the panel, within the length
+    int64_t key_begin_ = 0, key_end_ = 0;  // keys of the panel that are within the length
     bool hidden_ = false;                  // in the block at hand some pair is hidden
 };
 

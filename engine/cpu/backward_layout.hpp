@@ -9,8 +9,8 @@
 
 namespace fovea::cpu {
 
-// Tasks of one kind behind the other: query tiles of a key/value head, key panels, panels of the bias's own
-// rows, slopes and sinks of a head. None depends on another, and each sum lies within one task in one order.
+// Tasks are grouped by kind: query tiles of a key/value head, key panels, panels of the bias rows, slopes and
+// sinks of a head. No task depends on another, and each sum is computed within one task in one order.
 struct BackwardCut {
     uint32_t query_tile, query_tiles;  // queries of a task, for each head of its group, and tasks along them
     uint32_t key_panels, bias_panels;  // tasks along the keys, and along the bias's own rows

@@ -19,7 +19,7 @@ namespace fovea::cpu::HWY_NAMESPACE {
 
 static_assert(sizeof(Lanes) == kBackwardLaneWords * kPanel * 4);
 
-// What is made of a pair of a query and a key.
+// The result for a pair of a query and a key.
 enum class Pair { score, masked };  // the gradient of its score, or of its masked logit
 
 class QueryPanel {
@@ -159,14 +159,14 @@ inline void QueryPanel::pairs(const Segment& part, bool partial, bool& hidden, P
             V result = hn::Mul(weight, hn::Sub(value, row_delta));
             if (capped && pair == Pair::score)
                 result = hn::Mul(result, hn::Load(f, slopes + n * kPanel + v * kLanes));
-            // What a hidden key holds must not come back through its value.
+            // The value of a masked key must not reach the result, even if it is NaN.
             hn::Store(hn::IfThenZeroElse(hn::Or(empty, hn::Eq(logit, none)), result), f, to);
         }
     }
 }
 
-// Calls use(segment, hidden) for each part of the panel's pairs with keys [begin, end), their gradients in
-// scores(). Blocks lie on a grid from key 0, so that a row's sums do not depend on the rows beside it.
+// Calls use(segment, hidden) for each part of the panel's pairs with keys [begin, end), with their gradients
+// in scores(). Blocks are on a grid from key 0, so that a row's sums do not depend on the neighboring rows.
 template <class Use>
 void QueryPanel::walk(int64_t begin, int64_t end, Pair pair, const Use& use) {
     const int64_t step = call_.cut.block;

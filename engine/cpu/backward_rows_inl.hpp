@@ -1,5 +1,5 @@
-// What both passes of the backward kernels need of rows in memory: blocks of them for the tiles, what a row
-// keeps of the forward call, and sums on their way out.
+// Row access for both passes of the backward kernels: blocks of rows for the tiles, the saved statistics of
+// the forward call, and the output of sums.
 #if defined(FOVEA_CPU_BACKWARD_ROWS_INL_HPP) == defined(HWY_TARGET_TOGGLE)
 #ifdef FOVEA_CPU_BACKWARD_ROWS_INL_HPP
 #undef FOVEA_CPU_BACKWARD_ROWS_INL_HPP
@@ -63,11 +63,11 @@ HWY_INLINE float row_product(const O* o, const D* d_o, size_t dim) {
         zero = zero && load_one(o + n) == 0;
         total += load_one(o + n) * load_one(d_o + n);
     }
-    // A row of zeros may be one that sees no key beside its sink: its gradient must reach nothing.
+    // A row of zeros may be fully masked except for its sink: no gradient may reach its inputs.
     return zero ? 0.0f : total;
 }
 
-// delta of fovea.h for query i of head h; i lies below q_length.
+// Returns delta of fovea.h for query i of head h; i must be less than q_length.
 inline float delta_of_row(const BackwardCall& call, const QueryRows& rows, int64_t i, uint32_t h) {
     const AttentionCall& a = call.attention;
     const Problem& p = a.p;
@@ -134,7 +134,8 @@ inline void store_number(const AttentionCall& call, FoveaBinding binding, int64_
     *to = add ? float(double(*to) + sum) : float(sum);
 }
 
-// 2^(x log2 e) for the logarithm of a weight, which lies at 0 or little above; 0 where `hidden` says so.
+// Returns 2^(x log2 e) for the logarithm of a weight, which is at most 0 or slightly more; 0 for lanes in
+// `hidden`.
 template <class Mask>
 HWY_INLINE V weight_of(V logarithm, Mask hidden) {
     const F f;

@@ -14,8 +14,8 @@ namespace fovea::cpu {
 // of numbers 0 to 15 of each block in a row and of 16 to 31. Zeros to begin with.
 struct alignas(64) DigitGroup {
     int8_t digits[3][2][64];
-    int32_t high_offset[16], rest_offset[16];  // what the 8 that is added to weights adds, to be taken away
-    float unit[16];                            // of a block: four lanes
+    int32_t high_offset[16], rest_offset[16];  // correction for the 8 that is added to stored weights
+    float unit[16];                            // unit of a block, in four lanes
 };
 constexpr uint64_t digit_groups(uint64_t columns) { return (columns + 127) / 128; }
 // A block is multiplied in float32 where the mean of its numbers but the largest is less than so much of it:
@@ -25,7 +25,8 @@ constexpr float kMinOfOthers = 0x1p-7f;
 // Rows are read from so many places of a matrix at a time, the first rows of as many parts of it.
 constexpr uint32_t kRowParts = 4;
 
-// y[n] = sum over e of W[n, e] x[e] (+ bias[n]): float32 sums, in an order that depends on the target alone.
+// Computes y[n] = sum over e of W[n, e] x[e] (+ bias[n]) with float32 sums, in an order that depends only on
+// the target.
 struct BlockRows {
     FoveaDtype format;  // one that FoveaLinearDesc::w_type may be
     const unsigned char*

@@ -14,9 +14,9 @@
 HWY_BEFORE_NAMESPACE();
 namespace fovea::cpu::HWY_NAMESPACE {
 
-// Rows at a time, each from a part of the matrix of its own: they share the loads of x, and memory is read
-// from so many places that none of the processor's own fetching stops at the end of a page. One after the
-// other where registers are few.
+// Rows at a time, each from a separate part of the matrix. They share the loads of x, and reading from so
+// many places avoids that the CPU's hardware prefetch stops at the end of a page. Targets with few registers
+// take one row at a time.
 constexpr size_t kTogether = kLanes < 4 || HWY_ARCH_WASM ? 1 : kRowParts;
 
 // The half at `at` in all lanes.
@@ -127,7 +127,7 @@ struct BlockQ6K {
         for (size_t half = 0; half < 2; ++half, x += 128) {
             const unsigned char *low = block + 64 * half, *high = block + 128 + 32 * half;
             const auto* scales = reinterpret_cast<const int8_t*>(block + 192 + 8 * half);
-            for (size_t side = 0; side < 2; ++side) {  // of 16 numbers that share their scales
+            for (size_t side = 0; side < 2; ++side) {  // 16 values share their scales
                 V part[4] = {hn::Zero(f), hn::Zero(f), hn::Zero(f), hn::Zero(f)};
                 for (size_t n = 0; n < 16; n += kLanes) {
                     const size_t l = 16 * side + n;
@@ -242,7 +242,7 @@ struct WidenBrain {
 template <class Widen>
 void float_rows(const BlockRows& call, uint64_t first, uint64_t end) {
     const F f;
-    constexpr size_t kSums = kTogether == 1 ? 4 : 2;  // of a row: enough that none waits for the one before
+    constexpr size_t kSums = kTogether == 1 ? 4 : 2;  // sums of a row, to hide latency
     const size_t columns = size_t(call.columns), whole = columns / kLanes * kLanes;
     for_row_sets(call, first, end, [&](const RowSet& rows) HWY_ATTR {
         const typename Widen::Number* row[kTogether];

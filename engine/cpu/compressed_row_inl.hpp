@@ -83,7 +83,7 @@ HWY_INLINE V load_float8(const unsigned char* at) {
 }
 #endif
 
-// Blocks of 32 numbers: `load` gives kLanes of them from number n on, of which as many lie in its half.
+// Blocks of 32 values: `load` returns kLanes of them from value n on, limited to its half of the block.
 struct StoredQ8 {
     static constexpr size_t kBytes = 34;
     static HWY_INLINE V scale(const unsigned char* block) { return hn::Set(F(), half_of(block)); }

@@ -19,9 +19,9 @@ HWY_INLINE void convert_row(const X* from, size_t count, Y* to) {
 }
 
 #if HWY_TARGET == HWY_SSE4 || HWY_ARCH_WASM
-// A row of float16 as float32, exactly. The exponent and the fraction stand where float32 has them, but for
-// the bias, which a product makes good; of infinities and NaN it does not, and they are rare: their row is
-// done again.
+// Converts a row of float16 to float32, exactly. The exponent and the fraction move to their places in
+// float32; a multiplication corrects the exponent's bias. That fails for infinities and NaN, which are rare:
+// their row is converted again.
 HWY_INLINE void widen_row(const uint16_t* from, size_t count, float* to) {
     const F f;
     const hn::Repartition<int16_t, F> h;

@@ -1,5 +1,5 @@
-// The keys of a split, block by block: where their rows lie, which of them the block table hides, and in
-// which order they are used.
+// The keys of a split, block by block: the places of their rows, the keys that the block table masks, and the
+// order of use.
 #if defined(FOVEA_CPU_DECODE_BLOCK_INL_HPP) == defined(HWY_TARGET_TOGGLE)
 #ifdef FOVEA_CPU_DECODE_BLOCK_INL_HPP
 #undef FOVEA_CPU_DECODE_BLOCK_INL_HPP
@@ -22,7 +22,7 @@ struct DecodeBlock {
     const void** k;  // rows, in the order of their use
     const void** v;
     uint8_t* hidden;  // by key; null: the block table hides none
-    bool plain;       // every row sees every key, and the products are the logits but for the scale
+    bool plain;       // every row attends to every key, and logits are the products times the scale
     size_t keys() const { return size_t(end - begin); }
 };
 

@@ -1,6 +1,6 @@
-// Few queries over many keys: a task is all rows of a group (at most a panel) against one split of the keys.
-// It leaves maxima, sums and weighted values; merge_splits makes rows of them. The splits depend on the
-// problem alone.
+// Attention of few queries over many keys: a task takes all rows of a group (at most a panel) and one split
+// of the keys. It leaves maxima, sums and weighted values, which merge_splits turns into rows. The splits
+// depend only on the problem.
 #if defined(FOVEA_CPU_DECODE_INL_HPP) == defined(HWY_TARGET_TOGGLE)
 #ifdef FOVEA_CPU_DECODE_INL_HPP
 #undef FOVEA_CPU_DECODE_INL_HPP

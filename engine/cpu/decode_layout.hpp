@@ -20,10 +20,10 @@ constexpr bool widens_rows(const TargetShape& shape, FoveaDtype type) {
     return (shape.lanes < 8 && is_compressed(type)) || (shape.widens_halves && type == FOVEA_F16);
 }
 
-// Whether rows are fetched ahead into the second cache instead of the first. A first cache has a way for each
-// page of its size. Where the places of a block lie whole pages apart, each takes a way of the same sets:
-// with no more ways than places, what is fetched for one drives out another's before it is used (Zen 4, 8
-// ways: 1.5 times as long in float32). `l1_bytes` 0: unknown; `row_bytes`: from one row to the next.
+// True if rows are prefetched into L2 instead of L1. L1 has one way for each page of its size. If the places
+// of a block are whole pages apart, they all map to the same sets. With no more ways than places, prefetching
+// for one place evicts another's lines before they are used (Zen 4, 8 ways: 1.5 times as long in float32).
+// `l1_bytes` 0: unknown; `row_bytes`: from one row to the next.
 constexpr bool fetches_to_second_cache(uint64_t l1_bytes, uint64_t row_bytes) {
     constexpr uint64_t kPageBytes = 4096;
     const bool alike = row_bytes * (kDecodeBlock / kDecodePlaces) % kPageBytes == 0;
@@ -38,7 +38,7 @@ struct DecodeLayout {
     uint64_t lane_rows;     // two rows of one float for each lane
     uint64_t keys, values;  // [2][kDecodeBlock] pointers to rows
     uint64_t hidden;        // [2][kDecodeBlock] bytes, from the block table
-    uint64_t zeros;         // a row that stands for those of hidden pages
+    uint64_t zeros;         // a row of zeros that replaces the rows of masked pages
     uint64_t widened;       // [kWidenedRows][most of dim_qk, dim_v] floats, where rows are widened
     uint64_t depth, width;  // floats of a query and of an output
     uint64_t size_bytes;
@@ -69,7 +69,8 @@ constexpr DecodeLayout decode_layout(const TargetShape& shape, uint64_t rows, ui
     return layout;
 }
 
-// What one task leaves: the maximum and the sum of each row and its weighted values, not yet divided.
+// The partial result of one task: the maximum and the sum of each row and its weighted values, before the
+// division.
 struct PartialLayout {
     uint64_t maxima, sums;  // [panel] floats
     uint64_t outputs;       // [rows][width]

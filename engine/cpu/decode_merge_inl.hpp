@@ -33,7 +33,7 @@ struct Partial {
           outputs(reinterpret_cast<float*>(base + layout.outputs)) {}
 };
 
-// The splits of one group, as its tasks left them one behind the other, to results.
+// Merges the splits of one group, whose partial results are stored in sequence, into the final rows.
 class DecodeMerge {
   public:
     DecodeMerge(const AttentionCall& call, uint64_t group, unsigned char* partials)

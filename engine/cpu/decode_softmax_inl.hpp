@@ -1,5 +1,5 @@
-// The softmax of a tile of rows whose numbers stand key by key: R rows to a key, so that every lane has its
-// row.
+// Softmax of a tile of rows that is stored key by key: each key has R values, one for each row, so that every
+// lane has a fixed row.
 #if defined(FOVEA_CPU_DECODE_SOFTMAX_INL_HPP) == defined(HWY_TARGET_TOGGLE)
 #ifdef FOVEA_CPU_DECODE_SOFTMAX_INL_HPP
 #undef FOVEA_CPU_DECODE_SOFTMAX_INL_HPP

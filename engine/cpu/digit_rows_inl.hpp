@@ -1,7 +1,6 @@
-// Products of rows in Q4_0 with activations as whole numbers: three signed bytes to a number and a power of
-// two to a block of 32 of them, so that an instruction multiplies 64 weights as they are stored and sums are
-// exact until the block's scale. With AVX-512 alone; elsewhere widening to float32 is as quick, or was not
-// measured.
+// Multiplies rows in Q4_0 with activations as integers: three signed bytes per value and one power of two per
+// block of 32 values. One instruction multiplies 64 weights as they are stored, and sums are exact up to the
+// block's scale. Only AVX-512 uses this; elsewhere converting to float32 is as fast, or was not measured.
 #if defined(FOVEA_CPU_DIGIT_ROWS_INL_HPP) == defined(HWY_TARGET_TOGGLE)
 #ifdef FOVEA_CPU_DIGIT_ROWS_INL_HPP
 #undef FOVEA_CPU_DIGIT_ROWS_INL_HPP
@@ -64,7 +63,7 @@ struct PackedBlocks {
     }
 };
 
-// What four blocks of a row add to each lane.
+// Returns `sum` plus the contribution of four blocks of a row to each lane.
 template <bool kByteProducts>
 HWY_INLINE V add_group(const PackedBlocks& blocks, const DigitGroup& x, V sum) {
     const __m512i zero = _mm512_setzero_si512();
@@ -102,7 +101,8 @@ void digit_rows(const BlockRows& call, uint64_t first, uint64_t end) {
     });
 }
 
-// Digits of 16 numbers, whole after the product with `scale`: at `to` the highest, behind it the others.
+// Splits 16 values, which are integers after the multiplication by `scale`, into digits: the highest at `to`,
+// then the others.
 HWY_INLINE void store_digits(V x, V scale, int8_t (&digits)[3][2][64], size_t half, size_t at) {
     const hn::Rebind<int8_t, F> bytes;
     const VI number = hn::NearestInt(hn::Mul(x, scale));
@@ -115,7 +115,7 @@ HWY_INLINE void store_digits(V x, V scale, int8_t (&digits)[3][2][64], size_t ha
         hn::StoreU(hn::DemoteTo(bytes, digit), bytes, digits[n++][half] + at);
 }
 
-// Whether a block's numbers keep enough of themselves beside its largest, and their digits if so.
+// True if a block's values keep enough precision next to its largest one; then it writes their digits.
 HWY_INLINE bool split_block(const float* x, DigitGroup& to, size_t block) {
     const F f;
     const V a = hn::LoadU(f, x), b = hn::LoadU(f, x + 16), zero = hn::Zero(f);
@@ -145,7 +145,7 @@ HWY_INLINE void store_offsets(DigitGroup& to) {
 }
 #endif  // FOVEA_DIGIT_ROWS
 
-// Splits call.x where that is of use: as call.digits, call.odd and call.odd_blocks, which lie in `groups` and
+// Splits call.x if that helps: sets call.digits, call.odd and call.odd_blocks, which point into `groups` and
 // `odd`.
 inline void split_into_digits(BlockRows& call, [[maybe_unused]] DigitGroup* groups,
                               [[maybe_unused]] uint32_t* odd) {

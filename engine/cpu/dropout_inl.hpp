@@ -25,7 +25,7 @@ HWY_INLINE WordPair multiply_wide(VU a, uint32_t factor) {
 #else
     const hn::RepartitionToWide<U> wide;
     const VU b = hn::Set(u, factor);
-    const VU even = hn::BitCast(u, hn::MulEven(a, b));  // of lanes 0, 2, ...: low, high, low, high
+    const VU even = hn::BitCast(u, hn::MulEven(a, b));  // lanes 0, 2, ...: low, high, low, high
     const VU odd_lanes = hn::BitCast(u, hn::ShiftRight<32>(hn::BitCast(wide, a)));
     const VU odd = hn::BitCast(u, hn::MulEven(odd_lanes, b));
     const VU even_high = hn::BitCast(u, hn::ShiftRight<32>(hn::BitCast(wide, even)));

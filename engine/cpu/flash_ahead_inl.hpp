@@ -1,4 +1,4 @@
-// What a flash task fetches into the second cache before it is used, beside its exponentials.
+// Prefetches data of a flash task into L2 while exponentials are computed.
 #if defined(FOVEA_CPU_FLASH_AHEAD_INL_HPP) == defined(HWY_TARGET_TOGGLE)
 #ifdef FOVEA_CPU_FLASH_AHEAD_INL_HPP
 #undef FOVEA_CPU_FLASH_AHEAD_INL_HPP
@@ -13,8 +13,8 @@ HWY_BEFORE_NAMESPACE();
 namespace fovea::cpu::HWY_NAMESPACE {
 
 struct FlashAhead {
-    Ahead keys, values;  // of the next block
-    Ahead rows;          // what a panel will read or write
+    Ahead keys, values;  // keys and values of the next block
+    Ahead rows;          // rows that a panel will read or write
 
     // Spreads the lines of keys [begin, end) over the exponentials of the block before, in `panels` panels.
     void to_block(const AttentionCall& call, const QueryRows& query_rows, int64_t begin, int64_t end,
@@ -39,8 +39,8 @@ struct FlashAhead {
         keys.lines_per_call = values.lines_per_call = (all + calls - 1) / calls;
     }
 
-    // The same for a panel's rows of q, soon to be packed, or o, soon to be written, if they lie in one run.
-    // The panel begins at row `first_row` of the task.
+    // Prefetches a panel's rows of q before they are packed, or of o before they are written, if they are
+    // contiguous. The panel begins at row `first_row` of the task.
     void to_rows(const AttentionCall& call, const QueryRows& query_rows, FoveaBinding binding,
                  size_t first_row) {
         const Problem& p = call.p;

@@ -63,7 +63,7 @@ class FlashTask {
     const AttentionCall& call_;
     const Problem& p_;
     const FlashLayout layout_;
-    const size_t depth_;  // of a product: floats or words
+    const size_t depth_;  // depth of a product: floats or words
     unsigned char* base_;
     QueryRows rows_{};
     size_t panels_;
@@ -103,10 +103,10 @@ void FlashTask<kProducts>::run() {
                              kKeyRows && kProducts == Products::f32 ? floats(layout_.packed) : nullptr,
                              floats(layout_.row),
                              floats(layout_.pairs)};
-    // A panel is packed at its first block and written after the last one that it sees, so that memory is
-    // read and written beside the products of other panels. Ranges grow with the rows: panels end in order.
+    // A panel is packed at its first block and written after its last visible one, so that memory is accessed
+    // during the products of other panels. Ranges grow with the rows: panels end in order.
     size_t open = 0, started = 0;
-    // Blocks lie on a grid from key 0, so that a row's sums do not depend on the rows it shares a task with.
+    // Blocks are on a grid from key 0, so that a row's sums do not depend on the other rows of its task.
     for (int64_t j = seen.begin / step * step; j < seen.end; j += step) {
         ahead_.to_block(call_, rows_, j + step, std::min(j + 2 * step, seen.end), panels_);
         KeyBlock block = fetch(std::max(j, seen.begin), std::min(j + step, seen.end), scratch);
@@ -169,7 +169,7 @@ void FlashTask<kProducts>::start_panel(size_t panel) {
     if (wants_o()) memset(outputs(panel), 0, p_.dim_v * kPanel * sizeof(float));
 }
 
-// Whether the block is hidden from the whole panel: then it would leave every sum as it is.
+// True if the block is masked for the whole panel. Then it leaves every sum unchanged.
 template <Products kProducts>
 bool FlashTask<kProducts>::mask_hides(size_t panel, const Segments& segments,
                                       const Adjustments& adjustments) const {

@@ -24,7 +24,7 @@ struct KeyBlock {
     size_t packed_tiles;
     Columns v;
     const uint8_t* hidden_keys;  // by key from `begin` on; null: the block table hides none
-    int finite;                  // of v: 1 yes, 0 no, -1 not looked at yet
+    int finite;                  // v is finite: 1 yes, 0 no, -1 not checked yet
 
     size_t keys() const { return size_t(end - begin); }
 };
@@ -40,8 +40,8 @@ struct KeyScratch {
     float* pair_rows = nullptr;  // with pairs: two values as words, and one of zeros
 };
 
-// Copying pays where several panels read the block: the tiles then find their numbers one behind the other,
-// and no two rows fight for the same place in the cache.
+// Copying pays off if several panels read the block: the elements of a tile become contiguous, and no two
+// rows compete for the same cache set.
 constexpr size_t kPanelsWorthCopying = 3;
 // A packed tile of keys saves 5% of its products and costs as much as those of half a panel.
 constexpr size_t kPanelsWorthPacking = 12;

@@ -1,5 +1,6 @@
-// One task of a linear layer: some rows of Y in some panels of columns. Columns of Y lie along the lanes, so
-// a panel of packed weights meets the rows of X as they lie in memory, and sums are whole runs of rows of Y.
+// One task of a linear layer: some rows of Y in some panels of columns. Columns of Y are along the lanes, so
+// a panel of packed weights is multiplied with the rows of X as they are in memory, and sums are whole runs
+// of rows of Y.
 #if defined(FOVEA_CPU_LINEAR_INL_HPP) == defined(HWY_TARGET_TOGGLE)
 #ifdef FOVEA_CPU_LINEAR_INL_HPP
 #undef FOVEA_CPU_LINEAR_INL_HPP
@@ -118,7 +119,7 @@ void LinearTask::pack_transposed(size_t panel, const Depth& depth) const {
 }
 
 inline void LinearTask::pack_blocks(size_t panel, const Depth& depth) const {
-    // Rows lie far apart, too many for the processor's own fetching: so many are fetched ahead.
+    // Rows are far apart and too many for the CPU's hardware prefetch, so this many are prefetched.
     constexpr size_t kAhead = 8;
     const auto row_at = [&](size_t lane) {
         const int64_t first = int64_t(column(panel) + lane) * d_.w_row_stride + int64_t(depth.begin);

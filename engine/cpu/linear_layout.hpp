@@ -14,7 +14,7 @@ namespace fovea::cpu {
 struct LinearCut {
     uint32_t row_tile, row_tiles;  // rows of a task, and tasks along the rows
     uint32_t panels, panel_tiles;  // panels of a task, and tasks along the columns
-    uint32_t depth_block;          // of n_in, copied and packed at a time
+    uint32_t depth_block;          // part of n_in that is copied and packed at a time
     bool blocks;                   // weights are blocks: rows of a panel become float32 before it is packed
 };
 

@@ -16,7 +16,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace fovea::cpu::HWY_NAMESPACE {
 
-// What the lanes of a panel are. Lanes past the last row repeat it, so that every pointer is good.
+// The queries in the lanes of a panel. Lanes past the last row repeat it, so that every pointer is valid.
 struct Lanes {
     HWY_ALIGN int32_t begin[kPanel];  // keys [begin, end) are visible to the parametric masks
     HWY_ALIGN int32_t end[kPanel];
@@ -82,7 +82,7 @@ class Adjustments {
         transpose(to);
     }
 
-    // Whether the mask lets the first `rows` lanes see the whole segment.
+    // True if the mask shows the whole segment to the first `rows` lanes.
     bool lets_all_through(size_t rows, const Segment& part) const {
         const size_t first = part.first_vector * kLanes, last = std::min(rows, part.last_vector * kLanes);
         for (size_t lane = first; lane < last; ++lane) {
@@ -95,7 +95,7 @@ class Adjustments {
         return true;
     }
 
-    // Whether the mask hides the whole segment from the first `rows` lanes.
+    // True if the mask hides the whole segment from the first `rows` lanes.
     bool hides_all(size_t rows, const Segment& part) const {
         const size_t first = part.first_vector * kLanes, last = std::min(rows, part.last_vector * kLanes);
         for (size_t lane = first; lane < last; ++lane) {
@@ -144,7 +144,7 @@ class Adjustments {
 // Where the steps begin: at products of q and k, or at scores that are scaled and capped already.
 enum class LogitsFrom { products, capped_scores };
 
-// What bounds a scaled score, see FoveaAttentionDesc. With everything 0 it stays as it is.
+// The softcap of a scaled score, see FoveaAttentionDesc. If everything is 0, the score is unchanged.
 struct ScoreCap {
     float softcap = 0;
 

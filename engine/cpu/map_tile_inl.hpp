@@ -59,7 +59,7 @@ class MapTileTask {
     uint32_t head_, head_in_tile_;
     int64_t y0_, y1_, x0_, x1_;  // pixels
     int64_t first_row_ = 0;      // exact: of the task's cells
-    int64_t row_count_ = 0;      // that exist and lie within q_length
+    int64_t row_count_ = 0;      // rows that exist and are within q_length
     size_t rows_in_panel_ = 0;
     uint32_t pixel_of_lane_[kPanel];  // y - y0_
     const LogitForm form_;
@@ -220,7 +220,7 @@ inline void MapTileTask::write() const {
             const TilePixel& from = *pixel(y, x);
             const bool valid = !from.invalid && from.mass < kTileMassLimit;
             const uint64_t units = valid ? from.mass : uint64_t{FOVEA_TILE_INVALID};
-            // The binding may lie on a multiple of 4 bytes.
+            // memcpy, because the binding's alignment may be only 4 bytes.
             if (mass) memcpy(mass + (row + x) * int64_t{sizeof units}, &units, sizeof units);
             if (max) max[row + x] = from.invalid ? std::numeric_limits<float>::quiet_NaN() : from.max;
         }

@@ -1,4 +1,5 @@
-// What a map tile makes of a block of logits: weights from the given lse, and sums of weights in whole units.
+// Turns a block of logits into the cells of a map tile: weights from the given lse, and sums of weights in
+// integer units.
 #if defined(FOVEA_CPU_MAP_WEIGHTS_INL_HPP) == defined(HWY_TARGET_TOGGLE)
 #ifdef FOVEA_CPU_MAP_WEIGHTS_INL_HPP
 #undef FOVEA_CPU_MAP_WEIGHTS_INL_HPP

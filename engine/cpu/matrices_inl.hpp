@@ -21,7 +21,7 @@ inline bool wants_second_pass(const Problem& p) {
     return wants_matrix(p) || wants(p, FOVEA_OUTPUT_ROW_STATS);
 }
 
-// What the first pass knows of a panel.
+// The state of a panel after the first pass.
 struct PanelState {
     size_t first_row, rows, vectors;
     const float* queries;
@@ -29,7 +29,7 @@ struct PanelState {
     MaxIn max_in;
     const float* max;
     const float* factor;  // weight = exp(logit - max) * factor
-    float unit;           // of LogitForm
+    float unit;           // unit of LogitForm
 };
 
 // Keys [begin, end) of a row that were not computed, in the matrices that are asked for.
@@ -131,10 +131,10 @@ class MatrixPass {
             const V unit = exponents ? unit_of(max, panel_.unit) : hn::Set(f, panel_.unit);
             const V log_factor = hn::Load(f, log_factor_ + at), hidden = hn::Set(f, kHidden);
             V best = hn::Load(f, best_ + at), best_weight = hn::Load(f, best_weight_ + at);
-            V entropy = hn::Zero(f);  // of this block: one long sum would lose more with each of its terms
+            V entropy = hn::Zero(f);  // of this block only, because one long sum is less precise
             VU argmax = hn::Load(u, argmax_ + at), visible = hn::Load(u, visible_ + at);
-            V lost =
-                hn::Zero(f);  // what the block's additions rounded away: of equal terms always the same way
+            V lost = hn::Zero(f);  // rounding errors of the block's additions: with equal terms they all have
+                                   // the same sign
             for (size_t j = 0; j < block.keys(); ++j) {
                 float* to = s_ + j * kPanel + at;
                 const V logit = hn::Load(f, to);  // or the product that it is made of

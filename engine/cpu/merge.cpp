@@ -10,7 +10,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace fovea::cpu::HWY_NAMESPACE {
 
-// reference::blend_row in vectors. Whole ones: the tree's rows have room behind their columns.
+// reference::blend_row with vectors. It writes whole vectors: the tree's rows have room after their columns.
 inline void blend_vectors(const float* a, float* b, const reference::MergeFactors<float>& factors,
                           uint32_t count) {
     static_assert(reference::kMergeColumns % kLanes == 0);

@@ -3,9 +3,9 @@
 // the same tiles go over them.
 //
 // The instruction adds the product of the upper halves, then that of the lower ones, each a fused
-// multiply-add. Queries and keys lie in words as they do in memory: two elements of a head, always the same
-// two. Of weights and values the earlier key has the upper half, so that a sum is one chain in the order of
-// keys wherever a block's pairs begin; a half that is zero leaves it as it is.
+// multiply-add. Queries and keys are in words as in memory: two elements of a head, always the same two. Of
+// weights and values the earlier key has the upper half, so that a sum is one chain in the order of keys
+// wherever a block's pairs begin; a half that is zero leaves it as it is.
 #if defined(FOVEA_CPU_PAIRS_INL_HPP) == defined(HWY_TARGET_TOGGLE)
 #ifdef FOVEA_CPU_PAIRS_INL_HPP
 #undef FOVEA_CPU_PAIRS_INL_HPP
@@ -34,7 +34,7 @@ HWY_INLINE V within_bfloat(V v) {
     return hn::IfThenElse(past, hn::CopySign(most, v), v);
 }
 
-// `count` numbers rounded to bfloat16, and a zero behind an odd number of them.
+// Rounds `count` values to bfloat16; an odd count is padded with a zero.
 template <class T>
 void round_row(const T* from, size_t count, float* words) {
     auto* to = reinterpret_cast<unsigned char*>(words);
@@ -105,7 +105,8 @@ inline void pack_pairs_of_rows(const void* upper, const void* lower, int64_t str
         first, pairs, columns, capacity, to);
 }
 
-// Keys that are words where they lie: bfloat16, an even number of them to a row, rows behind each other.
+// Returns keys that already have the form of words in memory: bfloat16, an even number of elements per row,
+// contiguous rows. Otherwise null.
 inline const float* keys_in_place(const AttentionCall& call, const QueryRows& rows, int64_t begin) {
     const Problem& p = call.p;
     if (p.k_type != FOVEA_BF16 || p.page_size || p.k.row != p.dim_qk || p.dim_qk % 2) return nullptr;
@@ -270,7 +271,8 @@ inline void sum_pairs_of_seen(size_t vectors, const Columns& w, const PairRange&
     }
 }
 
-// A vector's pairs beside those of all cost a call of the tiles; fewer are added as zeros to the others.
+// Pairs that only one vector has cost a separate call of the tiles; fewer than this are added as zeros to the
+// common ones.
 constexpr size_t kPairsWorthATile = 8;
 
 // o = o * factor + weights times values, for the vectors of `segments`; `weights` are the block's, of whose

@@ -101,8 +101,8 @@ HWY_INLINE void store_halves(V v, float* lower, float* upper) {
 #endif
 }
 
-// Columns of whole tiles that pack_columns moves a vector at a time: two tiles to a vector, or one or more
-// vectors to a tile, of which the last may reach into the columns behind it.
+// The columns of whole tiles that pack_columns moves one vector at a time: two tiles per vector, or one or
+// more vectors per tile, of which the last may reach into the next columns.
 constexpr size_t kTilesAtOnce = kRows * 2 == kLanes ? 2 : 1;
 constexpr size_t columns_in_vectors(size_t columns) {
     constexpr size_t read = (kRows * kTilesAtOnce + kLanes - 1) / kLanes * kLanes;

@@ -12,8 +12,8 @@
 HWY_BEFORE_NAMESPACE();
 namespace fovea::cpu::HWY_NAMESPACE {
 
-// A pair's first numbers and its second ones lie apart. x and y may be the same memory: what a step writes it
-// has read.
+// Rotates pairs whose first and second elements are in separate halves. x and y may be the same memory: each
+// step reads its elements before it writes them.
 HWY_INLINE void rotate_halves(const float* x1, const float* x2, const float* cos, const float* sin,
                               size_t pairs, float* y1, float* y2) {
     const F f;

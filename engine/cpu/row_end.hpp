@@ -9,7 +9,7 @@ namespace fovea::cpu {
 constexpr double kLn2 = 0.69314718055994530942;
 
 struct RowEnd {
-    float factor;  // what the row's sums of weighted values are multiplied by
+    float factor;  // multiplier of the row's sums of weighted values
     float lse;     // 0 unless asked for
 };
 

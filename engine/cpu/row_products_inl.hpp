@@ -1,5 +1,5 @@
-// Products of a few query rows with many keys, and sums of values that a few rows weight: every row of K and
-// V is loaded once and stays in registers for all of them. Lanes lie along a row's elements.
+// Multiplies a few query rows with many keys, and sums values with the weights of a few rows: every row of K
+// and V is loaded once and stays in registers for all of them. Lanes are along a row's elements.
 #if defined(FOVEA_CPU_ROW_PRODUCTS_INL_HPP) == defined(HWY_TARGET_TOGGLE)
 #ifdef FOVEA_CPU_ROW_PRODUCTS_INL_HPP
 #undef FOVEA_CPU_ROW_PRODUCTS_INL_HPP
@@ -49,8 +49,8 @@ HWY_INLINE V sum_each(const V* v) {
 
 // Query rows that share a load of K or V.
 constexpr size_t kRowTile = kLanes < 4 ? 1 : 4;
-// Keys of a tile of products of R rows: enough sums that none waits for the one before, as many as stay in
-// registers beside a vector of each key.
+// Keys of a tile of products of R rows: enough sums that none waits for the one before, and as many as fit
+// into registers together with a vector of each key.
 template <size_t R>
 constexpr size_t kKeyTile = kLanes == 8 && R == 4 ? 3 : HWY_MAX(kLanes, kLanes == 4 ? 8 : 0) / R;
 // Vectors of V that one pass over a run of rows sums, at most; of blocks, whole ones or halves.
@@ -58,12 +58,12 @@ template <class T>
 constexpr size_t kColumnTile = kLanes == 16                            ? 4
                                : kLanes == 8 && !StoredRow<T>::kBlocks ? 3
                                                                        : 2;
-// Where the numbers of a tile of R rows stand in a block of logits or weights.
+// The order of a tile of R rows in a block of logits or weights.
 enum class LogitOrder {
-    by_key,  // of key j from j * kPanel on, as in a panel
-    by_tile  // of key j from j * R on, one tile behind the other: no lane is idle
+    by_key,  // key j starts at j * kPanel, as in a panel
+    by_tile  // key j starts at j * R, tile after tile: no lane is idle
 };
-// Numbers from one key to the next, and where that of key j and the tile's first row stands.
+// Return the distance from one key to the next, and the index of key j and the tile's first row.
 constexpr size_t logit_step(LogitOrder order, size_t tile) {
     return order == LogitOrder::by_key ? kPanel : tile;
 }
@@ -90,7 +90,7 @@ struct ProductTile {
             FOVEA_UNROLL for (size_t j = 0; j < kKeys; ++j) sum[j * R + r] = mul_add(a[j], b, sum[j * R + r]);
         }
     }
-    // Vector n of what lies at byte `at` of each row, which is of numbers from e on.
+    // Processes vector n of the data at byte `at` of each row, which begins with element e.
     HWY_INLINE void step(size_t at, size_t n, const typename Row::Scale (&scale)[kKeys], size_t e) {
         V a[kKeys];
         FOVEA_UNROLL for (size_t j = 0; j < kKeys; ++j) a[j] = Row::load(k[j] + at, n, scale[j]);
@@ -207,7 +207,7 @@ void dot_rows(const RowQueue& keys, const float* q, size_t q_stride, size_t rows
     });
 }
 
-// A run of values, and what is fetched beside each.
+// A run of values, and the addresses that are prefetched with each.
 struct ValueRun {
     const void* const* rows;
     const void* const* ahead;
@@ -215,7 +215,7 @@ struct ValueRun {
     RowFetch fetch;
 };
 
-// Weights of a tile of rows: that of its first row and key j stands at first[j * step].
+// Weights of a tile of rows: the weight of its first row and key j is first[j * step].
 struct RowWeights {
     const float* first;
     size_t step;
@@ -234,7 +234,7 @@ HWY_INLINE void sum_rows_tile(const ValueRun& values, size_t c, size_t part, Row
             sum[r][v] = hn::Load(f, o + r * o_stride + c + v * kLanes);
         }
     }
-    // A tile that is narrower than a line fetches at the line's begin alone.
+    // A tile that is narrower than a cache line prefetches only at the line's begin.
     using Row = StoredRow<T>;
     const bool fetches = C * kLanes >= Row::kFetch || c % Row::kFetch < C * kLanes;
     const RowFetch to = fetches ? values.fetch : RowFetch::none;
@@ -268,7 +268,7 @@ HWY_NOINLINE void sum_rows_of(const ValueRun& values, RowWeights weights, size_t
                               size_t o_stride) {
     size_t c = 0;
     const auto left = [&] { return (columns - c) / kLanes; };
-    // Where three go at a time none may be left alone: the few sums of one vector wait for each other.
+    // If tiles have three vectors, no single vector may be left over: its few sums would wait for each other.
     constexpr size_t kColumns = kColumnTile<T>;
     for (; left() >= kColumns && !(kColumns == 3 && left() == 4); c += kColumns * kLanes)
         sum_rows_tile<R, kColumns, kSeen, T>(values, c, 0, weights, o, o_stride);

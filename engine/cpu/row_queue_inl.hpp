@@ -18,7 +18,7 @@ constexpr size_t kValueRun = 32;
 // How long before its use a row is fetched.
 constexpr size_t kRowsAhead = 32;
 
-// WebAssembly has no instruction for it: code that differs by this alone is not made twice there.
+// WebAssembly has no prefetch instruction, so variants that differ only in that are not compiled there.
 constexpr bool kFetchesAhead = !HWY_ARCH_WASM;
 // Where a row goes that is fetched a little before its use.
 enum class RowFetch : uint8_t { none, first_cache, second_cache };
@@ -53,9 +53,9 @@ struct RowQueue {
     Block now, next;
     RowFetch fetch = RowFetch::none;
 
-    // What is used kRowsAhead rows after rows [first, first + count). At a block's end, from the next one
-    // where its rows are as long, else those rows themselves, which costs nothing to fetch. `mixed` has room
-    // for `count`, and is used where they do not lie in one block.
+    // Returns the rows used kRowsAhead rows after rows [first, first + count). At the end of a block they are
+    // those of the next block if its rows are as long, else the same rows, whose prefetch costs nothing.
+    // `mixed` has room for `count` and is used if the rows are in two blocks.
     HWY_INLINE const void* const* ahead(size_t first, size_t rows, const void** mixed) const {
         const size_t at = first + kRowsAhead;
         if (at + rows <= now.count) return now.rows + at;

@@ -1,5 +1,5 @@
-// What every kernel does with the query rows of a task: the lanes they become, the form of their logits, and
-// the results of rows past a length.
+// Common to all kernels: the lanes for the query rows of a task, the form of their logits, and the results of
+// rows past a length.
 #if defined(FOVEA_CPU_ROWS_INL_HPP) == defined(HWY_TARGET_TOGGLE)
 #ifdef FOVEA_CPU_ROWS_INL_HPP
 #undef FOVEA_CPU_ROWS_INL_HPP
@@ -21,7 +21,7 @@ namespace fovea::cpu::HWY_NAMESPACE {
 struct LogitForm {
     bool general;  // logits are more than scale times product
     MaxIn max_in;
-    float unit;  // what s is multiplied by to become an exponent of 2
+    float unit;  // turns s into an exponent of 2
 
     explicit LogitForm(const Problem& p)
         : general(has_logit_steps(p) || p.bias.present || !(p.scale > 0)),

@@ -58,7 +58,7 @@ struct Segments {
     }
 
   private:
-    // One key alone is cheaper as part of its neighbour, even if that is looked at lane by lane.
+    // A single key is cheaper as part of its neighbor, even if that is then checked lane by lane.
     static bool joins(const Segment& a, bool a_partial, const Segment& b, bool b_partial) {
         return a.last_key == b.first_key && a.first_vector == b.first_vector &&
                a.last_vector == b.last_vector && (a_partial == b_partial || (a_partial ? b : a).keys() == 1);

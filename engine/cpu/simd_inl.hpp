@@ -47,10 +47,10 @@ using VU = hn::Vec<U>;
 
 constexpr TargetShape kShape = target_shape(FOVEA_TARGET_ID);
 constexpr size_t kLanes = kShape.lanes;
-constexpr size_t kVectors = kShape.vectors;   // of a panel
-constexpr size_t kRows = kShape.rows;         // of a register tile
+constexpr size_t kVectors = kShape.vectors;   // vectors of a panel
+constexpr size_t kRows = kShape.rows;         // rows of a register tile
 constexpr size_t kPanel = kShape.panel();     // queries of a panel
-constexpr size_t kKeyRows = kShape.key_rows;  // of a tile of packed keys; 0: keys are read as they lie
+constexpr size_t kKeyRows = kShape.key_rows;  // keys of a packed tile; 0: keys are not packed
 static_assert(kLanes == hn::MaxLanes(F()));
 
 // a * b + c, fused where the target can. Highway does not use the relaxed instruction of WebAssembly.
@@ -62,8 +62,8 @@ HWY_INLINE V mul_add(V a, V b, V c) {
 #endif
 }
 
-// Whether kernels with pairs of bfloat16 are compiled for the target; whether the processor has the
-// instruction is asked at run time, see has_pair_products.
+// Defined if kernels with pairs of bfloat16 are compiled for the target. has_pair_products checks at run time
+// whether the CPU has the instruction.
 #undef FOVEA_HAS_PAIRS
 #if HWY_TARGET == HWY_AVX3 && defined(__GNUC__)
 #define FOVEA_HAS_PAIRS 1
@@ -112,8 +112,8 @@ HWY_INLINE void in_this_order([[maybe_unused]] V (&v)[N]) {
 #endif
 }
 
-// exp2 of each, a step of all after the other: a chain of ten instructions waits for itself, and compilers
-// write one chain behind the other.
+// Computes exp2 of each element, one step for all elements at a time. Within one chain of ten instructions
+// each waits for the one before, and compilers would emit the chains one by one.
 template <size_t N>
 HWY_INLINE void exp2_each(V (&x)[N]) {
     const F f;

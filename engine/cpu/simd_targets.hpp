@@ -69,8 +69,8 @@
      : HWY_TARGET == HWY_SCALAR ? uint32_t{::fovea::cpu::kTargetScalar} \
                                 : uint32_t{FOVEA_STATIC_TARGET_ID})
 
-// A file whose targets are objects of their own, see CMakeLists.txt: in its own object only the compiler's
-// static target (FOVEA_OBJECT_TARGET is 0), in each other the passes of <hwy/foreach_target.h> for
+// For a file whose targets are separate objects, see CMakeLists.txt. Its own object has only the compiler's
+// static target (FOVEA_OBJECT_TARGET is 0); the other objects have the passes of <hwy/foreach_target.h> for
 // FOVEA_OBJECT_TARGET, if it is compiled.
 #ifdef FOVEA_OBJECT_TARGET
 #if HWY_TARGETS & FOVEA_OBJECT_TARGET
@@ -82,8 +82,8 @@
 #endif
 #endif
 
-// Declares NAME of every target as it is in the static one, for a file whose targets are objects of their
-// own.
+// Declares NAME for every target with its type in the static one, for a file whose targets are separate
+// objects.
 #define FOVEA_DECLARE_TARGETS(NAME)                                           \
     FOVEA_IF_AVX512(namespace N_AVX3 { decltype(HWY_NAMESPACE::NAME) NAME; }) \
     FOVEA_IF_AVX2(namespace N_AVX2 { decltype(HWY_NAMESPACE::NAME) NAME; })   \
@@ -102,8 +102,8 @@
             return nullptr;                                                         \
     }
 
-// The same for kernels with products of pairs of bfloat16, which AVX-512 has alone, with compilers that take
-// the instruction as it is written in simd_inl.hpp.
+// The same for kernels with products of pairs of bfloat16. Only AVX-512 has them, with compilers that accept
+// the instruction as simd_inl.hpp writes it.
 #if defined(__GNUC__)
 #define FOVEA_IF_PAIRS(x) FOVEA_IF_AVX512(x)
 #else

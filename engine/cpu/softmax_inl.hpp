@@ -31,9 +31,9 @@ constexpr float kFloor = -3.4028234663852886e38f;
 
 // MaxIn::exponents from here on, where float32 counts in steps of 64 and more: max * unit, rounded, would be
 // off by so many powers of two that 2^(s * unit - max * unit) overflows or vanishes. There the power of two
-// at or above `unit` stands for it, with which products are exact: equal logits give 1, others nothing, as
-// with `unit`. A maximum shows by its size which of them it was made with, and the order of two is that of
-// their logits.
+// at or above `unit` replaces it, with which products are exact: equal logits give 1, others nothing, as with
+// `unit`. A maximum shows by its size which of them it was made with, and the order of two is that of their
+// logits.
 constexpr float kFar = 0x1p30f;
 
 inline float far_unit(float unit) {
@@ -44,7 +44,7 @@ inline float far_unit(float unit) {
     return unit;
 }
 
-// What lanes with these maxima (or these products times `unit`) are multiplied by.
+// Returns the multiplier for lanes with these maxima (or these products times `unit`).
 HWY_INLINE V unit_of(V max, float unit) {
     const F f;
     return hn::IfThenElse(hn::Lt(hn::Abs(max), hn::Set(f, kFar)), hn::Set(f, unit),
@@ -62,7 +62,7 @@ inline bool any_far(size_t vectors, const float* max) {
     return false;
 }
 
-// The logit that a row's maximum stands for.
+// Returns the logit of a row's maximum.
 inline double logit_of_max(MaxIn in, float unit, float max) {
     if (in == MaxIn::logits) return max;
     return std::fabs(max) < kFar ? double(max) * kLn2 : double(max) / far_unit(unit) * unit * kLn2;

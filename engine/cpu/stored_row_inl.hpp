@@ -13,8 +13,8 @@
 HWY_BEFORE_NAMESPACE();
 namespace fovea::cpu::HWY_NAMESPACE {
 
-// Rows of numbers T. `bytes(e)`: where number e lies, in blocks that of its block; vector n of a turn begins
-// n numbers behind. Lines to fetch are named by bytes(e), too.
+// Rows of elements of type T. bytes(e) is the address of element e, or of its block; vector n of a step
+// begins n elements later. Prefetching also uses bytes(e).
 template <class T>
 struct StoredRow {
     static constexpr bool kBlocks = false;
@@ -96,7 +96,7 @@ HWY_INLINE void with_row_type(FoveaDtype type, const Body& body) {
 }
 #endif
 
-// C vectors from number c on, which of blocks are whole ones or lie within one.
+// Loads C vectors from element c on. In blocks they are whole blocks or within one.
 template <class T, size_t C>
 HWY_INLINE void load_vectors(const char* row, size_t c, V (&to)[C]) {
     using Row = StoredRow<T>;

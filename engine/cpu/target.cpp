@@ -48,7 +48,7 @@ Features detect() {
 struct Features {
     bool sse4, avx2, avx512, byte_products, pair_products;
 };
-// What __builtin_cpu_supports has no name for in every compiler.
+// Checks features for which not every compiler's __builtin_cpu_supports has a name.
 bool has_f16c_and_lzcnt() {
     unsigned a = 0, b = 0, c = 0, d = 0;
     if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_F16C)) return false;
@@ -84,7 +84,7 @@ uint32_t processor_targets() {
 }
 #else
 constexpr uint32_t kByteProducts = 0, kPairProducts = 0;
-uint32_t processor_targets() { return ~0u; }  // what was compiled in runs
+uint32_t processor_targets() { return ~0u; }  // every compiled target runs
 #endif
 
 struct CacheSizes {

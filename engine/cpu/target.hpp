@@ -19,9 +19,9 @@ enum Target : uint32_t {
     kTargetCount = 8
 };
 
-// A register tile holds `rows` x `vectors` accumulators of `lanes` floats; queries lie along the lanes. Where
-// many panels share a block, its keys are packed for tiles of `key_rows`; 0: they never are. `widens_halves`:
-// no instruction makes float32 of float16.
+// A register tile holds `rows` x `vectors` accumulators of `lanes` floats; queries are along the lanes. If
+// many panels share a block, its keys are packed for tiles of `key_rows`; 0: never. `widens_halves`: there is
+// no instruction that converts float16 to float32.
 struct TargetShape {
     uint32_t lanes, vectors, rows, key_rows = 0;
     bool widens_halves = false;
@@ -53,9 +53,9 @@ const char* target_name(uint32_t target);
 // Bit t: this build has the kernels of target t and this processor can run them.
 uint32_t runnable_targets();
 
-// Whether the processor multiplies bytes and adds four products at once (AVX512-VNNI).
+// True if the CPU multiplies bytes and adds four products at once (AVX512-VNNI).
 bool has_byte_products();
-// Whether this build has kernels with products of pairs of bfloat16 and this processor can run them.
+// True if this build has kernels with products of pairs of bfloat16 and this CPU can run them.
 bool has_pair_products();
 
 // The fastest of runnable_targets().

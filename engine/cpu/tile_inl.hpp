@@ -1,9 +1,9 @@
 // Register tiles: the two matrix products of attention (and of linear layers) with queries along the lanes.
 //
-// A panel holds kPanel queries side by side: element e of query w stands at panel[e * kPanel + w]. So a
-// product needs one broadcast for each number of K, V or W, which are read as they lie in memory, and any
-// depth works. Every result is one chain of multiply-adds in ascending order of the summed index, whatever
-// the tile: results do not depend on how work is cut. With Products::bf16 the same tiles go over words of two
+// A panel holds kPanel queries side by side: element e of query w is panel[e * kPanel + w]. So a product
+// needs one broadcast for each element of K, V or W, which are read as they are in memory, and any depth
+// works. Every result is one chain of multiply-adds in ascending order of the summed index, whatever the
+// tile: results do not depend on how work is cut. With Products::bf16 the same tiles go over words of two
 // numbers each (pairs_inl.hpp) where they go over floats else.
 #if defined(FOVEA_CPU_TILE_INL_HPP) == defined(HWY_TARGET_TOGGLE)
 #ifdef FOVEA_CPU_TILE_INL_HPP
@@ -26,7 +26,7 @@ constexpr size_t tile_width(size_t left) {
     return rest * 2 < kRows ? (left + 1) / 2 : kRows;
 }
 
-// What is multiplied: a number and a number, or two and two.
+// The operands: single floats, or pairs of bfloat16.
 enum class Products { f32, bf16 };
 template <Products kProducts>
 HWY_INLINE V multiply_add(V a, V b, V sum) {
@@ -36,7 +36,7 @@ HWY_INLINE V multiply_add(V a, V b, V sum) {
         return add_products_of_pairs(a, b, sum);
 }
 
-// What a dot tile does beside the product.
+// The operation of a dot tile on its product.
 enum class DotMode {
     plain,  // s = k * q
     add,    // s += k * q
@@ -168,9 +168,9 @@ inline void packed_dot_block(const float* k, size_t tiles, const float* q, size_
         packed_dot_tile<M>(k + t * M * depth, q, depth, s + t * M * kPanel, max);
 }
 
-// Numbers that sum_block reads, with a key's row being summed over. Column c of row j stands at
-// data + c + j * row_stride, or, packed, at data + first * capacity + j * width + c - first, where [first,
-// first + width) is the tile that holds column c.
+// The values that sum_block reads; the row of a key is the summed index. Column c of row j is at data + c + j
+// * row_stride or, if packed, at data + first * capacity + j * width + c - first, where [first, first +
+// width) is the tile that holds column c.
 struct Columns {
     const float* data;
     size_t row_stride;  // 0: packed

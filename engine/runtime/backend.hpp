@@ -1,4 +1,4 @@
-// What an Engine stands on: the CPU or one Vulkan device.
+// The backend of an Engine: the CPU or one Vulkan device.
 #pragma once
 
 #include <fovea/runtime.hpp>

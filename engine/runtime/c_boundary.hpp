@@ -1,4 +1,4 @@
-// What the C functions of the libraries with exceptions have in common: no exception leaves one, and an Error
+// Common to the C functions of the libraries that use exceptions: no exception leaves them, and an Error
 // becomes a FoveaResult with its diag.
 #pragma once
 
@@ -45,7 +45,7 @@ union BorrowedPlan {
     explicit BorrowedPlan(FoveaPlan handle) : plan(handle) {}
     BorrowedPlan(const BorrowedPlan&) = delete;
     BorrowedPlan& operator=(const BorrowedPlan&) = delete;
-    ~BorrowedPlan() {}  // leaves the handle alone: its owner calls foveaDestroyPlan
+    ~BorrowedPlan() {}  // does not destroy the handle: its owner calls foveaDestroyPlan
 };
 
 }  // namespace fovea

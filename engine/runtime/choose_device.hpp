@@ -12,7 +12,8 @@ struct DeviceChoice {
     std::string reason;
 };
 
-// `devices` as from list_devices; `vulkan_note` says why there is no Vulkan device, if so.
+// Chooses one of `devices`, as returned by list_devices. `vulkan_note` is the reason if there is no Vulkan
+// device.
 Result<DeviceChoice> choose_device(std::span<const DeviceInfo> devices, const std::string& vulkan_note,
                                    const EngineOptions& options);
 

@@ -1,4 +1,4 @@
-/* Lets a library that was built beside a new glibc run on older ones, from 2.31 on (Linux on x86-64).
+/* Lets a library that was built with a new glibc run on older ones, from 2.31 on (Linux on x86-64).
  *
  * In 2.33 and 2.34 glibc gave functions that had long been there new version names, as libpthread and libdl
  * became parts of libc. The old names are still there and mean the same; this file asks for them. The linker
@@ -53,11 +53,11 @@ int __wrap_pthread_rwlock_rdlock(pthread_rwlock_t* lock) { return old_pthread_rw
 int __wrap_pthread_rwlock_unlock(pthread_rwlock_t* lock) { return old_pthread_rwlock_unlock(lock); }
 int __wrap_pthread_rwlock_wrlock(pthread_rwlock_t* lock) { return old_pthread_rwlock_wrlock(lock); }
 
-/* Of 2.33; before, a header's own functions called these with the layout's number. */
+/* From 2.33; older headers have functions that call these with the version of the struct. */
 int __wrap_stat(const char* path, struct stat* out) { return old_xstat(1, path, out); }
 int __wrap_lstat(const char* path, struct stat* out) { return old_lxstat(1, path, out); }
 int __wrap_fstat(int file, struct stat* out) { return old_fxstat(1, file, out); }
 int __wrap_fstat64(int file, struct stat* out) { return old_fxstat64(1, file, out); }
 
-/* Of 2.32: whether locks may be left out. False is always right. */
+/* From 2.32: tells if locks may be left out. False is always correct. */
 char __wrap___libc_single_threaded = 0;

@@ -1,4 +1,4 @@
-// What of the machine this process may use: processors and memory.
+// The CPUs and the memory that this process may use.
 #pragma once
 
 #include <cstdint>

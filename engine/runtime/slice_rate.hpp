@@ -1,5 +1,5 @@
-// How fast a device was seen to be, to size the next plan's slices by. Starts from nothing: the planner's
-// figure for the device's class stands until the first timestamps.
+// The measured speed of a device, which sizes the slices of the next plan. Until the first timestamps the
+// planner's estimate for the device's class is used.
 #pragma once
 
 #include <fovea/fovea.h>

@@ -143,7 +143,7 @@ Result<void> apply_tuning(const Tuning& tuning, DeviceInfo& device) {
                      "made with '" + tuning.driver + "'; this driver is '" + device.driver + "'"};
     std::copy(std::begin(tuning.flash_tiles), std::end(tuning.flash_tiles), device.facts.flash_tiles);
     device.facts.mask_map = tuning.mask_map;
-    // What tiles there can be is the planner's to say.
+    // The planner decides which tiles are possible.
     FoveaAttentionDesc desc = foveaAttentionDesc();
     desc.batch = desc.heads_q = desc.heads_kv = desc.dim_qk = desc.dim_v = 1;
     desc.len_q = desc.len_kv = 1;

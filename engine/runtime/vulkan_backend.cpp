@@ -13,7 +13,7 @@
 namespace fovea::runtime {
 namespace {
 
-// "kernel staged, 3.2e+09 FLOP in 12 slices": what stands in an error about a wait or a loss.
+// Describes a plan in errors about a wait or a loss: "kernel staged, 3.2e+09 FLOP in 12 slices".
 std::string describe(const FoveaPlanInfo& info) {
     char text[160];
     snprintf(text, sizeof text, "kernel %s, %.3g FLOP in %llu slices, Q %llu, K %llu, V %llu bytes",
@@ -25,7 +25,7 @@ std::string describe(const FoveaPlanInfo& info) {
 }
 
 constexpr double kWaitSeconds = 60, kSoftwareWaitSeconds = 600;  // where the caller names none
-constexpr double kLastChanceSeconds = 5;  // after a wait that ran out, before the device is left alone
+constexpr double kLastChanceSeconds = 5;  // final wait after a timeout, before the device is abandoned
 
 // The outputs that a host may have laid out with gaps, which a run must not touch.
 constexpr BindingMask kStridedOutputs = binding_bit(FOVEA_BIND_O) | binding_bit(FOVEA_BIND_Y);
@@ -44,7 +44,7 @@ class VulkanBackend final : public Backend {
         allocator_.reset();
         queue_.reset();
         device_.reset();
-        if (abandoned) static_cast<void>(instance_.release());  // its device lives on
+        if (abandoned) static_cast<void>(instance_.release());  // its device still exists
     }
 
     const DeviceInfo& info() const override { return info_; }
@@ -117,7 +117,7 @@ class VulkanBackend final : public Backend {
     SliceRate rate_;
 };
 
-// What can be said without opening it. Usable means above the floor.
+// Describes a device without opening it. Usable means that it meets the minimum requirements.
 DeviceInfo describe_device(const Instance& instance, VkPhysicalDevice physical_device, uint32_t number) {
     VkPhysicalDeviceProperties properties;
     instance.vk().vkGetPhysicalDeviceProperties(physical_device, &properties);
@@ -156,8 +156,8 @@ Result<std::unique_ptr<Backend>> VulkanBackend::open(uint32_t number, bool valid
         return Error{FOVEA_INVALID_ARGUMENT, "device", "there is no Vulkan device " + std::to_string(number)};
     std::unique_ptr<VulkanBackend> backend(new VulkanBackend);
     backend->instance_ = std::move(*instance);
-    // Its shaders' accesses are judged by the buffers of a later push of descriptors to the same command
-    // buffer (seen with the layer 1.4.309): sets of a pool it tells apart.
+    // The layer checks its shaders' accesses against the buffers of a later descriptor push to the same
+    // command buffer (seen with layer 1.4.309). It handles sets of a pool correctly.
     DeviceWishes wishes;
     wishes.push_descriptors = !(validation && getenv("VK_KHRONOS_VALIDATION_GPUAV_ENABLE"));
     Result<std::unique_ptr<VulkanDevice>> device =

@@ -48,7 +48,8 @@ VulkanDevice::VulkanDevice(Instance& instance) : instance_(instance) {}
 VulkanDevice::~VulkanDevice() {
     if (abandoned_) return;
     foveaDestroyContext(context_);
-    // What was submitted here has ended. Layers submit, too, and one of them does not wait for its own.
+    // All submissions from here have ended. Layers submit too, and one of them does not wait for its
+    // submissions.
     if (handle_ && vk_.vkDeviceWaitIdle) static_cast<void>(vk_.vkDeviceWaitIdle(handle_));
     if (handle_ && vk_.vkDestroyDevice) vk_.vkDestroyDevice(handle_, nullptr);
 }
@@ -81,7 +82,7 @@ void VulkanDevice::query_properties() {
     driver_ = driver_text(driver, properties_.apiVersion);
 }
 
-// A queue for compute alone does not compete with the display; one with timestamps comes first.
+// A compute-only queue does not compete with the display; one with timestamps is preferred.
 Result<void> VulkanDevice::choose_queue() {
     uint32_t count = 0;
     instance_.vk().vkGetPhysicalDeviceQueueFamilyProperties(physical_device_, &count, nullptr);
@@ -106,7 +107,7 @@ Result<void> VulkanDevice::choose_features(FoveaDeviceNeeds needs, const DeviceW
         if (offers(name)) enables_.extensions[enables_.extension_count++] = name;
         return offers(name);
     };
-    // What this program itself has a use for; what the kernels need comes behind it.
+    // Features for this program itself; those for the kernels follow.
     void** tail = &own_.pNext;
     const bool has_timeline = wishes.timeline_semaphores && (api_version_ >= VK_API_VERSION_1_2 ||
                                                              want(VK_KHR_TIMELINE_SEMAPHORE_EXTENSION_NAME));

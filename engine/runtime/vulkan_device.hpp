@@ -1,4 +1,4 @@
-// One Vulkan device with a compute queue, created for Fovea alone, and the context on it.
+// One Vulkan device with a compute queue, created only for Fovea, and the context on it.
 #pragma once
 
 #include "runtime/vulkan_instance.hpp"
@@ -25,8 +25,8 @@ struct DeviceCalls {
     PFN_vkGetDeviceFaultInfoEXT vkGetDeviceFaultInfoEXT = nullptr;  // null without VK_EXT_device_fault
 };
 
-// What to leave out although the device has it; tests use it to reach the other paths. And what only a tool
-// wants.
+// Features to leave out although the device has them, so that tests reach the other paths, and features that
+// only a tool needs.
 struct DeviceWishes {
     bool push_descriptors = true;
     bool timeline_semaphores = true;
@@ -67,7 +67,7 @@ class VulkanDevice {
     bool has_memory_budget() const { return memory_budget_; }
     uint64_t max_allocation_bytes() const { return max_allocation_bytes_; }
     uint32_t timestamp_bits() const { return timestamp_bits_; }  // 0: the queue has none
-    // While the device may still work on something, nothing of it may be destroyed: leave it alone.
+    // While the device may still be working, nothing on it may be destroyed: abandon it.
     void abandon(bool abandoned = true) { abandoned_ = abandoned; }
     bool abandoned() const { return abandoned_; }
 

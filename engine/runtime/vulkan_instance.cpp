@@ -32,7 +32,7 @@ bool has_extension(const std::vector<VkExtensionProperties>& list, const char* n
                        [&](const VkExtensionProperties& e) { return strcmp(e.extensionName, name) == 0; });
 }
 
-// The version of Vulkan that the layer was written for; 0: there is no such layer.
+// Returns the version of Vulkan that the layer was written for; 0 if there is no such layer.
 uint32_t version_of_layer(const char* name) {
     const auto list = reinterpret_cast<PFN_vkEnumerateInstanceLayerProperties>(
         vkGetInstanceProcAddr(nullptr, "vkEnumerateInstanceLayerProperties"));
@@ -45,8 +45,8 @@ uint32_t version_of_layer(const char* name) {
     return 0;
 }
 
-// What the layer is told. Layers from 1.3.272 on take settings by name; older ones know only the first of
-// them, by another way. Without the second, newer layers overlook hazards on what shaders access.
+// The settings of the validation layer. Layers from 1.3.272 on take settings by name; older ones know only
+// the first, in another way. Without the second, newer layers miss hazards of shader accesses.
 struct ValidationSettings {
     const VkBool32 on = VK_TRUE;
     const VkLayerSettingEXT settings[2] = {

@@ -25,7 +25,7 @@ struct InstanceCalls {
 
 class Instance {
   public:
-    // Fails with the reason where there is no loader, no driver or (with `validation`) no layer.
+    // Fails with the reason if there is no loader, no driver or (with `validation`) no layer.
     static Result<std::unique_ptr<Instance>> create(bool validation);
     ~Instance();
     Instance(const Instance&) = delete;
@@ -33,7 +33,7 @@ class Instance {
 
     VkInstance handle() const { return handle_; }
     uint32_t api_version() const { return api_version_; }
-    uint32_t layer_version() const { return layer_version_; }  // of validation; 0: there is none
+    uint32_t layer_version() const { return layer_version_; }  // validation layer; 0: there is none
     const InstanceCalls& vk() const { return calls_; }
     PFN_vkGetInstanceProcAddr get_proc() const;
     const std::vector<VkPhysicalDevice>& physical_devices() const { return physical_devices_; }

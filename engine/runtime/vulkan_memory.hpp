@@ -13,8 +13,8 @@ namespace fovea::runtime {
 
 class VulkanMemory;
 
-// Whether a heap of which `usage` of `budget` bytes is taken has room for `size_bytes` more, a tenth kept
-// free. Others may have taken more than the budget already.
+// True if a heap with `usage` of `budget` bytes in use has room for `size_bytes` more, keeping a tenth free.
+// Other programs may have exceeded the budget already.
 constexpr bool fits_budget(uint64_t size_bytes, uint64_t usage, uint64_t budget) {
     const uint64_t limit = budget / 10 * 9;
     return usage <= limit && size_bytes <= limit - usage;
@@ -50,7 +50,7 @@ class VulkanAllocator {
     VulkanQueue& queue_;
     VmaAllocator vma_ = nullptr;
     std::unique_ptr<VulkanMemory> staging_;
-    std::vector<Unfinished> unfinished_;  // given up by their owners while the device was left alone
+    std::vector<Unfinished> unfinished_;  // released by their owners while the device was abandoned
 };
 
 class VulkanMemory final : public Memory {

@@ -96,7 +96,7 @@ Error VulkanQueue::failed(VkResult result, const char* call, const std::string& 
             "; a driver of software compiles a pipeline within the first submission that uses it: on a "
             "busy machine that may take minutes, and a longer RunOptions::timeout_seconds";
     if (error.code == FOVEA_DEVICE_LOST || error.code == FOVEA_TIMEOUT) broken_ = error;
-    // What the device may still work on must not go, and it may work on it for ever.
+    // Nothing that the device may still use must be destroyed, and it may use it forever.
     if (error.code == FOVEA_TIMEOUT) device_.abandon();
     return error;
 }

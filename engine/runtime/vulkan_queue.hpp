@@ -26,8 +26,8 @@ class VulkanQueue {
     // `what` names the work in errors ("slice 3 of 20 of kernel staged"); `done`, if any, is called from a
     // later begin() or finish() with the seconds between the two timestamps, 0 where they were not written.
     Result<void> submit(std::string what, bool timestamps_written, std::function<void(double)> done);
-    // Before everything goes: waits once more for what an earlier wait left behind. If it ends now, nothing
-    // needs to be left alone any more.
+    // Called before destruction: waits once more for work that an earlier wait gave up on. If it has ended,
+    // the device is no longer abandoned.
     void settle(double timeout_seconds);
     // Calls none of the `done` given so far any more.
     void drop_callbacks() {
@@ -54,7 +54,7 @@ class VulkanQueue {
         VkCommandPool pool = VK_NULL_HANDLE;
         VkFence fence = VK_NULL_HANDLE;  // without timeline semaphores
         Submission submission;
-        uint64_t value = 0;  // of the timeline
+        uint64_t value = 0;  // value of the timeline
         bool busy = false, timestamps_written = false;
         std::string what;
         std::function<void(double)> done;

@@ -66,7 +66,7 @@ struct FlexibleMatrices {
 
 struct PhysicalDevice {
     VkPhysicalDevice handle;
-    uint32_t api_version;  // the lower of instance and device version
+    uint32_t api_version;  // the lower of the application's and the device's version
     uint32_t extensions;   // Extension bits of the device
     VkPhysicalDeviceProperties properties;
     Features features;              // what the device supports

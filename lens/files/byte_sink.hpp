@@ -34,13 +34,13 @@ class MemorySink final : public ByteSink {
     std::vector<std::byte> bytes_;
 };
 
-/// An encoder: checks its input, then writes. An error of its own says why it refused; nothing returned and a
-/// false sink means that the sink failed.
+/// The result of an encoder, which checks its input and then writes. An Error is the reason for a rejection;
+/// no Error and a failed sink mean that the sink failed.
 using Encoded = std::optional<Error>;
 
-/// A temporary file beside `path`, made at the first write, that becomes `path` in one step. Unless commit()
-/// succeeded, the destructor removes it and `path` is as it was. Only a regular file is replaced: never a
-/// device, a pipe or a folder.
+/// A temporary file in the folder of `path`, made at the first write, that becomes `path` in one step.
+/// Without a successful commit() the destructor removes it and `path` is unchanged. Only a regular file is
+/// replaced: never a device, a pipe or a folder.
 class AtomicFile final : public ByteSink {
   public:
     explicit AtomicFile(std::filesystem::path path);

@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 constexpr uint64_t kMaxIndexBytes = 100'000'000;
 constexpr size_t kMaxJsonDepth = 32;
 
-/// What a model's files lie in: a folder of the disk, or files that a program holds.
+/// The place of a model's files: a folder on disk, or files in memory.
 class ModelFolder {
   public:
     /// One of its files: mapped, or read when it is asked for.
@@ -197,7 +197,7 @@ std::optional<Error> add_indexed(const ModelFolder& folder, const std::string& i
     }
     std::sort(names.begin(), names.end());
     names.erase(std::unique(names.begin(), names.end()), names.end());
-    std::vector<size_t> ends;  // of each file's weights
+    std::vector<size_t> ends;  // ends of each file's weights
     for (const std::string_view name : names) {
         if (auto error = add_safetensors(folder, std::string(name), out)) return error;
         ends.push_back(out.weights.size());
@@ -319,8 +319,8 @@ Result<void> load_gguf_parts(const fs::path& path, Checkpoint& out) {
     return {};
 }
 
-/// The .gguf file of a folder without config.json: the only one, or the first part of the only model.
-/// Projectors of pictures ("mmproj-...") are no model.
+/// Returns the .gguf file of a folder without config.json: the only one, or the first part of the only model.
+/// Image projectors ("mmproj-...") do not count as models.
 Result<fs::path> gguf_of_folder(const fs::path& folder) {
     std::vector<std::string> all = DiskFolder(folder).names();
     std::erase_if(all, [](const std::string& name) {

@@ -19,7 +19,7 @@ Encoded encode_csv(const Tensor& tensor, std::span<const std::string> columns,
                    std::span<const std::string> row_names, ByteSink& sink);
 Encoded encode_png(const Tensor& image, ByteSink& sink);
 
-/// Sorts `names`; the first that stands there twice, or null.
+/// Sorts `names` and returns the first duplicate, or null.
 inline const std::string_view* first_duplicate(std::vector<std::string_view>& names) {
     std::sort(names.begin(), names.end());
     const auto twin = std::adjacent_find(names.begin(), names.end());

@@ -98,7 +98,7 @@ const GgufValue* GgufFile::find(std::string_view key) const noexcept {
 
 namespace {
 
-// What a header says: metadata as views of it, tensors by where their bytes lie in the file.
+// Copies a header's contents: metadata as views of it, tensors with the places of their bytes in the file.
 GgufFile of_header(const files::GgufHeader& header, std::shared_ptr<const void> owner) {
     GgufFile out;
     out.version = header.version();

@@ -23,7 +23,7 @@ struct TypeRow {
     uint32_t number;
     std::string_view text;
     FoveaDtype type;
-    uint32_t block_elements, block_bytes;  // of `other`
+    uint32_t block_elements, block_bytes;  // block size of `other`
 };
 constexpr std::array<TypeRow, 34> kTypes = {{{0, "F32", FOVEA_F32, 0, 0},
                                              {1, "F16", FOVEA_F16, 0, 0},
@@ -109,7 +109,7 @@ class GgufHeader::Reader {
         const std::string of = subject_.empty() ? "" : cat(what_, " '", printable_name(subject_), "', ");
         error_ = malformed(std::string(field), cat(of, "byte ", at, ": ", reason));
     }
-    /// What errors from here on speak of.
+    /// Sets the subject of the errors that follow.
     void about(const char* what, std::string_view subject) { what_ = what, subject_ = subject; }
 
     uint64_t whole(size_t size, const char* field) {

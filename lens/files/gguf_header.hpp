@@ -35,8 +35,8 @@ std::string gguf_type_text(uint32_t type);
 /// A header that kept every rule. Views `file`.
 class GgufHeader {
   public:
-    /// `needs_more` is set where the header goes on behind the bytes that are there; the error is then of no
-    /// file.
+    /// Sets `needs_more` if the header continues after the available bytes; then the error does not describe
+    /// the file.
     static Result<GgufHeader> read(FileHead file, bool* needs_more = nullptr);
 
     uint32_t version() const { return version_; }

@@ -22,7 +22,7 @@ class JsonTape {
     enum Code : uint8_t { null, no, yes, number, text, array, object };
     struct Head {
         Code code = null;
-        const char* begin = nullptr;  // of the bytes that follow
+        const char* begin = nullptr;  // begin of the bytes that follow
         size_t size = 0;
         const char* end() const { return begin + size; }
         std::string_view bytes() const { return {begin, size}; }
@@ -210,8 +210,8 @@ std::string json_number(double value) {
     if (!std::isfinite(value)) return "null";
     char text[32];
 #if defined(__EMSCRIPTEN__)
-    // Its printf knows one locale; the tables behind to_chars of a double would be 120 KiB of a page. With
-    // seventeen digits every value reads back.
+    // The page's printf knows only one locale; the tables of to_chars for double would add 120 KiB to the
+    // page. With seventeen digits every value reads back.
     for (int digits = 15; digits <= 17; ++digits) {
         std::snprintf(text, sizeof text, "%.*g", digits, value);
         if (std::strtod(text, nullptr) == value) break;

@@ -192,7 +192,7 @@ class JsonChecker {
     std::optional<JsonFault> fault_;
 };
 
-/// The bytes that a checked string stands for, one after the other.
+/// Yields the decoded bytes of a checked string one by one.
 class DecodedBytes {
   public:
     explicit DecodedBytes(std::string_view raw) : raw_(raw) {}

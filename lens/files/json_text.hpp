@@ -56,10 +56,9 @@ class JsonCursor {
 
     /// Steps over the opening bracket of an object or array.
     void enter();
-    /// True when another member follows (the cursor then stands on it); otherwise steps over the closing
-    /// bracket.
+    /// True if another member follows (the cursor is then at it); otherwise steps over the closing bracket.
     bool next();
-    /// The key of the member that next() found; the cursor then stands on its value.
+    /// Returns the key of the member that next() found; the cursor is then at its value.
     JsonString key();
 
   private:

@@ -7,7 +7,7 @@
 
 namespace fovea::files {
 
-/// `count` bytes (at most 8) at `at`, which must lie inside `bytes`.
+/// Reads `count` bytes (at most 8) at `at`, which must be inside `bytes`.
 inline uint64_t read_le(std::span<const std::byte> bytes, uint64_t at, size_t count) {
     uint64_t value = 0;
     for (size_t i = count; i-- > 0;) value = value << 8 | std::to_integer<uint64_t>(bytes[at + i]);

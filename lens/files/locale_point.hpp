@@ -1,5 +1,5 @@
-// C reads and writes numbers with the decimal point of the host program's locale; our texts have "." in each.
-// (from_chars and to_chars of a double would do, but for the tables that they bring into a page.)
+// C reads and writes numbers with the decimal point of the application's locale; our texts always have ".".
+// (from_chars and to_chars of a double would work, but their tables would enlarge the page.)
 #pragma once
 
 #include <cstdio>
@@ -15,7 +15,7 @@ inline std::string locale_point() {
     return {half + 1, size_t(size) - 2};
 }
 
-// A number for strtod and its like. What stands there in the locale's own way is no number.
+// Prepares a number for strtod. A number with the locale's own decimal point is not valid.
 inline std::string for_strtod(std::string_view text) {
     std::string out(text);
     if (out.find_first_not_of("0123456789") == out.npos) return out;

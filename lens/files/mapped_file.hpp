@@ -20,7 +20,7 @@ class MappedFile {
     ~MappedFile();
 
     std::span<const std::byte> bytes() const { return {data_, size_bytes_}; }
-    /// False when the file behind the mapping is no longer as long as it was: its last pages would fault.
+    /// False if the mapped file became shorter: its last pages would fault.
     bool intact() const;
 
   private:

@@ -19,8 +19,8 @@ void reverse_each(std::span<std::byte> bytes, size_t element_bytes) {
                      bytes.begin() + static_cast<ptrdiff_t>(at + element_bytes));
 }
 
-/// Elements in Fortran order (first dimension fastest) to C order, by counting up the C index and keeping the
-/// Fortran offset beside it.
+/// Converts elements from Fortran order (first dimension fastest) to C order. It counts up the C index and
+/// keeps the Fortran offset in step.
 void transpose(const NpyHeader& header, std::span<const std::byte> from, std::span<std::byte> to) {
     const size_t element_bytes = dtype_bytes(header.type);
     std::array<uint64_t, kMaxRank> stride{}, index{};

@@ -28,7 +28,7 @@ struct NpyHeader {
     std::array<uint64_t, kMaxRank> dims{};
     size_t rank = 0;
     uint64_t data_offset = 0;      // bytes before the data
-    uint64_t data_size_bytes = 0;  // what shape and type ask for
+    uint64_t data_size_bytes = 0;  // computed from shape and type
 
     std::span<const uint64_t> shape() const { return {dims.data(), rank}; }
 };

@@ -37,7 +37,7 @@ std::string_view inflate_fault(InflateState state) {
     }
 }
 
-/// What an entry inflates to, checked without keeping more than its npy header.
+/// Checks the inflated data of an entry and keeps only its npy header.
 class EntryCheck {
   public:
     std::optional<Error> run(const ZipEntry& entry, std::span<const std::byte> packed) {
@@ -103,7 +103,7 @@ std::optional<Error> check_contents(const ZipArchive& archive, const LoadLimits&
     });
 }
 
-/// The entry's bytes, inflated into memory of their own when they are deflated.
+/// Reads an entry; deflated ones are inflated into memory that the tensor owns.
 Result<Tensor> read_tensor(const ZipEntry& entry, std::span<const std::byte> packed,
                            const std::shared_ptr<const void>& owner) {
     if (entry.method == ZipMethod::stored) return parse_npy(packed, owner);

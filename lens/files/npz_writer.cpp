@@ -63,7 +63,7 @@ struct PlannedEntry {
     bool zip64 = false;
 };
 
-/// What local header and directory record have in common: version to name length.
+/// Returns the fields that local header and directory record share: version to name length.
 std::string shared_fields(const PlannedEntry& entry) {
     std::string out;
     append_le(out, entry.zip64 ? kZip64Version : kZipVersion, 2);

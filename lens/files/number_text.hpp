@@ -7,8 +7,8 @@
 
 namespace fovea::files {
 
-/// All of `text` as a decimal number, nan or inf; a leading '+' is allowed. Nothing when it is not one or
-/// lies beyond float64. Correctly rounded.
+/// Reads all of `text` as a decimal number, nan or inf; a leading '+' is allowed. Returns nothing if it is
+/// not a number or is beyond float64. Correctly rounded.
 std::optional<double> parse_number(std::string_view text);
 
 /// The fewest digits that read back to the same value of that type.

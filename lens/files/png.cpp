@@ -16,8 +16,8 @@ namespace fovea {
 namespace files {
 namespace {
 
-/// What libpng's callbacks see. Plain data: libpng leaves a failing call by longjmp, which runs no
-/// destructor.
+/// The state of libpng's callbacks. It is plain data, because libpng leaves a failing call by longjmp, which
+/// runs no destructor.
 struct PngState {
     std::span<const std::byte> input;
     ByteSink* sink = nullptr;

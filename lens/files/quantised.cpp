@@ -88,7 +88,7 @@ uint64_t StoredWeight::rows() const {
 void dequantise(FoveaDtype type, std::span<const std::byte> blocks, std::span<float> out) {
     const uint64_t step = dtype_info(type).block.numbers, size = dtype_bytes(type);
     if (!has_use(type, kUseFile)) return;
-    // Whole blocks alone, whatever the spans hold.
+    // Converts only whole blocks, whatever the sizes of the spans.
     const uint64_t count = std::min(blocks.size() / size, out.size() / step);
     const std::byte* b = blocks.data();
     float* const end = out.data() + count * step;

@@ -57,12 +57,13 @@ std::optional<FoveaDtype> element_type_of_dtype(const JsonString& dtype) {
     return std::nullopt;
 }
 
-/// What sorting needs of a metadata key: 8 bytes, of a text that is limited to 1 MB.
+/// The part of a metadata key that sorting needs: 8 bytes. The text is limited to 1 MB.
 struct SafetensorsHeader::KeyPlace {
     uint32_t offset, size_bytes;
 };
 
-/// What sorting needs of one tensor: 24 bytes, less than half of the shortest entry in the text.
+/// The part of a tensor's entry that sorting needs: 24 bytes, less than half of the shortest entry in the
+/// text.
 struct SafetensorsHeader::Place {
     uint64_t begin, end;
     KeyPlace name;

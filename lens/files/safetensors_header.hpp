@@ -31,9 +31,9 @@ std::optional<FoveaDtype> element_type_of_dtype(const JsonString& dtype);
 /// One tensor as its header entry says it.
 struct TensorEntry {
     JsonString name;
-    size_t name_offset = 0;  // of the name's opening quote, in the header
+    size_t name_offset = 0;  // offset of the name's opening quote in the header
     FoveaDtype type = FOVEA_F32;
-    std::string_view other_type;  // of the format's types that no FoveaDtype is; `type` then says nothing
+    std::string_view other_type;  // a type of the format that FoveaDtype lacks; then `type` has no meaning
     std::array<uint64_t, kMaxRank> dims{};
     size_t rank = 0;
     uint64_t begin = 0, end = 0;
@@ -92,7 +92,7 @@ class SafetensorsHeader {
     std::optional<Error> check_names(std::span<Place> places) const;
     std::optional<Error> check_coverage(std::span<Place> places) const;
 
-    /// Reads the entry's value, on which the cursor stands.
+    /// Reads the entry's value; the cursor must be at it.
     std::optional<Error> read_entry(JsonCursor& cursor, TensorEntry& entry) const;
     std::optional<Error> read_field(JsonCursor& cursor, TensorEntry& entry, unsigned& seen) const;
     std::optional<Error> read_shape(JsonCursor& cursor, TensorEntry& entry) const;

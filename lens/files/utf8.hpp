@@ -6,7 +6,7 @@
 
 namespace fovea::files {
 
-/// Length in bytes (1 to 4) of the character at the start of `text`, 0 when there is no valid one.
+/// Returns the length in bytes (1 to 4) of the character at the start of `text`, or 0 if it is not valid.
 constexpr size_t utf8_length(std::string_view text) noexcept {
     if (text.empty()) return 0;
     const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };

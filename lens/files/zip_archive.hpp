@@ -15,7 +15,7 @@ enum class ZipMethod : uint16_t { stored = 0, deflated = 8 };
 
 struct ZipEntry {
     std::string_view name;
-    uint64_t record_offset = 0;  // of the central directory's record
+    uint64_t record_offset = 0;  // offset of the record in the central directory
     uint64_t record_size_bytes = 0;
     ZipMethod method = ZipMethod::stored;
     uint32_t flags = 0;
