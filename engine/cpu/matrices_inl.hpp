@@ -133,8 +133,7 @@ class MatrixPass {
             V best = hn::Load(f, best_ + at), best_weight = hn::Load(f, best_weight_ + at);
             V entropy = hn::Zero(f);  // of this block only, because one long sum is less precise
             VU argmax = hn::Load(u, argmax_ + at), visible = hn::Load(u, visible_ + at);
-            V lost = hn::Zero(f);  // rounding errors of the block's additions: with equal terms they all have
-                                   // the same sign
+            V lost = hn::Zero(f);  // rounding errors of the sums: equal terms give equal signs
             for (size_t j = 0; j < block.keys(); ++j) {
                 float* to = s_ + j * kPanel + at;
                 const V logit = hn::Load(f, to);  // or the product that it is made of

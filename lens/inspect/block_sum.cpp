@@ -15,7 +15,7 @@ namespace {
 // A row of a stage, with the name that the sums call it by.
 struct NamedRow {
     std::string name;
-    std::vector<float> values;  // empty: there is no such stage
+    std::vector<float> values;  // empty if there is no such stage
 };
 
 NamedRow row_of(const LayerNumbers& of, StageId id, uint64_t row) {

@@ -55,7 +55,7 @@ std::optional<CellSum> projection(const LayerNumbers& of, StageId from, StageId 
                       stage_name(weight), column);
 }
 
-// What a sum over keys calls one of them.
+// Returns the name of a key in a sum over keys.
 std::string key_name(const LayerNumbers& of, uint64_t key) {
     return key < of.tokens.size() ? of.tokens[key] : std::to_string(key);
 }

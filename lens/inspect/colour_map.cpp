@@ -115,8 +115,8 @@ double contrast(Rgb a, Rgb b) {
 }
 
 Rgb text_colour_on(Rgb background) {
-    // Black itself: beside white it is the one ink with 4.5:1 to spare on every colour, on viridis' teal,
-    // too.
+    // Plain black: next to white it is the only ink with a contrast of 4.5:1 on every color, including
+    // viridis' teal.
     constexpr Rgb kDark = rgb(0x000000), kLight = rgb(0xffffff);
     return contrast(background, kLight) >= contrast(background, kDark) ? kLight : kDark;
 }

@@ -41,7 +41,7 @@ class RowReader {
         return reference::load<float>(rows_.data(FOVEA_BIND_V), p_.v_type, rows_.key_row(p_.v, row_, j) + d);
     }
 
-    // Whether there are rows to read for this query and key: within the lengths, and on a page.
+    // True if there are rows to read for this query and key: within the lengths, and on a page.
     bool is_stored(int64_t j) const {
         return query() < row_.view.q_length && j < row_.view.kv_length && rows_.key_row(p_.k, row_, j) >= 0;
     }
@@ -63,7 +63,7 @@ class RowReader {
         return j >= keys.begin && j < keys.end && is_stored(j) && mask_lets_through(j) && bias(j) != kHidden;
     }
 
-    // Which rule hides key j, in words; empty where none does. The first that applies, as fovea.h lists them.
+    // Describes the rule that masks key j; empty if it is visible. The first rule in the order of fovea.h.
     std::string hidden_by(int64_t j) const {
         if (query() >= row_.view.q_length) {
             return "length: query " + number(query()) + " is past the q_length of " +
@@ -95,10 +95,10 @@ class RowReader {
     reference::RowPlace row_;
 };
 
-// What the row's keys share.
+// Values that the row's keys share.
 struct RowSums {
     float max = kHidden, sum = 0.0f;
-    std::vector<std::pair<int64_t, float>> logits;  // of the visible keys
+    std::vector<std::pair<int64_t, float>> logits;  // logits of the visible keys
 };
 
 float dot_of(const Problem& p, const RowReader& row, int64_t j) {

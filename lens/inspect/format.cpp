@@ -13,8 +13,8 @@ namespace {
 std::string digits(double value, std::chars_format format, int precision) {
     std::array<char, 512> text;
 #if defined(__EMSCRIPTEN__)
-    // The same digits: its printf rounds exactly and knows one locale. The tables behind to_chars with a
-    // precision would be 98 KiB of a page.
+    // The digits are the same: the page's printf rounds exactly and knows one locale. The tables of to_chars
+    // with a precision would add 98 KiB to the page.
     const char* const pattern = format == std::chars_format::fixed        ? "%.*f"
                                 : format == std::chars_format::scientific ? "%.*e"
                                                                           : "%.*g";

@@ -1,5 +1,5 @@
-// The one driver of attention maps: hands out the tiles that a view wants, computes them by an engine on a
-// thread of its own, and keeps the rows' log-sum-exp that they need. Programs keep the picture.
+// The only driver of attention maps: selects the tiles that a view needs, computes them with an engine on a
+// thread of its own, and keeps the log-sum-exp of the rows. The program keeps the picture.
 #pragma once
 
 #include <fovea/inspect/map_tiles.hpp>
@@ -25,7 +25,7 @@ struct MapHead {
     std::vector<float> q, k;
     std::vector<uint8_t> mask;  // as call.mask describes it: one row for all queries, or a row each
     std::vector<float> bias;    // as call.bias describes it, laid out as the mask is
-    float slope = 0, sink = 0;  // of ALiBi, where the call has it; of the row's sums, where it has one
+    float slope = 0, sink = 0;  // of ALiBi, if the call uses it; of the row's sum, if it has a sink
 
     // The inputs of a call whose rows begin at `first_row` and whose keys at `first_key`. No output of such
     // calls depends on values, so keys are bound in their place.

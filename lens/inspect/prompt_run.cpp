@@ -16,7 +16,7 @@ void reduce(const F32Tensor& weights, const F32Tensor& masked, uint64_t rows, ui
         for (uint64_t j = 0; j < from.size(); ++j) {
             if (!masked.values.empty() && masked.row(i)[j] == -INFINITY) continue;
             float& pixel = row[j * columns / from.size()];
-            // A weight that is no number stays one.
+            // A NaN weight stays NaN.
             if (!(from[j] <= pixel)) pixel = from[j];
         }
     }
@@ -226,7 +226,7 @@ Result<PromptNext> PromptRun::next(uint64_t row, size_t most,
         if (!said) return said.error();
         out.after.push_back(std::move(*said));
     }
-    // In a product of its own, as generation has it: one of more rows may add up in another order.
+    // Computed as a product of one row, as in generation: with more rows the order of the sum may differ.
     const Result<F32Tensor> last = logits(row_of(*stream.back(), row));
     if (!last) return last.error();
     const Rows known = prompt_.changed() ? unchanged() : nullptr;

@@ -1,5 +1,5 @@
-// What a block has beside products and attention: by the engine's kernels, or strictly. The page's own module
-// has other definitions (web/engine/left_out.cpp).
+// The parts of a block other than products and attention, by the engine's kernels or strictly. The page's own
+// module replaces these definitions (web/engine/left_out.cpp).
 #include <fovea/model/strict.hpp>
 
 #include "model/block_run.hpp"

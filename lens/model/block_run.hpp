@@ -41,7 +41,7 @@ class BlockLoops {
     EngineRunner* engine_;
 };
 
-// From what leaves the last block to logits, or to the prediction head's rows where there is no unembedding.
+// Turns rows after the last block into logits, or into the prediction head's rows if there is no unembedding.
 Result<F32Tensor> predict(const Model& model, F32Tensor rows, const BlockLoops& loops);
 
 }  // namespace fovea

@@ -63,7 +63,7 @@ class StepList {
         std::copy(products.begin(), products.end(), step.all_products.begin());
         add(step);
     }
-    // The role that has the result: `from` where there is no norm.
+    // Returns the role that holds the result: `from` if there is no norm.
     Role norm(const Norm& n, const char* name, Role from, Role to, Stage stage, uint32_t heads = 0) {
         if (n.kind == NormKind::none) return from;
         add({.kind = Kind::norm,
@@ -97,7 +97,7 @@ class StepList {
         }
     }
 
-    // What a part gave goes to the stream, with the norms of the part and, in blocks of the order `post`, of
+    // Adds a part's result to the stream, with the norm of the part and, in blocks of the order `post`, of
     // the sum.
     void grow(const Norm& of_part, const char* part_name, const Norm& of_sum, const char* sum_name,
               Stage stage) {

@@ -12,8 +12,8 @@
 
 namespace fovea {
 
-// What the steps read and write, rows of a text each. `part` is what attention or the feed-forward part
-// gives, before the stream grows by it.
+// The values that steps read and write, each with the rows of a text. `part` is the result of attention or of
+// the feed-forward part before it is added to the stream.
 struct BlockRoles {
     enum Role : uint8_t {
         stream,
@@ -49,7 +49,7 @@ struct BlockStep {
 
     Kind kind;
     Role from, to;
-    std::optional<StageId> stage = {};  // what `to` is once the step is done; none: nothing that is shown
+    std::optional<StageId> stage = {};  // stage that `to` is after the step; none: it is not shown
     const Norm* norm = nullptr;
     const char* name = "";  // the norm's, as CheckpointModel::origin() has it
     uint32_t heads = 0;
@@ -58,8 +58,8 @@ struct BlockStep {
     std::span<const Product> products() const { return std::span(all_products).first(product_count); }
 };
 
-// What the first steps start with: the stream; the stream and a memory for keys and values; or queries, keys
-// and values that are given.
+// The input of the first steps: the stream; the stream and a memory for keys and values; or given queries,
+// keys and values.
 enum class BlockInput { stream, memory, heads };
 std::vector<BlockStep> block_steps(const Block& block, BlockInput input = BlockInput::stream);
 // The steps before attention, and those after it.
@@ -86,7 +86,7 @@ class BlockExecutor : protected BlockRoles {
     virtual Result<void> add(Role from, const Norm* next, Role to) = 0;
     virtual void done(const BlockStep&) {}
 
-    const Block* block_ = nullptr;  // whose steps are run
+    const Block* block_ = nullptr;  // the block whose steps run
 };
 
 }  // namespace fovea

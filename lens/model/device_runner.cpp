@@ -25,7 +25,7 @@ auto DeviceRunner::with_room(const Run& run) {
     return run();
 }
 
-// Of a call on host memory: all tensors move but for one or more that are written.
+// Counts a call on host memory: all tensors are uploaded, and the outputs are read.
 void DeviceRunner::count(const RunReport& report, const FoveaHostBuffer* bindings) {
     traffic_.submissions += report.submissions;
     for (uint32_t i = 0; i < FOVEA_BIND_COUNT; ++i)

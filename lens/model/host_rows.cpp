@@ -95,7 +95,7 @@ void HostRows::norm(const Norm& norm, const float* x, uint64_t rows, uint64_t wi
                     float* sum) const {
     NormDesc call = norm_call(norm, rows, width);
     call.adds = sum != nullptr;
-    // The kernel reads weights and biases one behind the other.
+    // The kernel expects the biases directly after the weights.
     std::vector<float> both;
     const float* weight = call.has_weight ? norm.weight.values.data() : nullptr;
     if (call.has_bias) {

@@ -1,4 +1,4 @@
-// What lies between the products of a layer, on rows in host memory, by the CPU's kernels.
+// The parts of a layer between its products, on rows in host memory, by the CPU's kernels.
 #pragma once
 
 #include <fovea/model/transformer.hpp>
@@ -13,10 +13,10 @@ NormDesc norm_call(const Norm& norm, uint64_t rows, uint64_t width);
 PointwiseRule rule_of(Activation activation);
 PointwiseDesc pointwise_call(PointwiseRule rule, uint64_t count, bool has_other);
 
-// How rows of heads lie: side by side, [rows, heads * width], or each head's behind the other's.
+// The order of heads in memory: side by side, [rows, heads * width], or one head after the other.
 enum class HeadOrder { beside, apart };
 FoveaRopeDesc rope_call(const Rope& rope, uint64_t rows, uint64_t heads, uint64_t width, HeadOrder order);
-// Heads side by side behind the first `held` rows of a cache [heads, capacity, width].
+// Describes an append of side-by-side heads after the first `held` rows of a cache [heads, capacity, width].
 FoveaAppendDesc append_call(uint64_t rows, uint64_t heads, uint64_t width, uint64_t capacity, uint64_t held);
 
 class HostRows {
@@ -32,7 +32,7 @@ class HostRows {
     // In place: row i of each head by the angles of row first + i of the tables.
     void rotate(float* x, uint64_t rows, uint64_t heads, uint64_t width, HeadOrder order, const Rope& rope,
                 const RopeTables& tables, uint64_t first) const;
-    // Heads side by side go behind the first `held` rows of a cache [heads, capacity, width].
+    // Appends side-by-side heads after the first `held` rows of a cache [heads, capacity, width].
     void append(const float* x, uint64_t rows, uint64_t heads, uint64_t width, float* cache,
                 uint64_t capacity, uint64_t held) const;
 

@@ -252,7 +252,7 @@ Result<std::vector<uint32_t>> learned_tokens(const LearnedModel& learned, std::s
         return tokens;
     }
     const std::vector<std::string>& words = learned.model->vocabulary;
-    std::vector<uint32_t> sorted(words.size());  // of a word that is there twice, the first token comes first
+    std::vector<uint32_t> sorted(words.size());  // for duplicate words the first token comes first
     std::iota(sorted.begin(), sorted.end(), 0u);
     std::sort(sorted.begin(), sorted.end(),
               [&](uint32_t a, uint32_t b) { return std::tie(words[a], a) < std::tie(words[b], b); });

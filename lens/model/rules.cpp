@@ -22,7 +22,7 @@ bool window_shows(const AttentionRules& r, uint64_t i, uint64_t j) {
 
 bool painted_shows(const AttentionRules& r, uint64_t i, uint64_t j, uint64_t rows, uint64_t keys) {
     const PaintedMask& p = r.painted;
-    if (p.rows == 0) {  // of no known size: as many cells as there are now
+    if (p.rows == 0) {  // of unknown size: the cells apply to the current size
         const uint64_t cell = i * keys + j;
         return cell >= p.cells.size() || p.cells[cell] != 0;
     }

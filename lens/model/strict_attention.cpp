@@ -18,7 +18,7 @@ bool is_whole(const FoveaMatrixDesc& m, uint64_t keys) {
     return !m.present || (!has_strides(m.strides) && (m.keys == 0 || m.keys == keys));
 }
 
-// What the strict order does not have.
+// Returns why the strict order does not support the call.
 const char* refusal(const FoveaAttentionDesc& d) {
     if (d.q_type != FOVEA_F32 || d.k_type != FOVEA_F32 || d.v_type != FOVEA_F32 || d.o_type != FOVEA_F32)
         return "another type than float32";

@@ -1,4 +1,4 @@
-// The tables of lens/model/tables, as they stand in the library.
+// The tables of lens/model/tables, as the library embeds them.
 #pragma once
 
 #include <fovea/files/json.hpp>

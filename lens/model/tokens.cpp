@@ -19,8 +19,8 @@ constexpr char32_t kSpaces[] = {0x9,    0xe,    0x20,   0x21,   0x85,   0x86,   
                                 0x1680, 0x1681, 0x2000, 0x200c, 0x2028, 0x202a, 0x202f, 0x2030,
                                 0x205f, 0x2060, 0x3000, 0x3001, 0xfeff, 0xff00};
 
-// Marks that may stand on anything: combining diacritics, variation selectors, emoji modifiers, tags. Marks
-// of one script (Hebrew, Arabic, the scripts of India) stand in words only and need no table.
+// Marks that may follow any character: combining diacritics, variation selectors, emoji modifiers, tags.
+// Marks of one script (Hebrew, Arabic, the scripts of India) occur only in words and need no table.
 constexpr char32_t kMarks[] = {0x300,  0x370,  0x483,   0x48a,   0x1ab0,  0x1b00,  0x1dc0,  0x1e00, 0x200c,
                                0x200e, 0x20d0, 0x2100,  0x302a,  0x3030,  0x3099,  0x309b,  0xfe00, 0xfe10,
                                0xfe20, 0xfe30, 0x1f3fb, 0x1f400, 0xe0020, 0xe0080, 0xe0100, 0xe01f0};
@@ -96,7 +96,7 @@ std::vector<Character> characters_of(std::string_view text) {
     return all;
 }
 
-// The characters of one word; each function gives the place behind what begins at `at`.
+// Scans the characters of one word; each function returns the end of the unit that begins at `at`.
 class Words {
   public:
     explicit Words(const std::vector<Character>& all) : all_(all) {}

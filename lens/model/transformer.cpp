@@ -36,7 +36,7 @@ Linear linear_of(WeightTensor& weight, WeightTensor& bias, WeightLayout layout) 
     return layer;
 }
 
-// Columns [first, first + count) of a layer's result, as a layer of their own.
+// Returns columns [first, first + count) of a layer's result as a separate layer.
 Linear columns_of(const Linear& joint, uint64_t first, uint64_t count) {
     Linear layer;
     layer.layout = joint.layout;
@@ -58,7 +58,7 @@ class Checker {
     Result<void> block(const Block& b, uint64_t& width, const ModelInput* given) const {
         if (!b.residual && b.order != BlockOrder::pre)
             return wrong(place_ + "order", place_ + "only a block with residual sums has an order of parts");
-        // A norm behind the sum is of the sum's width, which is the block's own.
+        // A norm after the sum has the sum's width, which is the block's own.
         if (Result<void> r = norm("attention_norm", b.attention_norm, width); !r) return r;
         uint64_t context = 0;
         const bool has_qkv = given && !given->q.values.empty();

@@ -1,4 +1,4 @@
-// The parts of a block beside attention, in plain float32 loops.
+// The parts of a block other than attention, in plain float32 loops.
 #pragma once
 
 #include <fovea/model/transformer.hpp>
@@ -6,7 +6,7 @@
 namespace fovea {
 
 F32Tensor normalised(const Norm& norm, F32Tensor rows);
-// What the embedding does with rows of its table: scale, positions from `first` on, norm.
+// Applies the embedding to rows of its table: scale, positions from `first` on, norm.
 Result<F32Tensor> embedded(const Embedding& embedding, std::span<const uint32_t> ids, F32Tensor rows,
                            uint64_t first);
 // Logits become c tanh(logit / c); with 0 they stay.
@@ -19,7 +19,7 @@ void softmax_rows(F32Tensor& rows);
 const char* norm_name(NormKind kind);
 const char* activation_name(Activation activation);
 
-// What of a model and its input does not fit together, by the block's and the part's name.
+// Rejects a model and an input that do not fit together; the error names the block and the part.
 Result<void> check_model(const Model& model, const ModelInput& input);
 
 }  // namespace fovea

@@ -1,4 +1,4 @@
-// What all ranks must know together: whether one of them failed.
+// Agreement between ranks: all must know if one of them failed.
 #pragma once
 
 #include <fovea/mpi.hpp>
@@ -10,7 +10,7 @@ namespace fovea::mpi {
 // Collective: refuses, on every rank, bytes that differ from rank 0's.
 Result<void> agree_on(MPI_Comm comm, const void* bytes, size_t size, const char* field);
 
-// A communicator of our own: no message of the host's meets ours, and failures come back as codes.
+// A private communicator: our messages never meet the application's, and failures are returned as codes.
 class OwnComm {
   public:
     static Result<OwnComm> of(MPI_Comm comm);

@@ -299,7 +299,7 @@ std::optional<Error> ChunkCalls::run_backward(Engine& engine, uint32_t b, const 
     add(FOVEA_GRAD_K, FOVEA_BIND_DK, all_keys.dk, keys, d.heads_kv, d.dim_qk);
     add(FOVEA_GRAD_V, FOVEA_BIND_DV, all_keys.dv, keys, d.heads_kv, d.dim_v);
     g.accumulate = g.gradients;
-    // Without strides of their own: packed, also where an entry ends within the chunk.
+    // Packed rows, without strides of their own, even if an entry ends within the chunk.
     std::vector<float> lse, dlse;
     const auto rows_of = [&](FoveaBinding binding, const float* chunk, std::vector<float>& packed) {
         for (uint64_t h = 0; h < d.heads_q; ++h) {
@@ -329,7 +329,7 @@ std::optional<Error> ChunkCalls::run_backward(Engine& engine, uint32_t b, const 
     return std::nullopt;
 }
 
-// What one call gave, to its place among the rows of the whole bias.
+// Adds the result of one call to its part of the rows of the whole bias.
 void ChunkCalls::add_bias(uint32_t b, const ChunkRows& queries, const BackwardKeys& keys,
                           const FoveaMatrixDesc& part, const std::vector<float>& given) const {
     const BiasExtents whole = bias_extents(desc_);

@@ -19,7 +19,7 @@ inline Error bad(const char* field, const char* text) { return Error{FOVEA_INVAL
 
 constexpr uint64_t element_bytes(FoveaDtype type) { return type == FOVEA_U8 ? 1 : type == FOVEA_F32 ? 4 : 2; }
 
-// What a call over shards cannot be, and what the library refuses of any call. `whole` as in ShardedCall.
+// Returns why a call cannot run over shards, or why the library rejects it. `whole` as in ShardedCall.
 std::optional<Error> refusal_of_shards(const FoveaAttentionDesc& desc, uint64_t chunk,
                                        const FoveaHostBuffer* whole);
 
@@ -38,7 +38,7 @@ std::optional<Error> guarded(Body body) {
 
 // Columns of the bias in chunk `chunk` of the keys.
 uint64_t bias_columns(const FoveaAttentionDesc& desc, const Shards& keys, uint64_t chunk);
-// Extents of the bias but for its columns.
+// Extents of the bias, except its columns.
 struct BiasExtents {
     uint64_t batch, heads, rows;
     uint64_t all() const { return batch * heads * rows; }
@@ -53,7 +53,7 @@ struct ChunkRows {
     uint64_t first = 0, rows = 0, held = 0;
 };
 
-// What a backward call reads and adds to of either side; null where nothing is added.
+// The inputs and outputs of a backward call on each side; null if nothing is added.
 struct BackwardQueries {
     ChunkRows rows;
     const void *q, *o, *d_o;
@@ -71,7 +71,7 @@ struct BackwardKeys {
 // Cells of a map tile of one head, from the first row and key of two chunks on; `lse` as in BackwardQueries.
 struct TileCells {
     uint32_t head;
-    uint64_t first_row, row_count, first_key, key_count;  // of the chunks
+    uint64_t first_row, row_count, first_key, key_count;  // ranges of the chunks
     bool one_row;                                         // a pixel holds all rows of a key, not one
     uint32_t outputs;                                     // FOVEA_TILE_*
 };
@@ -110,7 +110,7 @@ class ChunkCalls {
     struct Described;
     struct Entry {
         uint64_t len_q, len_kv;
-        int64_t offset;  // query i stands at key i + offset
+        int64_t offset;  // query i has key position i + offset
     };
     Entry entry(uint32_t b) const;
     bool visible(const Entry& entry, const ChunkRows& queries, const ChunkRows& keys) const;
@@ -121,8 +121,8 @@ class ChunkCalls {
     void add_bias(uint32_t b, const ChunkRows& queries, const BackwardKeys& keys, const FoveaMatrixDesc& part,
                   const std::vector<float>& given) const;
 
-    // `first`, of the first `rows` rows of each head, with the rows behind an entry's length, which see no
-    // key.
+    // Returns `first`, which has the first `rows` rows of each head, extended by the fully masked rows past
+    // an entry's length.
     Partial rows_past_the_end(uint64_t all_rows, const Partial& first, uint64_t rows, bool with_sinks) const;
 
     const FoveaAttentionDesc& desc_;

@@ -1,5 +1,5 @@
-// What is under way at a time: blocks of this rank to others, and another one's blocks to this rank, while
-// the caller computes.
+// The transfers in flight while the caller computes: blocks of this rank to others, and another rank's blocks
+// to this one.
 #pragma once
 
 #include <fovea/mpi.hpp>
@@ -16,9 +16,8 @@ struct Span {
 
 class Exchange {
   public:
-    // Receives blocks of these sizes from rank `from` into memory of its own; sends `sent` in order to rank
-    // `to`, to any number of ranks. Memory is taken by reserve(), so that receive() cannot fail for want of
-    // it.
+    // Receives blocks of these sizes from rank `from` into its own memory; sends `sent` in order to rank
+    // `to`, to any number of ranks. reserve() allocates the memory, so that receive() cannot run out of it.
     void reserve(uint64_t bytes, uint64_t blocks) { received_.resize(bytes + blocks * kAlignment); }
     Result<void> receive(MPI_Comm comm, int from, const std::vector<uint64_t>& sizes);
     Result<void> send(MPI_Comm comm, int to, const std::vector<Span>& sent);
@@ -32,9 +31,9 @@ class Exchange {
     const std::byte* block(size_t n) const { return received_.data() + first_[n]; }
 
   private:
-    static constexpr uint64_t kAlignment = 64;  // of blocks: the engine reads them where they arrive
+    static constexpr uint64_t kAlignment = 64;  // alignment of blocks: the engine reads them in place
     std::vector<std::byte> received_;
-    std::vector<uint64_t> first_, sizes_;  // of blocks; sizes_ of requests
+    std::vector<uint64_t> first_, sizes_;  // first_ of blocks; sizes_ of requests
     std::vector<MPI_Request> requests_;
 };
 

@@ -48,8 +48,8 @@ Result<void> MergeTree::add(uint64_t part, Partial partial) {
     }
 }
 
-// What is left are the parts of the odd ends: one for each bit of their number, the smallest last in the
-// order of parts and first to be merged.
+// Merges the remaining parts of the odd ends: one for each bit of their number. The smallest is last in the
+// order of parts and is merged first.
 Result<Partial> MergeTree::finish() {
     Partial result;
     for (uint32_t level = 0; level < 64 && parts_ >> level; ++level) {

@@ -26,7 +26,7 @@ class MergeTree {
     Result<void> add(uint64_t part, Partial partial);
     // When all parts were added: of no part o is 0 and lse -inf.
     Result<Partial> finish();
-    // Of the results that wait for a neighbour.
+    // Returns the bytes of results that wait for a neighbor.
     uint64_t bytes_waiting() const { return bytes_waiting_; }
 
   private:

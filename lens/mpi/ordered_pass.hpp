@@ -13,7 +13,7 @@
 
 namespace fovea::mpi {
 
-// A tensor that lies beside others in a rank's chunks.
+// A tensor in a rank's chunks, one of several.
 struct Part {
     const void* data;
     uint64_t row_bytes;  // of one row of all heads and entries
@@ -29,9 +29,9 @@ struct Side {
     std::vector<uint64_t> own;  // chunks of this rank
 
     uint64_t row_bytes() const;
-    // What can be refused before a message is sent; `field` and `text` say that a tensor is missing.
+    // Makes the checks that need no message; `field` and `text` describe a missing tensor.
     std::optional<Error> prepare(uint32_t rank, uint64_t chunk, const char* field, const char* text);
-    // Of the chunk that begins at row `row` of the rank's tensors.
+    // Returns the pieces of the chunk that begins at row `row` of the rank's tensors.
     Pieces pieces_at(uint64_t row) const;
     uint64_t rows_before(uint64_t chunk) const;
 };
@@ -67,8 +67,8 @@ class OrderedPass {
     Exchange* flying_ = nullptr;
 };
 
-// The frame of a call over ranks: all agree on its description, on what is `beside` it and on the chunk,
-// refuse or fail together, and only then store.
+// Runs a call over all ranks: they agree on its description, on the data in `beside` and on the chunk, reject
+// or fail together, and only then store.
 template <class Run, class Call, class Beside, class Refusal>
 Result<ShardReport> run_together(MPI_Comm host, Engine& engine, const Call& call, const Beside& beside,
                                  const char* beside_name, Refusal refusal, const RunOptions& options) {

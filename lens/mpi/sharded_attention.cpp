@@ -11,7 +11,7 @@
 namespace fovea::mpi {
 namespace {
 
-// What a call over shards cannot be, and what the library refuses of any call.
+// Returns why a call cannot run over shards, or why the library rejects it.
 std::optional<Error> refusal(const ShardedCall& call) {
     if (auto error = refusal_of_shards(call.desc, call.chunk, call.whole)) return error;
     if (call.queries_everywhere && call.desc.len_q > call.chunk)
@@ -33,7 +33,7 @@ class Run {
           keys_(call.desc.len_kv, call.chunk, ranks_),
           has_sinks_(call.desc.flags & FOVEA_FLAG_SINKS) {}
 
-    // What can be refused before a message is sent.
+    // Makes the checks that need no message.
     std::optional<Error> prepare() {
         const FoveaAttentionDesc& d = call_.desc;
         k_row_ = uint64_t{d.batch} * d.heads_kv * d.dim_qk * element_bytes(d.k_type);
@@ -168,8 +168,8 @@ class Run {
     ShardReport& report() { return report_; }
 
   private:
-    // What this rank's keys give every query: for each chunk and batch entry o and lse, zeros and -inf where
-    // no query sees a key.
+    // Computes what this rank's keys give every query: o and lse for each chunk and batch entry, zeros and
+    // -inf for fully masked rows.
     std::optional<Error> results_of_own_keys(std::vector<float>& results) {
         const FoveaAttentionDesc& d = call_.desc;
         const uint64_t lse_count = d.heads_q * d.len_q;
@@ -305,7 +305,7 @@ class Run {
     std::vector<MergeTree> trees_;  // by own query chunk, then batch entry
     Exchange exchanges_[2];
     Exchange* flying_ = nullptr;
-    uint64_t bytes_waiting_ = 0;  // of results in all trees
+    uint64_t bytes_waiting_ = 0;  // bytes of results in all trees
     ShardReport report_;
 };
 

@@ -13,7 +13,7 @@ namespace fovea::mpi {
 namespace {
 
 constexpr uint32_t kRows = FOVEA_GRAD_Q | FOVEA_GRAD_K | FOVEA_GRAD_V;
-// What is summed over queries, chunk of keys by chunk of keys.
+// Gradients that are sums over queries, one chunk of keys after the other.
 constexpr uint32_t kOfKeys = FOVEA_GRAD_K | FOVEA_GRAD_V | FOVEA_GRAD_BIAS | FOVEA_GRAD_ALIBI;
 
 uint32_t gradients_of(const FoveaAttentionBackwardDesc& backward) {
@@ -22,7 +22,7 @@ uint32_t gradients_of(const FoveaAttentionBackwardDesc& backward) {
 
 std::optional<Error> refusal(const ShardedGradients& call) {
     const FoveaAttentionBackwardDesc& g = call.backward;
-    FoveaAttentionDesc read = call.desc;  // sinks are read for their own gradient alone
+    FoveaAttentionDesc read = call.desc;  // sinks are read only for their own gradient
     if (!(g.gradients & FOVEA_GRAD_SINKS)) read.flags &= ~uint32_t(FOVEA_FLAG_SINKS);
     if (auto error = refusal_of_shards(read, call.chunk, call.whole)) return error;
     const std::tuple<uint32_t, bool, const char*> needs[] = {
@@ -78,7 +78,7 @@ class Run {
                        {call.v, row(d.heads_kv, d.dim_v, d.v_type)}};
     }
 
-    // What can be refused before a message is sent.
+    // Makes the checks that need no message.
     std::optional<Error> prepare() {
         if (auto error = queries_.prepare(rank_, call_.chunk, "q",
                                           "q, o, d_o, lse or dlse is null, and this rank has rows"))

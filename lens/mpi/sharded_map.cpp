@@ -1,5 +1,5 @@
-// A tile of the map of all weights over many ranks: each rank computes the cells of its own keys, in units
-// that add up to the same in any order.
+// Computes a tile of the map of all weights over many ranks: each rank computes the cells of its own keys, in
+// units whose sum does not depend on the order.
 #include "mpi/ordered_pass.hpp"
 #include "problem/map_tile.hpp"
 
@@ -42,7 +42,7 @@ int64_t pixel_of(const PixelAxis& axis, int64_t cell) {
     return n;
 }
 
-// Cells [begin, end) of an axis that lie in a chunk, counted from 0 of the call.
+// Cells [begin, end) of an axis that are in a chunk, counted from 0 of the call.
 struct Cut {
     int64_t begin, end;
 };

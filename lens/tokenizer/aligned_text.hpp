@@ -16,7 +16,7 @@ struct ByteRange {
 
 struct AlignedText {
     std::string text;
-    std::vector<ByteRange> from;  // of each byte of `text`
+    std::vector<ByteRange> from;  // range of each byte of `text`
 
     // A stretch of the source that begins at its byte `first`.
     static AlignedText of(std::string_view source, size_t first) {

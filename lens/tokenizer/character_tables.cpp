@@ -1,4 +1,4 @@
-// What Unicode says of characters, by utf8proc; without it, of ASCII.
+// Unicode properties of characters, by utf8proc; without it, only those of ASCII.
 #include <fovea/tokenizer/characters.hpp>
 
 #ifdef FOVEA_HAS_UTF8PROC

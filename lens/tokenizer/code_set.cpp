@@ -105,7 +105,7 @@ CodeSet CodeSet::operator~() const {
     return out;
 }
 
-// What at least `least` of the two hold.
+// Returns the code points that at least `least` of the two sets contain.
 CodeSet CodeSet::merged(const CodeSet& other, int least) const {
     CodeSet out;
     int depth = 0;

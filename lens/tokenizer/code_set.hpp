@@ -44,14 +44,14 @@ outer_word_set();            // elsewhere: with the superscripts and fractions o
 const CodeSet& space_set();  // \s
 const CodeSet& digit_set();  // \d
 
-// With all characters that differ from one of the set in case alone.
+// Adds all characters that differ only in case from one of the set.
 CodeSet with_cases(const CodeSet& set);
 // Characters that equal several others when case does not matter, such as U+00DF and "ss".
 const CodeSet& folds_to_several();
 // True if the two may begin what such a character equals.
 bool begins_a_fold(uint32_t first, uint32_t second);
 
-// What scripts/make_property_tables.py writes.
+// The tables that scripts/make_property_tables.py writes.
 namespace tables {
 struct NamedRuns {
     std::string_view names, runs;

@@ -7,7 +7,8 @@
 namespace fovea {
 namespace {
 
-// What the patterns of a family share: contractions, words, and what is neither letter nor digit.
+// Parts that the patterns of a family share: contractions, words, and characters that are neither letters nor
+// digits.
 #define FOVEA_CONTRACTIONS R"((?:'[sS]|'[tT]|'[rR][eE]|'[vV][eE]|'[mM]|'[lL][lL]|'[dD]))"
 #define FOVEA_WORD R"([^\r\n\p{L}\p{N}]?\p{L}+)"
 #define FOVEA_MARKS R"( ?[^\s\p{L}\p{N}]+[\r\n]*)"

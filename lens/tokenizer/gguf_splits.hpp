@@ -7,7 +7,7 @@
 namespace fovea {
 
 struct GgufSplit {
-    std::string_view names;                    // with a space before and behind each
+    std::string_view names;                    // with a space before and after each
     std::array<std::string_view, 6> patterns;  // applied one after the other
     bool whole_words = false,
          begins = false;  // a word that is a token is not merged; a BOS token comes first

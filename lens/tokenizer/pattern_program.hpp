@@ -1,4 +1,4 @@
-// What a pattern is compiled to.
+// The program that a pattern is compiled to.
 #pragma once
 
 #include "tokenizer/code_set.hpp"

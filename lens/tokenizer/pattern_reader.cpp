@@ -106,7 +106,7 @@ class PatternReader {
         CodeSet set = CodeSet::one(c);
         if (!options.ignore_case) return of_set(std::move(set));
         if (folds_to_several().has(c)) unsupported("(?i) with a letter that equals several", at_);
-        // Only letters directly behind each other are looked at together.
+        // Only adjacent letters are checked together.
         if (before_ && begins_a_fold(*before_, c))
             unsupported("(?i) with letters that one letter equals", at_);
         before_ = c;
@@ -299,7 +299,7 @@ class PatternReader {
         return out;
     }
 
-    // \p{NAME}, \p{^NAME} and the negations; behind its brace.
+    // Parses \p{NAME}, \p{^NAME} and the negations, after the opening brace.
     CodeSet property(bool negative, bool in_brackets, size_t begin) {
         if (eat("^")) negative = !negative;
         const size_t end = text_.find('}', at_);
@@ -315,7 +315,7 @@ class PatternReader {
         return !set ? CodeSet() : negative ? ~*set : *set;
     }
 
-    // Escapes that are classes, in brackets and out of them; at_ is behind the backslash.
+    // Parses escapes for classes, inside and outside of brackets; at_ is after the backslash.
     std::optional<CodeSet> class_escape(bool in_brackets, size_t begin) {
         const char c = peek();
         const CodeSet* set = nullptr;
@@ -333,7 +333,7 @@ class PatternReader {
         return property(c == 'P', in_brackets, begin);
     }
 
-    // Escapes that are one character, in brackets and out of them; at_ is behind the backslash.
+    // Parses escapes for one character, inside and outside of brackets; at_ is after the backslash.
     uint32_t character_escape(size_t begin) {
         auto code = std::optional<uint32_t>(0);
         constexpr std::pair<char, uint32_t> kControls[] = {{'n', '\n'}, {'t', '\t'}, {'r', '\r'}, {'f', '\f'},
@@ -395,7 +395,7 @@ class PatternReader {
             return of_set(c == 'O' ? ~CodeSet() : ~CodeSet::one('\n'));
         }
         if (c == 'R') {
-            if (behind_ > 0) unsupported("\\R in a look-behind", begin);  // Oniguruma finds "\r\n" alone
+            if (behind_ > 0) unsupported("\\R in a look-behind", begin);  // Oniguruma matches only "\r\n"
             ++at_, before_.reset();
             Node both, one;
             both.parts = {of_set(CodeSet::one('\r')), of_set(CodeSet::one('\n'))};
@@ -416,7 +416,7 @@ class PatternReader {
         return literal(character_escape(begin), options);
     }
 
-    // [:alpha:], behind its '['; nothing where it is none.
+    // Parses [:alpha:] after its '['; returns nothing if it is something else.
     std::optional<CodeSet> posix() {
         size_t end = at_ + 1;
         const bool negative = peek(1) == '^';
@@ -434,13 +434,13 @@ class PatternReader {
         return !set ? CodeSet() : negative ? ~*set : *set;
     }
 
-    // What is behind '[', up to its ']'. Letters of both cases are added to the outermost brackets' set
+    // Parses the text after '[' up to its ']'. Letters of both cases are added to the outermost brackets' set
     // before it is negated.
     CodeSet bracket(const Options& options, int depth, bool outermost) {
         const size_t begin = at_;
         if (depth > kDeepest) fails("brackets nested too deeply", at_);
         const bool negative = eat("^");
-        CodeSet all = ~CodeSet(), some;  // of the parts that && joins, and of the one that is read
+        CodeSet all = ~CodeSet(), some;  // of the parts that && joins, and of the current part
         // The letter that a range may begin with, and where brackets have had a class or a range before.
         std::optional<uint32_t> first;
         bool was_class = false, empty = true, joins = false;
@@ -472,7 +472,7 @@ class PatternReader {
                 if (!set) {
                     put();
                     some = some | bracket(options, depth + 1, false);
-                    was_class = false;  // '-' behind nested brackets is a letter
+                    was_class = false;  // '-' after nested brackets is a literal
                     continue;
                 }
             } else if (eat("\\")) {
@@ -538,7 +538,7 @@ class PatternReader {
 
     std::string_view text_;
     size_t at_ = 0;
-    uint32_t groups_ = 0;             // that have begun
+    uint32_t groups_ = 0;             // groups that have begun
     int behind_ = 0;                  // look-behinds that have begun
     std::optional<uint32_t> before_;  // the letter just read, where case does not matter
     std::optional<Error> error_;

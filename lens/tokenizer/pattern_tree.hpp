@@ -14,7 +14,7 @@ struct PatternNode {
     CodeSet set;
     PatternPlace place = PatternPlace::line_begin;
     bool greedy = true, behind = false, negative = false;
-    uint32_t least = 0, most = 0;  // of a repeat
+    uint32_t least = 0, most = 0;  // bounds of a repeat
 
     // True if a match depends on what is around it.
     bool looks_around() const {

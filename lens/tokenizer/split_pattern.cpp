@@ -43,7 +43,7 @@ class Matcher {
         while (at > 0 && (static_cast<unsigned char>(text_[at]) & 0xc0u) == 0x80u);
         return at;
     }
-    // True if a character of the set is at `at`, which is moved behind it.
+    // True if a character of the set is at `at`, which then moves past it.
     bool take(uint32_t set, size_t& at) const {
         if (at >= limit_) return false;
         const SplitPattern::Program::Set& of = program_.sets[set];
@@ -96,7 +96,7 @@ class Matcher {
     std::vector<size_t> marks_;
     std::vector<Open> open_;
     size_t most_open_, search_begin_ = 0;
-    size_t ends_at_ = SIZE_MAX;    // where the steps that look behind must end
+    size_t ends_at_ = SIZE_MAX;    // required end of the steps that look behind
     size_t limit_ = text_.size();  // they take no character from there on, not even to give it back
     bool exhausted_ = false;
 };

@@ -1,4 +1,4 @@
-// What the steps that rewrite texts and those that cut them share.
+// Shared by the steps that rewrite texts and those that split them.
 #pragma once
 
 #include <fovea/files.hpp>

@@ -110,7 +110,7 @@ Result<std::vector<uint32_t>> tokens_of(const TextModel& model, std::string_view
 std::string token_text(const TextTokenizer& tokenizer, uint32_t id) {
     const uint32_t two[] = {id, id};
     const std::string piece(tokenizer.piece(id)), first = tokenizer.decode(std::span(two).first(1));
-    // One that stands for itself at the beginning of a text, as of WordPiece; special ones stand for nothing.
+    // A piece may be itself at the beginning of a text, as in WordPiece; special ones give no text.
     if (first == piece || piece.empty()) return piece;
     // At the beginning some tokenizers drop a space.
     std::string text = tokenizer.decode(two);

@@ -45,9 +45,9 @@ AlignedText by_character(const AlignedText& piece, Change change) {
     return out;
 }
 
-// `made` is what characters became that act on each other, `alone` what each of them becomes by itself. What
-// both begin and end with knows its own bytes; what composed or changed places between has those of all of
-// it.
+// `made` is the result for characters that interact, `alone` the result for each one separately. Characters
+// in the common beginning and end keep their own bytes; those that composed or changed places between have
+// the bytes of that whole part.
 AlignedText joined(const AlignedText& alone, const std::string& made) {
     const size_t most = std::min(made.size(), alone.text.size());
     size_t front = 0, back = 0;
@@ -177,7 +177,8 @@ class PrecompiledTable {
         return table;
     }
 
-    // What the shortest, or the longest, beginning of `text` that the table has becomes; `bytes` are its own.
+    // Returns the replacement of the shortest, or the longest, beginning of `text` in the table; `bytes` is
+    // its length.
     const char* find(std::string_view text, bool longest, size_t& bytes) const {
         uint64_t at = 0;
         uint32_t unit = units_[0];
@@ -248,7 +249,7 @@ TextStep in_order(std::vector<TextStep> steps, bool needs_tables) {
 }
 
 std::string_view byte_character(unsigned char byte) {
-    // Bytes that can be printed stand for themselves, the others for U+0100 on.
+    // Printable bytes map to themselves, the others to U+0100 and on.
     static const std::array<std::string, 256> kTable = [] {
         std::array<std::string, 256> table;
         uint32_t next = 256;

@@ -102,7 +102,7 @@ Finder by_class(bool (*is_in)(uint32_t)) {
     };
 }
 
-// What Rust's regular expressions take for \w+ and [^\w\s]+: their words have joiners.
+// The equivalents of \w+ and [^\w\s]+ in Rust's regular expressions, whose words may contain joiners.
 constexpr std::string_view kWords = R"([\w\p{Join_Control}]+|[^\w\p{Join_Control}\s]+)";
 
 bool is_bert_punctuation(uint32_t c) {

@@ -1,6 +1,6 @@
-// What a tokenizer does to a text before its words become tokens: normalisers rewrite it, splitters cut it.
-// Both are read from the parts `normalizer` and `pre_tokenizer` of tokenizer.json, and give what the library
-// `tokenizers` gives for them.
+// Rewrites and splits a text before its words become tokens: normalizers rewrite it, splitters cut it. Both
+// are read from the parts `normalizer` and `pre_tokenizer` of tokenizer.json, and give the same results as
+// the library `tokenizers`.
 #pragma once
 
 #include <fovea/files/json.hpp>
@@ -12,7 +12,7 @@
 
 namespace fovea {
 
-using TextPieces = std::vector<AlignedText>;  // of one text, in order; none is empty
+using TextPieces = std::vector<AlignedText>;  // pieces of one text, in order; none is empty
 // Changes the pieces in place. Refused: texts that this build cannot rewrite.
 using TextStep = std::function<Result<void>(TextPieces&)>;
 
@@ -20,8 +20,8 @@ using TextStep = std::function<Result<void>(TextPieces&)>;
 Result<void> read_normalizer(const JsonValue& json, std::vector<TextStep>& to);
 Result<void> read_splitter(const JsonValue& json, std::vector<TextStep>& to);
 
-// BERT's normaliser: control characters go, white space becomes spaces, ideographs stand alone; marks and
-// case go where asked (Devlin et al., 2018).
+// BERT's normalizer: control characters are removed, white space becomes spaces, ideographs are separated;
+// marks and case are removed if asked for (Devlin et al., 2018).
 struct BertNormalizer {
     bool clean = true, ideographs = true, strip_marks = true, lower = true;
     bool all_marks = false;  // marks of all kinds go (llama.cpp), not only those without a width

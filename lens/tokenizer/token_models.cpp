@@ -159,7 +159,7 @@ bool append_bytes(const TokenTable& table, std::string_view text, size_t begin, 
     return true;
 }
 
-// Appends what stands for [begin, end) of a word that the table lacks.
+// Appends the tokens for [begin, end) of a word that is not in the table.
 bool append_unknown(const TokenTable& table, const UnknownRule& rule, std::string_view word, size_t begin,
                     size_t end, std::vector<WordToken>& out) {
     if (rule.byte_fallback && append_bytes(table, word.substr(begin, end - begin), begin, out)) return true;
@@ -266,7 +266,7 @@ class PairModel final : public TokenModel {
                 for (const WordToken& t : std::exchange(unknown, {})) merger.add(t.id, t.begin, t.end);
                 merger.add(id, at, end);
             } else if (bytes.clear(); unknown_.byte_fallback && append_bytes(*table_, text, at, bytes)) {
-                // As the library does: what is unknown before stays behind these bytes.
+                // As in the library: earlier unknown text is added after these bytes.
                 for (const WordToken& t : bytes) merger.add(t.id, t.begin, t.end);
             } else if (unknown_.id == kNoToken) {
                 if (!unknown_.vanishes) return false;
@@ -361,7 +361,7 @@ class UnigramModel final : public TokenModel {
                 offer(at, at + bytes, id, places[at].score + scores_[id]);
                 alone = alone || bytes == one;
             });
-            // As the library does, though bytes may stand for it.
+            // As in the library, even if bytes could represent it.
             if (!alone && unknown_.id == kNoToken &&
                 (!places[at + one].reached || places[at].score + unknown_score_ > places[at + one].score))
                 return false;
@@ -373,7 +373,7 @@ class UnigramModel final : public TokenModel {
         for (size_t i = path.size(); i-- > 0;) {
             const size_t begin = path[i].from;
             const uint32_t id = path[i].id;
-            // What is unknown is looked at together with its neighbours: they become one, or bytes.
+            // Unknown text is joined with its unknown neighbors: together they become one token, or bytes.
             while (id == unknown_.id && i > 0 && path[i - 1].id == id) --i;
             const size_t end = i > 0 ? path[i - 1].from : word.size();
             uint32_t known = id == unknown_.id ? kNoToken : id;

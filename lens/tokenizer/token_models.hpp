@@ -1,4 +1,4 @@
-// How a word becomes tokens: the last step of a tokenizer, behind normalisation and the split into words.
+// Turns words into tokens: the last step of a tokenizer, after normalization and splitting.
 #pragma once
 
 #include <fovea/fovea.hpp>
@@ -131,7 +131,7 @@ class PrefixOrder {
         size_t first = 0, end = 0, depth = 0;
     };
     Range all() const { return {0, rows_.size(), 0}; }
-    // Those that begin with one byte more.
+    // Returns the texts that continue with the byte `next`.
     Range narrowed(const Range& range, char next) const;
     Range of(std::string_view prefix) const;
     // Calls visit(bytes, row) for each text that `text` begins with, shorter ones first. Texts are those
@@ -169,19 +169,20 @@ class TokenModel {
     virtual bool split(std::string_view word, std::vector<WordToken>& out) const = 0;
 };
 
-// What models do with what the table lacks.
+// How models handle text that is not in the table.
 struct UnknownRule {
     uint32_t id = kNoToken;
     bool vanishes = true;        // without an ID; else the word is rejected
     bool fuse = false;           // neighbours become one
-    bool byte_fallback = false;  // its bytes' own tokens, where the table has all of them
+    bool byte_fallback = false;  // use the tokens of its bytes if the table has all of them
 };
 
 // Pairs by the order in which they are merged (Sennrich et al., 2016).
 class PairMerges {
   public:
     void reserve(size_t count) { all_.reserve(count), index_.reserve(count); }
-    // Their ranks are 0, 1, ... in the order of the calls. Of two for one pair the last counts, or the first.
+    // Ranks are 0, 1, ... in the order of the calls. If a pair is added twice, the last one applies, or the
+    // first.
     void put(uint32_t first, uint32_t second, uint32_t id, bool last_counts);
     // False where the pair is not merged.
     bool find(uint32_t first, uint32_t second, uint32_t& rank, uint32_t& id) const;
@@ -194,8 +195,7 @@ class PairMerges {
     std::vector<Merge> all_;
     RowIndex index_;
 };
-// What the first characters of a word are made of: `prefix` before all but the first, `suffix` behind the
-// last.
+// Affixes for the first characters of a word: `prefix` before all except the first, `suffix` after the last.
 struct PairAffixes {
     std::string prefix, suffix;
 };

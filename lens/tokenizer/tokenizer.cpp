@@ -17,7 +17,7 @@ namespace {
 constexpr uint64_t kMostBytes = uint64_t{200} << 20;
 constexpr uint64_t kMostText = uint64_t{1} << 30;
 
-// What Rust's regular expressions take for \w.
+// The equivalent of \w in Rust's regular expressions.
 bool is_word_character(uint32_t c) { return word_set().has(c) || c == 0x200c || c == 0x200d; }
 
 size_t before(std::string_view text, size_t at) {
@@ -31,7 +31,7 @@ bool word_ends_at(std::string_view text, size_t at) {
 bool word_begins_at(std::string_view text, size_t at) {
     return is_word_character(character_at(text, at).value);
 }
-// Where white space that touches a place begins, at `least` or behind it, and ends.
+// Return the begin, not before `least`, and the end of the white space that touches a position.
 size_t spaces_before(std::string_view text, size_t at, size_t least) {
     while (at > least && space_set().has(character_at(text, before(text, at)).value)) at = before(text, at);
     return at;
@@ -256,7 +256,7 @@ Result<std::vector<SplitToken>> TextTokenizer::Impl::tokens(std::string_view giv
             return r.error();
     }
     std::vector<SplitToken> framed;
-    size_t at = 0;  // where special tokens stand
+    size_t at = 0;  // position of the next special token
     for (const uint32_t id : frame) {
         if (id == kNoToken)
             framed.insert(framed.end(), out.begin(), out.end()), at = given.size();

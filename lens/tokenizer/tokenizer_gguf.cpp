@@ -75,8 +75,8 @@ class Reader {
         const GgufValue* value = find(key);
         return value ? value->truth().value_or(otherwise) : otherwise;
     }
-    // As llama.cpp has it: a key that is missing, or is no ID of the vocabulary, leaves the default, and
-    // that, too, is none where the vocabulary lacks it.
+    // As in llama.cpp: if a key is missing or not an ID of the vocabulary, the default applies, which is none
+    // if the vocabulary lacks it.
     uint32_t token(std::string_view key, uint32_t otherwise = kNoToken) const {
         const GgufValue* value = find(key);
         const auto id = value ? value->whole() : std::nullopt;
@@ -122,7 +122,7 @@ class Reader {
     Impl& out_;
     TextList texts_;
     std::vector<TokenKind> kinds_;
-    const GgufSplit* split_ = nullptr;  // of gpt2
+    const GgufSplit* split_ = nullptr;  // split of gpt2
 };
 
 Result<void> Reader::check_keys(std::string_view model) const {
@@ -256,7 +256,7 @@ Result<void> Reader::read_scores() {
     return {};
 }
 
-// The converter marks beginnings of words in place of the pieces behind them.
+// The converter marks word beginnings instead of the pieces that continue a word.
 Result<void> Reader::read_word_pieces() {
     TextList shown;
     out_.table->reserve(texts_.size(), 0);
@@ -326,7 +326,7 @@ Result<void> Reader::read_unigram() {
 }
 
 Result<void> Reader::read_added() {
-    // What llama.cpp knows of some models by their names.
+    // llama.cpp recognizes some models by their names.
     const auto text_of = [&](std::string_view key) {
         const GgufValue* value = file_.find(key);
         std::string out(value ? value->text().value_or("") : "");

@@ -1,4 +1,4 @@
-// What a tokenizer is made of; tokenizer_json.cpp and tokenizer_gguf.cpp fill it in.
+// The parts of a tokenizer; tokenizer_json.cpp and tokenizer_gguf.cpp fill them in.
 #pragma once
 
 #include "tokenizer/text_decoders.hpp"
@@ -9,14 +9,14 @@
 
 namespace fovea {
 
-// A text that is one token wherever it stands.
+// A text that is always a single token.
 struct AddedToken {
     std::string text;
     uint32_t id = 0;
     bool special = false;     // decodes to nothing
     bool normalized = false;  // looked for in the normalised text, not in the text as it was given
-    bool strips_left = false, strips_right = false;  // white space beside it is part of it
-    bool single_word = false;                        // no letter or digit may stand beside it
+    bool strips_left = false, strips_right = false;  // white space next to it belongs to it
+    bool single_word = false;                        // no letter or digit may be next to it
 };
 
 class TextTokenizer::Impl {
@@ -32,9 +32,9 @@ class TextTokenizer::Impl {
     std::unique_ptr<TokenModel> model;
     std::vector<TextStep> normalizers, splitters;
     std::vector<DecodeStep> decoders;
-    // What a model's inputs are made of: special tokens, and kNoToken for the text, as often as it is there.
+    // The frame of a model's inputs: special tokens, and kNoToken for each occurrence of the text.
     std::vector<uint32_t> frame = {kNoToken};
-    // Of added tokens that overlap the longest counts (llama.cpp), not the one that begins first.
+    // If added tokens overlap, the longest applies (llama.cpp), not the one that begins first.
     bool longest_first = false;
 
     void reserve_added(size_t tokens);
@@ -50,8 +50,7 @@ class TextTokenizer::Impl {
     // An added token; texts are rows of added_texts_.
     struct Added {
         uint32_t id = 0, text = 0;
-        uint32_t shown =
-            0;  // its text for decoding, normalised where it was once looked for in normalised text
+        uint32_t shown = 0;  // its text for decoding, normalized if it was searched in normalized text
         bool special = false, normalized = false, strips_left = false, strips_right = false,
              single_word = false;
     };
@@ -75,7 +74,7 @@ class TextTokenizer::Impl {
     uint32_t add_text(std::string_view text, uint32_t of);
 
     TextList added_texts_;
-    std::vector<uint32_t> added_of_;  // of each of these texts: whose it is
+    std::vector<uint32_t> added_of_;  // the added token of each text
     std::vector<Added> added_;
     RowIndex added_by_id_, added_by_text_;
     PrefixOrder raw_, normalized_;  // texts of added tokens, the longest at a place counts

@@ -147,7 +147,7 @@ Result<void> read_model(const JsonValue& model, Impl& out) {
     return {};
 }
 
-// What the post-processor puts around one text.
+// Reads the tokens that the post-processor puts around one text.
 Result<void> read_frame(const JsonValue& post, Impl& out) {
     const std::string_view type = post["type"].text();
     if (post.kind() == JsonValue::Kind::null || type == "ByteLevel") return {};

@@ -5,7 +5,7 @@
 namespace fovea {
 namespace {
 
-// base^exponent by products alone, whose bits are the same everywhere.
+// Computes base^exponent only by multiplications, whose bits are the same everywhere.
 double power(double base, uint32_t exponent) {
     double result = 1;
     for (; exponent > 0; exponent >>= 1, base *= base)

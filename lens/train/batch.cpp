@@ -51,9 +51,8 @@ void write_tokens(RowWriter& row, const std::vector<uint32_t>& tokens) {
     std::copy(tokens.begin() + 1, tokens.end(), row.targets());
 }
 
-// Scores of going on with what came before: each place looks at the one before it, and where its token stood
-// earlier, at the tokens that came after. Only where the first such place agrees with what follows is there
-// something to copy.
+// Scores copying: each place attends to the one before it and, at earlier occurrences of its token, to the
+// tokens after them. It counts only if the first such occurrence predicts the next token.
 void measure_copying(const Task& task, RowWriter& row, const std::vector<uint32_t>& tokens, uint32_t length) {
     const bool first_token = task.options.first_token;
     for (uint32_t i = 1; i < length; ++i) {
@@ -89,7 +88,8 @@ void induction_row(const Task& task, CounterStream& random, RowWriter& row) {
     measure_copying(task, row, tokens, length);
 }
 
-// What was given, a separator, and the same in another order: places [given, 2 given) say it.
+// Writes the given part, a separator, and the same tokens in another order: places [given, 2 given) are the
+// answer.
 void write_answer(RowWriter& row, std::vector<uint32_t> tokens, uint32_t separator,
                   const std::vector<uint32_t>& answer, HeadScore score) {
     const uint32_t given = static_cast<uint32_t>(tokens.size());
@@ -100,7 +100,7 @@ void write_answer(RowWriter& row, std::vector<uint32_t> tokens, uint32_t separat
     for (uint32_t n = 0; n < given; ++n) {
         row.train(given + n);
         row.score(given + n);
-        uint32_t place = given - 1 - n;  // of the symbol that is due: symbols may repeat, numbers do not
+        uint32_t place = given - 1 - n;  // place of the next symbol; symbols may repeat, places do not
         if (score == HeadScore::next_larger)
             place = uint32_t(std::find(question.begin(), question.end(), answer[n]) - question.begin());
         row.only_cell(score, given + n, place);
@@ -136,7 +136,7 @@ void recall_row(CounterStream& random, RowWriter& row) {
         tokens.push_back(keys[asked]);
         tokens.push_back(tokens[2 * asked + 1]);
     }
-    tokens.push_back(0);  // behind the last value comes nothing that counts
+    tokens.push_back(0);  // nothing after the last value counts
     write_tokens(row, tokens);
 }
 
@@ -145,8 +145,8 @@ constexpr uint32_t kMeasuredTextRows = 2;
 // How far back a token is near, and of how many queries one is asked where it looks beyond the token before:
 // there the cells are the whole row.
 constexpr uint32_t kNearTokens = 8, kFarRowOneOf = 4;
-// One of so many tokens of training is shown as <unknown>, which by that gets a vector of its own and teaches
-// the model not to hang on single tokens. What is to be said stays.
+// In training one of this many tokens is replaced by <unknown>, which so gets a trained vector and teaches
+// the model not to depend on single tokens. Target tokens are not replaced.
 constexpr uint32_t kUnknownOneOf = 64;
 
 // Where each head of a text model may look that has a name.
@@ -225,7 +225,8 @@ Batch held_out_batch(const Task& task, uint32_t part) {
 
 namespace {
 
-// What the sequence itself says of a copying task: a token that stood before is followed by what followed it.
+// Derives the targets of a copying task from the sequence itself: a repeated token is followed by the token
+// that followed it before.
 void read_copying(const Task& task, RowWriter& row, const std::vector<uint32_t>& tokens) {
     const uint32_t length = uint32_t(tokens.size());
     const bool recall = task.options.kind == TaskKind::recall;
@@ -245,7 +246,7 @@ void read_copying(const Task& task, RowWriter& row, const std::vector<uint32_t>&
     if (!recall) measure_copying(task, row, tokens, length);
 }
 
-// What a sequence with a separator says of itself: what is due from there on.
+// Derives the targets of a sequence with a separator: the answer begins there.
 void read_answer(const Task& task, RowWriter& row, const std::vector<uint32_t>& tokens) {
     const bool sorts = task.options.kind == TaskKind::sort;
     const auto separator = std::find(tokens.begin(), tokens.end(), sorts ? kSortNumbers : kReverseSymbols);

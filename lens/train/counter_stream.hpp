@@ -1,4 +1,4 @@
-// Random numbers by counters: number n of a stream is a function of the stream's name and n alone.
+// Counter-based random numbers: number n of a stream depends only on the stream's name and n.
 #pragma once
 
 #include <cmath>
@@ -9,7 +9,7 @@
 
 namespace fovea {
 
-// What the numbers are for; streams of different purposes share none.
+// The purpose of the numbers; streams of different purposes share none.
 enum class StreamPurpose : uint32_t { training_data, held_out_data, weights };
 
 class CounterStream {

@@ -38,7 +38,7 @@ Result<LinearLayer> LinearLayer::open(EngineRunner& device, uint32_t n_in, uint3
     if (!forward) return forward.error();
     layer.forward_ = std::move(*forward);
 
-    // W [n_out, n_in] is the weight of the way back as it lies: from n_out to n_in.
+    // W [n_out, n_in] already has the layout of a layer from n_out to n_in.
     desc.has_bias = 0;
     desc.n_in = n_out;
     desc.n_out = n_in;

@@ -38,7 +38,7 @@ void NormLayer::backward(const float* dy, const float* weight, float* dx, float*
         float* out = dx + row * width_;
         for (uint32_t n = 0; n < width_; ++n) dweight[n] += up[n] * normal[n];
         for (uint32_t n = 0; n < width_; ++n) dbias[n] += up[n];
-        // What moves a whole row, or stretches it, changes nothing: both parts are taken out.
+        // Shifting or scaling a whole row does not change the norm, so both parts are removed.
         const float shift = sum_of(width_, [&](uint32_t n) { return up[n] * weight[n]; }) * per_element;
         const float stretch =
             sum_of(width_, [&](uint32_t n) { return up[n] * weight[n] * normal[n]; }) * per_element;

@@ -11,8 +11,8 @@ Error bad(std::string field, std::string text) {
     return Error{FOVEA_INVALID_ARGUMENT, field, field + " " + std::move(text)};
 }
 
-// What a state is, beside its numbers, as the notes of a safetensors file: the task's options, and what
-// read_learned_model() makes a model of.
+// Writes a state's description as the metadata of a safetensors file: the task's options, and everything from
+// which read_learned_model() makes a model.
 void write_notes(const TrainState& state, const Task& task, TensorSet& set) {
     const TaskOptions& o = state.options;
     const auto yes_no = [](bool value) { return std::string(value ? "yes" : "no"); };

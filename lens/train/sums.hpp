@@ -1,5 +1,5 @@
-// Sums of a row in an order of their own: eight partial sums, element n in number n % 8, added pairwise. So
-// they are the same on every machine, and a compiler may keep the eight in one register.
+// Sums of a row in a fixed order: eight partial sums, element n in number n % 8, added pairwise. So they are
+// the same on every machine, and a compiler may keep the eight in one register.
 #pragma once
 
 #include <cstdint>

@@ -105,7 +105,7 @@ std::vector<std::string> vocabulary_of(const TaskOptions& options) {
             for (uint32_t n = 0; n < kRecallKeys; ++n) words.push_back(letter(n));
             for (uint32_t n = 0; n < kRecallValues; ++n) words.push_back(std::to_string(n));
             break;
-        case TaskKind::text:  // its text has it
+        case TaskKind::text:  // defined by its text
             break;
     }
     return words;

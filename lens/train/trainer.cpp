@@ -21,7 +21,7 @@ namespace {
 constexpr uint32_t kHeldOutBatches = 4;
 constexpr size_t kAbsent = std::numeric_limits<size_t>::max();
 
-// Where one layer's weights lie in the array; kAbsent where it has none.
+// Offsets of one layer's weights in the array; kAbsent if it has none.
 struct LayerOffsets {
     size_t norm_weight, norm_bias, query, query_bias, key, key_bias, value, output;
 };
@@ -53,11 +53,11 @@ Offsets offsets_of(const TaskModel& model) {
     return o;
 }
 
-// What a layer's forward pass leaves for its backward pass. Matrices are [rows, width].
+// The values of a layer's forward pass that its backward pass needs. Matrices are [rows, width].
 struct LayerMemory {
-    std::vector<float> input;    // of the projections: after the norm
+    std::vector<float> input;    // input of the projections: after the norm
     std::vector<float> q, k, v;  // q and k rotated
-    std::vector<float> context;  // of all heads, side by side
+    std::vector<float> context;  // contexts of all heads, side by side
     std::vector<float> lse;
     std::optional<NormLayer> norm;
 };
@@ -72,17 +72,18 @@ void add(const std::vector<float>& what, std::vector<float>& to) {
 
 }  // namespace
 
-// Its forward pass runs the steps of a block whose matrices are parts of the weights' array.
+// The forward pass runs the steps of a block whose matrices are parts of the weights' array.
 class Trainer::Impl final : BlockExecutor {
   public:
     static Result<std::unique_ptr<Impl>> open(const Task& task, EngineRunner* device);
 
-    // The residual stream behind the last block, normalised, goes to final_; logits to logits_.
+    // Runs the model; the normalized residual stream after the last block goes to final_, the logits to
+    // logits_.
     Result<void> forward(const float* weights, const Batch& batch, uint64_t heads_off);
     // From logits_, which hold the gradient of the logits by now.
     Result<void> backward(const float* weights, const Batch& batch);
     Result<void> check(const TrainState& state) const;
-    // Whether there are batches to draw.
+    // Checks that there are batches to draw.
     Result<void> check_data() const;
     // Sums over the cells become means over the rows.
     void add_scores_of(const Batch& batch);
@@ -119,7 +120,7 @@ class Trainer::Impl final : BlockExecutor {
     }
     float* gradient_at(size_t offset) { return offset == kAbsent ? nullptr : gradient_.data() + offset; }
 
-    // What the steps read besides their roles: the layer and the heads that are off.
+    // Inputs of the steps in addition to their roles: the layer and the ablated heads.
     struct Forward {
         const float* weights = nullptr;
         uint32_t layer = 0;

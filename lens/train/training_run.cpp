@@ -26,7 +26,7 @@ constexpr std::array<Change, 6> kChanges = {{
     {"rotary", [](TaskOptions& o) { o.positions = Positions::rotary; }},
 }};
 
-// What stands before the next `separator`, which goes.
+// Removes and returns the text before the next `separator`, which is removed too.
 std::string_view take_until(std::string_view& text, char separator) {
     const size_t at = std::min(text.find(separator), text.size());
     const std::string_view part = text.substr(0, at);

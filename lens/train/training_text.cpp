@@ -60,7 +60,7 @@ class VocabularyLearner {
                 counts_[pair] += word.count;
             }
         size_t best = 0;
-        uint64_t most = 1;  // a pair that is there once is no token
+        uint64_t most = 1;  // a pair that occurs only once does not become a token
         for (const size_t pair : seen) {
             if (counts_[pair] > most || (counts_[pair] == most && most > 1 && pair < best)) {
                 best = pair;
@@ -90,7 +90,7 @@ class VocabularyLearner {
     }
 
     uint32_t most_;
-    std::vector<uint64_t> counts_;  // of pairs, [first, second]; zero between two rounds
+    std::vector<uint64_t> counts_;  // counts of pairs, [first, second]; zero between two rounds
     std::vector<std::string> vocabulary_;
     std::vector<CountedWord> words_;
 };

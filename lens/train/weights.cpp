@@ -1,4 +1,4 @@
-// Which weights a model has, where they lie, and what they are before the first step.
+// Describes a model's weights: which ones it has, their offsets, and their values before the first step.
 #include <fovea/train/trainer.hpp>
 
 #include <cmath>
@@ -21,7 +21,8 @@ Start start_of(const WeightEntry& entry, const TaskModel& model) {
     if (entry.name == "embedding.weight" || entry.name == "positions.weight") return {0.3, 0};
     // Small first logits: the loss begins near that of guessing.
     if (entry.name == "unembedding.weight") return {0.5 / width, 0};
-    // What is added to the residual 2 * layers times shall not make it grow (Radford et al., GPT-2, 2019).
+    // Layers whose results are added to the residual 2 * layers times must not make it grow (Radford et al.,
+    // GPT-2, 2019).
     if (ends_with(entry.name, "output.weight")) return {1 / width / std::sqrt(2.0 * model.layers), 0};
     if (ends_with(entry.name, "norm.weight")) return {0, 1};
     if (ends_with(entry.name, ".bias")) return {0, 0};

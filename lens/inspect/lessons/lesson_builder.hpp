@@ -31,7 +31,7 @@ class LessonBuilder {
     // follow.
     using Rename = std::function<std::string(const std::string&)>;
     void add(LayerStages stages, const Rename& rename = {});
-    // Those of these names alone.
+    // Adds only the stages with these names.
     void add(LayerStages stages, std::initializer_list<std::string_view> names);
 
     // From now on formulas say `name` where a layer says `word`.
@@ -42,7 +42,7 @@ class LessonBuilder {
     const F32Tensor& at(std::string_view name) const;
     bool has(std::string_view name) const;
 
-    // What the layers take: "X" if there is one, else "inputs".
+    // Returns the input of the layers: "X" if it exists, else "inputs".
     const F32Tensor& input() const;
 
     Linear linear(std::string_view weight, std::string_view bias = {}) const;
@@ -56,7 +56,7 @@ class LessonBuilder {
     // The other route to a causal mask: mask_tril, masked_simple, row_sums, masked_simple_norm.
     Result<LayerStages> renormalised(const F32Tensor& x, const AttentionPart& part) const;
 
-    // The generator as it stood when the dropout mask was drawn; each variant starts from it.
+    // The generator's state before the dropout mask was drawn; each variant starts from it.
     TorchGenerator dropout_generator() const { return dropout_generator_; }
     const Draw* dropout_draw() const { return dropout_draw_; }
 

@@ -13,7 +13,7 @@ namespace fovea {
 std::span<const EmbeddedFile> lesson_facts();
 std::span<const EmbeddedFile> lesson_expectations();
 
-// A file of these; null's value where it is no JSON.
+// Parses one of these files; gives a null value if it is not JSON.
 JsonValue lesson_json(const EmbeddedFile& file);
 
 // {"shape": [..], "data": [..]}; "-inf" is a string.

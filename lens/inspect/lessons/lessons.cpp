@@ -10,7 +10,7 @@
 namespace fovea {
 namespace {
 
-// The lesson that stands for each level.
+// The lesson of each level.
 constexpr std::array<std::string_view, 7> kLevelLessons = {
     "t1-04-all-tokens",        "t1-06-self-attention-v1",
     "t1-08-causal-weights",    "t2-03-causal-attention-dropout",

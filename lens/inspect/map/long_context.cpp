@@ -23,7 +23,8 @@ constexpr uint32_t kFrequencies = 15, kContent = 33;
 constexpr uint32_t kContentFirst = 2 * kFrequencies, kAsked = kContentFirst + kContent;
 static_assert(kAsked + 1 == kLongContextDim);
 
-// Logits that the patterns reach. 2^17 keys that are alike by chance alone weigh as much as one at 17.6.
+// Logits of the patterns. 2^17 keys with only random similarity weigh together as much as one key with logit
+// 17.6.
 constexpr double kLocal = 14.5, kInduction = 13.5, kSink = 15.0, kSeparator = 9.5;
 constexpr uint32_t kMeanSentence = 170;
 

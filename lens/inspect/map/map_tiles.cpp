@@ -234,7 +234,7 @@ void MapTiles::add_fallback(const MapTileId& id, std::vector<MapPiece>& out) {
     }
 }
 
-// Exact tiles of the level below lie over what stands for a tile that is not there yet.
+// Exact tiles of the level below are drawn over the substitute for a missing tile.
 void MapTiles::add_finer(const MapTileId& id, std::vector<MapPiece>& out) {
     if (id.level == 0) return;
     for (uint32_t n = 0; n < 4; ++n) {
@@ -295,7 +295,7 @@ std::vector<float> map_values(const MapTiles& tiles, const MapTileId& id, const 
                               MapReducer reducer) {
     if (reducer == MapReducer::max) return pixels.max;
     std::vector<float> values = map_values(tiles.description(id), tiles.extent().rows, pixels.mass);
-    // A sampled cell stands for every key of its pixel, as far as a row has that much to give.
+    // A sampled cell counts for every key of its pixel, up to the row's total weight.
     if (id.sampled)
         for (float& value : values)
             value = std::max(value, std::min(value * std::ldexp(1.0f, int(id.level)), 1.0f));

@@ -21,7 +21,7 @@ constexpr uint64_t kMostCells = 2048;  // along one side
 constexpr double kMargin = 28, kPanelGap = 36, kLabelGap = 8, kBarGap = 18, kBarWidth = 12, kTickGap = 6;
 constexpr double kTitleSize = 21, kSubtitleSize = 13, kPanelTitleSize = 14, kLabelSize = 13, kTickSize = 11;
 constexpr double kTickDistance = 60;
-constexpr double kMatrixSide = 420;  // what a matrix is made to fill, if its cells stay within these:
+constexpr double kMatrixSide = 420;  // preferred size of a matrix, with these limits for its cells:
 constexpr double kLargestCell = 64, kSmallestCell = 1;
 constexpr double kCellWithGap = 10;  // smaller cells touch
 constexpr double kCellWithDigits = 30, kCellWithLabel = 15;
@@ -47,7 +47,7 @@ struct Plot {
     std::vector<std::pair<double, std::string>> ticks;  // place on the bar, text
     double row_label_width = 0, column_label_height = 0, tick_width = 0, title_height = 0;
     bool columns_turned = false;
-    int decimals = -1;  // of the cells' numbers; -1: they have none
+    int decimals = -1;  // decimals in the cells; -1: none are drawn
     double digit_size = 0;
 
     double left() const { return row_label_width + kLabelGap; }

@@ -159,7 +159,7 @@ void CheckpointModel::Loader::heads(uint64_t layer, AttentionPart& part) {
     } else {
         const bool by_head = family_.joint == JointRows::by_head && !files_.gguf;
         const bool stored = as_stored;
-        as_stored = stored && !by_head;  // those rows are put in order
+        as_stored = stored && !by_head;  // rows by head are reordered, so they cannot stay stored
         // Rows by head are of heads that are not grouped; read_facts() holds that.
         const Linear joint = linear(joint_name, width, by_head ? 3 * q : q + 2 * kv);
         as_stored = stored;
@@ -180,7 +180,7 @@ void CheckpointModel::Loader::feed_forward(uint64_t layer, FeedForward& part) {
     const uint64_t width = facts_.width, hidden = facts_.hidden;
     part.activation = facts_.activation;
     part.down = linear(of_layer(names_.down, layer), hidden, width);
-    // Where GGUF has no gate of its own, a family whose safetensors join the two has them joined there, too.
+    // If GGUF has no separate gate and the family's safetensors join gate and up, then GGUF joins them, too.
     const bool joined = !family_.names->gate_up.empty();
     if (joined && !(files_.gguf && has(rooted(of_layer(names_.gate, layer)) + ".weight"))) {
         const Linear joint = linear(of_layer(names_.gate_up, layer), width, 2 * hidden);
@@ -288,7 +288,7 @@ PatchEmbedding CheckpointModel::Loader::patch_embedding() {
     return e;
 }
 
-// What stands behind the blocks, without the unembedding's matrix.
+// Reads the parts after the blocks, without the unembedding's matrix.
 void CheckpointModel::Loader::prediction(Model& out) {
     out.final_norm = norm(names_.final_norm, facts_.width);
     out.logit_softcap = facts_.logit_softcap;

@@ -52,7 +52,7 @@ class CheckpointModel::Loader {
         std::vector<std::string> missing;
         std::set<std::string, std::less<>> read;
         uint64_t numbers = 0;
-        uint64_t unmapped_bytes = 0;  // of matrices that stay as they are, but must be read
+        uint64_t unmapped_bytes = 0;  // bytes of matrices that stay stored but must be read
     };
     Survey* survey = nullptr;
     bool as_stored = false;  // matrices stay as they are where they can

@@ -27,7 +27,7 @@ class ConfigReader {
                 architecture_ = std::string(v->text().value_or(""));
             return;
         }
-        // Models of text and pictures keep the numbers of their text part in an object of their own.
+        // Multimodal models keep the configuration of their text part in an object of its own.
         const JsonValue text = files.config["text_config"];
         json_ = text.kind() == JsonValue::Kind::object ? text : files.config;
         architecture_ = std::string(json_["model_type"].text());

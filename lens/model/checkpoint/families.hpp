@@ -8,8 +8,8 @@ namespace fovea {
 
 // Weights' names without ".weight" and ".bias"; {} is the layer's number. Empty: the family has no such part.
 struct WeightNames {
-    // What may stand before the names of embedding, blocks and final norm: the first for which the table is
-    // there.
+    // Possible prefixes of the names of embedding, blocks and final norm; the first for which the table
+    // exists applies.
     std::array<std::string_view, 4> roots;
     std::string_view table, positions, types, table_norm;
     std::string_view attention_norm;
@@ -28,7 +28,7 @@ struct WeightNames {
     std::array<std::string_view, 4> ignored;
 };
 
-// How the rows of a joint query, key and value layer lie.
+// The order of the rows of a fused QKV layer.
 enum class JointRows { stacked, by_head };  // all queries, all keys, all values; q, k, v of head 0, of head 1
 
 enum class WindowRule {
@@ -40,7 +40,7 @@ enum class WindowRule {
     by_use_sliding  // from max_window_layers on, where use_sliding_window is true (Qwen)
 };
 
-// What transformers' configuration class of a family has where config.json leaves a key out.
+// Defaults of a family's configuration class in transformers, for keys that config.json leaves out.
 struct FamilyDefaults {
     uint64_t layers = 0, width = 0, heads = 0;
     uint64_t kv_heads = 0;  // 0: as many as heads
@@ -48,27 +48,27 @@ struct FamilyDefaults {
     uint64_t context = 0;
     std::optional<uint32_t> end_token;
     double softcap = 0, logit_softcap = 0, query_scalar = 0;  // the first two also of GGUF
-    bool tied = false;  // the unembedding is the table, where the files have a head but no matrix of its own
+    bool tied = false;  // the unembedding is the table if the files have a head but no separate matrix
 };
 
 struct Family {
     std::string_view name;
     std::array<std::string_view, 4> types;    // config.json's model_type
     std::array<std::string_view, 2> ggufs;    // GGUF's general.architecture
-    const WeightNames* names;                 // of safetensors
-    const WeightNames* gguf_names = nullptr;  // of GGUF; null: those of nearly all families
+    const WeightNames* names;                 // names in safetensors
+    const WeightNames* gguf_names = nullptr;  // names in GGUF; null: those of nearly all families
     FamilyDefaults defaults;
     bool grouped = true;  // the class has num_key_value_heads
     bool causal = true;
     NormKind norm = NormKind::rms;
     bool norm_plus_one = false;  // safetensors hold the norms' weights less 1 (Gemma)
     BlockOrder order = BlockOrder::pre;
-    WeightLayout layout = WeightLayout::out_in;  // of safetensors
+    WeightLayout layout = WeightLayout::out_in;  // layout in safetensors
     JointRows joint = JointRows::stacked;
     Activation activation = Activation::silu;  // where the configuration says none
     double epsilon = 1e-6;
     std::optional<double> theta;         // rotary positions; where the configuration says none
-    double local_theta = 0;              // of windowed layers, where they have their own
+    double local_theta = 0;              // theta of windowed layers if it differs
     bool scales_local = false;           // rope_scaling is for these, too
     double rotated = 1;                  // share of a head's columns, where the configuration says none
     bool gguf_pairs_neighbours = false;  // GGUF files hold rows reordered for pairs (2n, 2n + 1)
@@ -76,7 +76,7 @@ struct Family {
     WindowRule window = WindowRule::none;
     uint64_t window_keys = 0;          // where the configuration says none
     bool scale_by_width = false;       // the table's rows are multiplied by the square root of the width
-    bool first_without_norm = false;   // layer 0 reads the embedding's norm and has none of its own
+    bool first_without_norm = false;   // layer 0 uses the embedding's norm and has no separate one
     bool is_roberta = false;           // the first token has position pad_token_id + 1, the head has gelu
     std::string_view head_activation;  // the key of the prediction head's activation; else hidden_act
 };
@@ -84,7 +84,7 @@ struct Family {
 // Null where it is none of the table's.
 const Family* family_of_type(std::string_view model_type);
 const Family* family_of_gguf(std::string_view architecture);
-// What a family's weights are called in a GGUF file, or in safetensors.
+// Returns the names of a family's weights in a GGUF file, or in safetensors.
 const WeightNames& names_of(const Family& family, bool gguf);
 
 // Family and numbers of a checkpoint. The error names the key.

@@ -1,4 +1,4 @@
-// What a model's files say about generation: where it ends, and how tokens are chosen.
+// Reads from a model's files how to generate: the end tokens, and how tokens are chosen.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -56,7 +56,7 @@ constexpr std::string_view kNeutral[] = {"_from_model_config",
                                          "low_memory",
                                          "num_return_sequences",
                                          "token_healing"};
-// Those that count with do_sample alone.
+// Settings that apply only with do_sample.
 constexpr std::string_view kSampling[] = {"temperature", "top_k",          "top_p",      "min_p",
                                           "typical_p",   "epsilon_cutoff", "eta_cutoff", "top_h"};
 

@@ -8,9 +8,8 @@ namespace {
 // Names of weights that are told to be missing.
 constexpr size_t kMaxMissing = 1000;
 
-// True if a model with the weight computes something else than one without it: all of the blocks and of the
-// embeddings, and what else has the body's name before it. Heads of other tasks and poolers are no part of
-// it.
+// True if the weight changes the model's results: every weight of the blocks and of the embeddings, and
+// others under the body's prefix. Heads of other tasks and poolers are not part of it.
 bool is_of_body(std::string_view name, const WeightNames& names, std::string_view root,
                 const Checkpoint& files, bool is_causal) {
     const auto begins = [&](std::string_view part) {
@@ -23,7 +22,7 @@ bool is_of_body(std::string_view name, const WeightNames& names, std::string_vie
     return begins("embeddings.");
 }
 
-// What a picture is cut into, by the shapes of the convolution [width, channels, rows, columns] and of the
+// Reads the patch grid from the shapes of the convolution [width, channels, rows, columns] and of the
 // positions [1, 1 + patches, width].
 Result<void> read_patches(const StoredWeight& filter, const StoredWeight* positions, ModelFacts& f) {
     constexpr uint64_t kMost = 1u << 24;

@@ -48,7 +48,7 @@ double yarn_scale(double factor, double m) { return factor <= 1 ? 1.0 : 0.1 * m 
 
 bool is_positive(double x) { return x > 0 && std::isfinite(x); }
 
-// What an angle and a row are computed from is positive and finite, or every number is lost.
+// Checks that the values that angles and rows are computed from are positive and finite.
 void check_rope(const RopeFacts& facts, ConfigReader& s) {
     const Rope& rope = facts.rope;
     const char* const field = s.is_gguf() ? "rope.scaling" : "rope_scaling";

@@ -107,7 +107,7 @@ Result<SessionModel> learned_session(const Session& s, std::shared_ptr<const Lea
     Result<ModelInput> input = learned_input(*learned, text.tokens);
     if (!input) return input.error();
     out.input = std::move(*input);
-    if (learned->tokenizer) {  // token n + 1 stands where the text's token n does
+    if (learned->tokenizer) {  // token n + 1 is token n of the text
         const std::vector<TextToken> places = learned->tokenizer->encode(s.text);
         for (size_t n = 0; n + 1 < out.input.tokens.size(); ++n) {
             out.input.tokens[n + 1].first_byte = places[n].first_byte;

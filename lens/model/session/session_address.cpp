@@ -1,4 +1,4 @@
-// Sessions as addresses: the part behind # of a page's.
+// Sessions as addresses: the part of a page's address after #.
 #include <fovea/model/session.hpp>
 
 #include <algorithm>
@@ -19,7 +19,7 @@ int hex_value(char c) {
                                   : -1;
 }
 
-// Bytes that are no UTF-8 become U+FFFD, as a browser has it.
+// Replaces bytes that are not valid UTF-8 with U+FFFD, as browsers do.
 std::string valid_utf8(std::string_view text) {
     std::string out;
     while (!text.empty()) {
@@ -95,7 +95,7 @@ std::string write_address(const Session& s) {
     for (const SessionKey& key : session_keys()) {
         std::string value = session_key_text(s, key);
         if (key.key == "level" || value == session_key_text(own, key)) continue;
-        // What follows from the mask, such as causal, is not written beside it.
+        // Keys that follow from the mask, such as causal, are not written in addition.
         if (key.key == "mask") set_mask_key(own, value);
         if (key.type == "boolean") value = value == "true" ? "1" : "0";
         text += "&" + key.key + "=" + encoded(value);

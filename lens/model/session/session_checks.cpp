@@ -452,7 +452,7 @@ class Reading {
         painted.cells.resize(cells, 1);
     }
 
-    // What holds between keys.
+    // Resolves conditions that involve several keys.
     void settle(Session& s, const std::vector<GivenKey>& all) {
         const std::string level = "level " + std::to_string(s.level);
         const JsonValue& shape = model_table("levels").items()[size_t(s.level - 1)]["shape"];
@@ -509,7 +509,7 @@ class Reading {
     }
 
     const SessionReader& reader_;
-    std::string place_;  // of a part: "kept: "
+    std::string place_;  // prefix of a part: "kept: "
 };
 
 }  // namespace
@@ -565,7 +565,7 @@ Session level_session(int level, std::string_view task) {
         set(row["key"].text(), row["default"]);
     s.level = level;
     JsonValue own = model_table("levels").items()[size_t(level - 1)];
-    // A task's model has rules of its own: the level's scale or dropout would change its numbers.
+    // A task's model has its own rules: the level's scale or dropout would change its values.
     for (const JsonValue& row : model_table("learned").items())
         if (row["task"].text() == task) own = row, s.task = task;
     for (const auto& [key, value] : own["session"].members()) set(key, value);

@@ -1,4 +1,4 @@
-// What reading a file and reading an address have in common: keys as they were given become a session.
+// Shared by the readers of files and addresses: turns the given keys into a session.
 #pragma once
 
 #include <fovea/model/session.hpp>
@@ -18,7 +18,7 @@ struct GivenKey {
 // Collects keys and what the reader is to be told. Borrows the reader.
 struct SessionReading {
     const SessionReader& reader;
-    std::string place;  // of a part: "kept: "
+    std::string place;  // prefix of a part: "kept: "
     std::vector<SessionNote> notes;
 
     // The first hundred are kept, so that a file costs what its size asks for.

@@ -40,11 +40,11 @@ bool is_known(const KnownWord& known, std::string_view word) {
                       [](char a, char b) { return (a >= 'A' && a <= 'Z' ? char(a + 32) : a) == b; });
 }
 
-// What a level is built like, from the table.
+// The architecture of a level, from the table.
 struct LevelShape {
     uint32_t width, head_width, all_heads_width;
     bool stacked, projects, positions;
-    float spread;  // of normal weights; 0: as the session's init says
+    float spread;  // spread of normal weights; 0: use the session's init
 };
 
 LevelShape shape_of(int level) {
@@ -249,7 +249,7 @@ F32Tensor word_vectors(std::span<const Token> tokens, uint64_t width) {
 F32Tensor drawn_vectors(std::span<const Token> tokens, uint64_t width, bool positions) {
     F32Tensor x({tokens.size(), width});
     std::vector<float> place(width);
-    std::map<std::string_view, size_t> drawn;  // of a word that was met before, its row without a position
+    std::map<std::string_view, size_t> drawn;  // a repeated word's row without its position
     std::vector<float> words;
     for (size_t i = 0; i < tokens.size(); ++i) {
         const auto [known, is_new] = drawn.try_emplace(tokens[i].text, words.size());

@@ -10,7 +10,7 @@
 namespace fovea {
 namespace {
 
-// A token has a plan of its own for each attention and append: old ones go all at once.
+// Each token adds plans for its attention and append; if there are too many, all are dropped at once.
 constexpr size_t kMostPlans = 256;
 
 enum Kind : uint64_t { kLinear, kNorm, kPointwise, kRope, kAppend, kAttention };
@@ -27,7 +27,7 @@ Result<Plan> plan_of(Make make, const FoveaDeviceFacts& facts, const Desc& desc)
 
 // ---- memory and plans ----
 
-// Stored weights make room; what is to be run may stand on them.
+// Makes room by dropping stored weights, after running the recorded work that may use them.
 Result<DeviceBuffer> DeviceText::allocate(uint64_t bytes) {
     Result<DeviceBuffer> buffer = engine_.buffer(bytes);
     if (buffer || buffer.error().code != FOVEA_OUT_OF_DEVICE_MEMORY || runner_.held_.empty()) return buffer;
@@ -44,7 +44,7 @@ Result<DeviceBuffer> DeviceText::made(std::span<const float> numbers) {
     return buffer;
 }
 
-// What it held is lost where it is too small.
+// Enlarges a buffer if it is too small; its contents are lost then.
 Result<void> DeviceText::grow(std::unique_ptr<DeviceBuffer>& kept, uint64_t bytes) {
     if (kept && kept->size_bytes() >= bytes) return {};
     if (Result<void> r = flush(); !r) return r;
@@ -81,15 +81,15 @@ Result<void> DeviceText::flush() {
 
 // ---- parts ----
 
-// Where a layer's matrix lies: as its file stores it, or in float32 where it has other rows than the file's
-// or a type that no kernel reads.
+// Returns the buffer of a layer's matrix: in its stored type, or in float32 if its rows differ from the
+// file's or no kernel reads the type.
 Result<DeviceBuffer*> DeviceText::weight_of(const Linear& l, FoveaDtype& type, bool& in_out) {
     type = FOVEA_F32, in_out = false;
     if (l.stored) {
         if (has_use(l.stored->type, kUseLinear) && l.stored->owner && !l.stored->bytes.empty()) {
             type = l.stored->type;
             const uint64_t bytes = (l.stored->bytes.size() + 3) / 4 * 4;
-            // What is to be run may stand on weights that have to leave for this one.
+            // Recorded work may use weights that are dropped to make room for this one.
             if (!runner_.holds(*l.stored, bytes))
                 if (Result<void> r = flush(); !r) return r.error();
             return runner_.held(*l.stored, bytes);
@@ -129,7 +129,7 @@ Result<void> DeviceText::product(const Linear& l, Role x, Role y) {
         }
         buffers[FOVEA_BIND_BIAS] = &*bias;
     }
-    // Last, as what is allocated behind it may make it go.
+    // Last, because later allocations may drop it.
     bool in_out = false;
     Result<DeviceBuffer*> weight = weight_of(l, call.w_type, in_out);
     if (!weight) return weight.error();

@@ -1,6 +1,5 @@
-// A text whose layers run on a Vulkan device without leaving it: values between the layers, keys, values of
-// heads and weights lie in its memory, and a call records the plans of as many layers as it can before it
-// waits.
+// A text whose layers run on a Vulkan device without leaving it: the values between layers, the KV caches and
+// the weights are in device memory, and a call records the plans of as many layers as it can before it waits.
 #pragma once
 
 #include <fovea/model/device_runner.hpp>
@@ -60,8 +59,8 @@ class DeviceText final : public LayerSteps {
     DeviceRunner& runner_;
     Engine& engine_;
     std::vector<Layer> layers_;
-    Layer* at_ = nullptr;  // whose steps are recorded
-    // Their addresses stay, as what is to be run names them.
+    Layer* at_ = nullptr;  // the layer whose steps are recorded
+    // Buffers by pointer: their addresses must not change, because recorded work uses them.
     std::array<std::unique_ptr<DeviceBuffer>, role_count> room_;
     std::unique_ptr<DeviceBuffer> positions_;
     std::vector<Angles> angles_;

@@ -1,5 +1,5 @@
-// A text whose layers run on host memory: matrices and attention by an engine's runner, what lies between
-// them by the CPU's kernels. Rooms and plans are kept from layer to layer and from token to token.
+// A text whose layers run on host memory: matrices and attention by an engine's runner, the parts between by
+// the CPU's kernels. Buffers and plans are kept from layer to layer and from token to token.
 #pragma once
 
 #include <array>
@@ -41,7 +41,7 @@ class HostText final : public LayerSteps {
     EngineRunner& engine_;
     HostRows on_rows_;
     std::vector<Layer> layers_;
-    Layer* at_ = nullptr;  // whose steps are run
+    Layer* at_ = nullptr;  // the layer whose steps run
     std::array<F32Tensor, role_count> room_;
     std::vector<Angles> angles_;
 };

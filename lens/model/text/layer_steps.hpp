@@ -18,8 +18,8 @@ class LayerSteps : public ResidentText, protected BlockExecutor {
   protected:
     explicit LayerSteps(uint64_t capacity) : capacity_(capacity) {}
 
-    // Rows [rows, width] behind `held` others are what layers see from here on. Refused where they do not
-    // fit.
+    // Sets the rows [rows, width], after `held` others, that the next layers process. Rejects rows that do
+    // not fit.
     Result<void> take(const F32Tensor& x, uint64_t held);
     // Queries that are all keys' last ones, on keys and values [kv_heads, capacity, width].
     FoveaAttentionDesc attention_call(const AttentionPart& a) const;
@@ -43,7 +43,7 @@ class LayerSteps : public ResidentText, protected BlockExecutor {
     Result<void> add(Role from, const Norm* next, Role to) final;
 };
 
-// Whether two ropes turn by the same angles.
+// True if both ropes rotate by the same angles.
 bool same_angles(const Rope& a, const Rope& b);
 
 }  // namespace fovea

@@ -47,7 +47,7 @@ TokenScores token_scores(std::span<const float> weights, std::span<const uint32_
             if (ids[j] != ids[i]) continue;
             seen = true;
             equal += double(row[j]);
-            if (j + 1 == i) continue;  // what follows is the token itself
+            if (j + 1 == i) continue;  // the next token is the query itself
             followed = true;
             behind += double(row[j + 1]);
         }

@@ -14,7 +14,7 @@ std::string limit_text(const char* what, uint64_t value, uint64_t limit) {
     return std::string(what) + " is " + std::to_string(value) + "; the limit is " + std::to_string(limit - 1);
 }
 
-// Whether everything that the options name is there.
+// Checks that everything that the options name exists.
 Result<void> check_options(const ModelFacts& f, uint64_t tokens, const ModelRunOptions& options) {
     const RunChanges& c = options.changes;
     if (c.head_scales.size() > f.layers)
@@ -171,7 +171,7 @@ Result<ModelRun> run_model(const CheckpointModel& model, std::span<const uint32_
         options.entering.values.empty() ? model.embed(ids) : Result<F32Tensor>(options.entering);
     if (!x) return x.error();
     ModelRun run;
-    std::vector<float> seen;  // the lens' token, behind the layers so far
+    std::vector<float> seen;  // predictions for the logit lens' token, after each layer so far
     const auto look = [&](const F32Tensor& hidden) {
         if (!options.with_lens) return;
         const auto row = hidden.row(options.lens_token.value_or(ids.size() - 1));

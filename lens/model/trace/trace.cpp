@@ -237,7 +237,7 @@ Result<F32Tensor> Trace::Impl::pair_stage(StageId id, uint32_t head, uint32_t n)
     return keep;
 }
 
-// What is no matrix of queries and keys.
+// Computes stages other than matrices of queries and keys.
 Result<F32Tensor> Trace::Impl::flow_stage(StageId id, uint32_t head, uint32_t n) {
     const AttentionPart& a = block(n).attention;
     const auto weight = [](const Linear& layer) {

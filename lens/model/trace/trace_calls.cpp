@@ -229,8 +229,8 @@ void Trace::Impl::drop(uint32_t n, uint32_t head, Layer& l) const {
 
 // ---- contexts and what follows ----
 
-// Where the mask comes after the softmax the weights are no call's, and the contexts are their products with
-// the values.
+// If the mask comes after the softmax, no call gives the weights; the contexts are computed as their products
+// with the values.
 Result<void> Trace::Impl::attend_by_weights(uint32_t n) {
     Layer& l = layers_[n];
     const AttentionPart& a = block(n).attention;

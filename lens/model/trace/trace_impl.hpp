@@ -1,6 +1,5 @@
-// What a trace keeps of each layer, and the work behind its stages: every part is computed when it is first
-// asked for. trace_calls.cpp runs the attention calls, trace_stages.cpp says which stages there are,
-// trace.cpp does the rest.
+// The state of a trace for each layer, and the computation of its stages: every part is computed on first
+// use. trace_calls.cpp runs the attention calls, trace_stages.cpp lists the stages, trace.cpp does the rest.
 #pragma once
 
 #include <fovea/model/strict.hpp>
@@ -18,7 +17,7 @@
 
 namespace fovea {
 
-// What a call gave; the rest is left empty. Matrices are [1, heads, rows, keys].
+// The results of a call; unrequested ones are empty. Matrices are [1, heads, rows, keys].
 struct AttentionResult {
     F32Tensor o, lse, scores, capped, masked, weights;
 };
@@ -26,7 +25,7 @@ struct AttentionResult {
 // The matrix [rows, columns] of one head out of [heads, rows, columns].
 F32Tensor matrix_of(const F32Tensor& all, uint64_t head);
 
-// The stages that steps leave behind.
+// The stages that steps produce.
 using StageTensors = std::map<StageId, F32Tensor>;
 
 // Runs a block's steps on whole tensors and keeps their stages. Queries, keys and values are [heads, rows,
@@ -74,18 +73,18 @@ class Trace::Impl {
     const Block& block(uint32_t n) const { return model_->blocks[n]; }
     Result<void> project(uint32_t n);
     Result<void> supply(uint32_t n, F32Tensor context);
-    // What leaves layer n, computed.
+    // Computes and returns the output of layer n.
     Result<const F32Tensor*> leaving(uint32_t n);
 
   private:
     struct Layer {
         bool projected = false, attended = false, finished = false;
-        StageTensors stages;        // of its steps
+        StageTensors stages;        // stages of its steps
         F32Tensor q, k, v;          // [heads, tokens, width]
         std::vector<uint8_t> keep;  // [heads, rows, keys]
         bool kept = false;          // `keep` was drawn, empty or not
         F32Tensor context, lse;     // [rows, heads * width], [heads, rows, 1]
-        F32Tensor leaves;           // the stream behind it
+        F32Tensor leaves;           // the stream after the layer
         // The matrices of one head.
         std::optional<uint32_t> head;
         F32Tensor scores, scaled, capped, masked, weights_all, masked_weights, row_sums, weights, dropped;
