@@ -5,6 +5,7 @@
 
 Commands and options that a document names must be in `--help` of BUILD's programs. Levels have the names of the one table,
 components and file formats are those that are installed and fuzzed, and the page's sizes are the budgets that its tests assert.
+The reference has each result code and each environment variable that code reads.
 """
 import functools
 import json
@@ -94,8 +95,49 @@ def wrong_sizes():
                 if not re.search(rf'\b{budget} KB\b', figures))
 
 
+def wrong_errors():
+    """docs/reference/errors.md against FoveaResult."""
+    codes = dict(re.findall(r'^    (FOVEA_\w+) = (\d+)', read('engine/include/fovea/fovea.h').split('typedef enum FoveaResult', 1)[1].split('}', 1)[0],
+                            re.MULTILINE))
+    listed = dict(re.findall(r'^\| `(FOVEA_\w+)` \| (\d+) \|', read('docs/reference/errors.md'), re.MULTILINE))
+    yield from (f'docs/reference/errors.md: {name} is {listed.get(name)}, in fovea.h {codes.get(name)}'
+                for name in sorted(codes | listed) if codes.get(name) != listed.get(name))
+
+
+VARIABLE = '[A-Z][A-Z_0-9]+'
+VARIABLES_READ = (  # how code of each kind names the variables that it reads
+    (('.c', '.cpp', '.hpp'), re.compile(rf'getenv\("({VARIABLE})"\)')),
+    (('.py',), re.compile(rf"os\.environ(?:\.get\(|\.setdefault\(|\[)['\"]({VARIABLE})['\"]")),
+    (('.ts', '.mjs'), re.compile(rf'process\.env\.({VARIABLE})')),
+    (('.cmake', 'CMakeLists.txt'), re.compile(rf'\$ENV\{{({VARIABLE})\}}')),
+    (('.sh', 'dev', 'setup-debian'), re.compile(rf'\$\{{({VARIABLE}):?-')),
+)
+# Of the shell, the system or a script's own steps.
+OTHER_VARIABLES = {'ID', 'VERSION_ID', 'VERSION_CODENAME', 'BASH_SOURCE', 'LD_LIBRARY_PATH', 'GPU_DAY_BEHIND'}
+
+
+def wrong_variables():
+    """docs/reference/environment.md against what code reads. Where a variable's name is itself a variable, it is one of a list in braces or
+    the argument of environment()."""
+    found = {}
+    for folder in ('engine', 'lens', 'apps', 'python', 'web', 'scripts', 'tests', 'cmake', 'tools', 'dev', 'CMakeLists.txt'):
+        for path in [ROOT / folder] if (ROOT / folder).is_file() else sorted((ROOT / folder).rglob('*')):
+            name = str(path.relative_to(ROOT))
+            for suffixes, pattern in VARIABLES_READ if 'node_modules/' not in name and path.is_file() else ():
+                if name.endswith(suffixes):
+                    text = path.read_text(encoding='utf-8')
+                    if suffixes[0] == '.c' and re.search(r'getenv\([a-z]', text):
+                        found |= {variable: name for variable in re.findall(rf'(?:{{|\benvironment\()"({VARIABLE})"', text)}
+                    found |= {variable: name for variable in pattern.findall(text) if variable not in OTHER_VARIABLES}
+    rows = re.findall(r'^\| (`.*?) \|', read('docs/reference/environment.md'), re.MULTILINE)
+    listed = set(re.findall(VARIABLE, ' '.join(rows)))
+    yield from (f'docs/reference/environment.md lacks {variable}, which {found[variable]} reads' for variable in sorted(set(found) - listed))
+    yield from (f'docs/reference/environment.md has {variable}, which no code reads' for variable in sorted(listed - set(found)))
+
+
 def main(build):
-    wrong = [*wrong_commands(build, documents()), *wrong_levels(), *wrong_components(), *wrong_formats(), *wrong_sizes()]
+    wrong = [*wrong_commands(build, documents()), *wrong_levels(), *wrong_components(), *wrong_formats(), *wrong_sizes(), *wrong_errors(),
+             *wrong_variables()]
     print('\n'.join(wrong) or 'the documents agree with the programs, the build and the tests')
     return 1 if wrong else 0
 
