@@ -14,7 +14,7 @@
 
 namespace fovea::app {
 
-// What one option looks like in --help and how it is read.
+// One option: its text in --help, and how it is read.
 struct OptionSpec {
     std::string_view name;  // "--scale"
     std::string_view
@@ -25,8 +25,9 @@ struct OptionSpec {
 
 class Arguments {
   public:
-    // Refuses an option that `specs` does not have, one without its value, and one given twice that does not
-    // repeat. A value may begin with a minus, but with two only behind an equals sign.
+    // Rejects an option that is not in `specs`, one without its value, and a repeated one unless it may
+    // repeat. A value may begin with a minus; one that begins with two minuses needs an equals sign before
+    // it.
     static Result<Arguments> parse(std::span<const std::string_view> words,
                                    std::span<const OptionSpec> specs);
 

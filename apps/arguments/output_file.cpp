@@ -32,7 +32,7 @@ Error cannot(std::string_view path, const std::string& why) {
     return Error{FOVEA_IO_ERROR, std::string(path), "cannot be written: " + why};
 }
 
-// A name beside it that no file has: the mode "x" below takes no other.
+// Returns an unused name in the same folder: the mode "x" below rejects an existing file.
 std::string temporary_name(std::string_view path) {
     const auto now = std::chrono::steady_clock::now().time_since_epoch().count();
     return std::string(path) + "." + std::to_string(now) + ".unfinished";

@@ -1,4 +1,5 @@
-// Files that a command writes: found unwritable before the work and not behind it, never left half written.
+// Output files of commands. A file that cannot be written is reported before the work, not after it, and is
+// never left half written.
 #pragma once
 
 #include <fovea/fovea.hpp>
@@ -10,13 +11,13 @@
 
 namespace fovea::app {
 
-// Whether a file of this name can be made; leaves nothing behind. `format` is what it will be, as ".png":
-// readers go by the extension, so that one of another format is refused. `inputs`: files that the command
-// reads; one of them is refused, under whatever name.
+// Checks that a file of this name can be made, and leaves nothing there. `format` is the file's format, as
+// ".png": readers go by the extension, so another extension is rejected. `inputs` are the files that the
+// command reads; writing to one of them is rejected, under any name.
 Result<void> check_writable(std::string_view path, std::string_view format = {},
                             std::span<const std::filesystem::path> inputs = {});
 
-// Through a file beside it, that is renamed.
+// Writes a temporary file in the same folder and renames it.
 Result<void> write_text_file(std::string_view path, std::string_view text);
 
 // While it lives, an interrupt (Ctrl-C, a termination) waits: around the writing of a file, so that neither a
@@ -25,7 +26,7 @@ class HeldInterrupts {
   public:
     HeldInterrupts();
     ~HeldInterrupts();
-    bool arrived() const;  // whether one waits
+    bool arrived() const;  // true if an interrupt waits
     HeldInterrupts(const HeldInterrupts&) = delete;
     HeldInterrupts& operator=(const HeldInterrupts&) = delete;
 };

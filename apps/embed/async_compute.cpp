@@ -1,7 +1,7 @@
-// Attention on a queue of its own beside the main one: the main queue makes q, k and v and hands them to the
-// compute family; Fovea attends there while the main queue makes the next ones; the result comes back. Three
-// frames, two sets of buffers. Ownership changes hands by pairs of barriers, order is kept by one timeline
-// semaphore for each queue.
+// Attention on a separate queue, in parallel to the main one: the main queue makes q, k and v and hands them
+// to the compute family; Fovea attends there while the main queue makes the next ones; the result comes back.
+// Three frames, two sets of buffers. Ownership changes hands by pairs of barriers, order is kept by one
+// timeline semaphore for each queue.
 //   fovea_embed_async
 // Where a device has only one queue family, as software drivers have, both roles share it and there is
 // nothing to hand over: Vulkan wants no transfer within a family.
@@ -41,7 +41,7 @@ struct Queue {
     VkCommandPool commands = VK_NULL_HANDLE;
     VkSemaphore done = VK_NULL_HANDLE;  // timeline: frame f is done at f + 1
 };
-struct Buffers {  // of one set
+struct Buffers {  // The buffers of one set.
     VkBuffer inputs, outputs, workspace;
     VmaAllocation memory[3];
     const float* mapped;  // the outputs

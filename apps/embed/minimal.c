@@ -1,5 +1,5 @@
-/* The smallest program that hosts Fovea, in C99: its own Vulkan device, its own compute pass, and attention
- * behind it in the same command buffer. The pass writes q, k and v; the program computes the result again and
+/* The smallest application that uses Fovea, in C99: its own Vulkan device, its own compute pass, and after it
+ * attention in the same command buffer. The pass writes q, k and v; the program computes the result again and
  * compares. fovea_embed_minimal [--forget-barrier]     the option plants a bug for the validation layer to
  * find */
 #include "minimal_host.h"
@@ -10,7 +10,7 @@
 #include <string.h>
 
 enum { kHeads = 4, kRows = 96, kDim = 32, kTensor = kHeads * kRows * kDim };
-enum { kTensorBytes = kTensor * sizeof(float) }; /* a multiple of 256: tensors may lie end to end */
+enum { kTensorBytes = kTensor * sizeof(float) }; /* a multiple of 256, so that tensors may be contiguous */
 
 /* Causal attention in plain loops over the numbers that inputs.comp makes. */
 static float largest_difference(const float* o) {

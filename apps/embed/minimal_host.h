@@ -1,5 +1,5 @@
-/* What a host has anyway: a Vulkan device with a queue, a command buffer, a buffer that the processor sees,
- * and a compute pass of its own. */
+/* The parts that every application has: a Vulkan device with a queue, a command buffer, a host-visible
+ * buffer, and a compute pass of its own. */
 #ifndef FOVEA_EMBED_MINIMAL_HOST_H
 #define FOVEA_EMBED_MINIMAL_HOST_H
 
@@ -21,7 +21,7 @@ typedef struct Host {
     VkInstance instance;
     VkPhysicalDevice gpu;
     VkDevice device;
-    FoveaDeviceEnables enabled; /* what the device was created with */
+    FoveaDeviceEnables enabled; /* the features that the device was created with */
     VkQueue queue;
     VkCommandPool commands;
     VkCommandBuffer cmd;
@@ -41,7 +41,8 @@ static void open_device(Host* h) {
     uint32_t count = 1;
     require(vkEnumeratePhysicalDevices(h->instance, &count, &h->gpu) >= 0 && count, "no Vulkan device");
 
-    /* [enable] What Fovea can use of this device; the host's own wishes may stand in `enabled` beforehand. */
+    /* [enable] Adds the features of this device that Fovea can use; `enabled` may already contain the
+     * application's own. */
     FoveaDiag diag = foveaDiag();
     FoveaDeviceNeeds needs = foveaDeviceNeeds();
     h->enabled = foveaDeviceEnables();
@@ -181,7 +182,7 @@ static void submit_and_wait(const Host* h) {
 }
 
 static void close_device(const Host* h) {
-    vkDeviceWaitIdle(h->device); /* for layers, which may have submitted work of their own behind the fence */
+    vkDeviceWaitIdle(h->device); /* for layers, which may have submitted work after the fence */
     vkDestroyCommandPool(h->device, h->commands, NULL);
     vkDestroyBuffer(h->device, h->buffer, NULL);
     vkFreeMemory(h->device, h->memory, NULL);

@@ -12,7 +12,7 @@
 namespace fovea::app {
 namespace {
 
-// What the library refuses by name, and where the field comes from here. tests/commands holds this to the
+// Fields that the library rejects, and the options that set them. tests/commands compares this list with the
 // fields of FoveaAttentionDesc.
 struct Refusal {
     const char *fields, *limit;

@@ -33,8 +33,8 @@ void keep(AttentionCall& call, FoveaBinding binding, std::span<const std::byte> 
     call.bindings[binding] = {copy.data(), copy.size()};
 }
 
-// The same for bytes of a tensor, in place where they may be read as whole words there: a file that does not
-// fit into memory twice, or of which a rank reads its part alone.
+// The same for the bytes of a tensor. They are used in place if they can be read as whole words there: a file
+// may not fit into memory twice, and a rank reads only its part.
 void keep(AttentionCall& call, FoveaBinding binding, const Tensor& t) {
     if (!t.owner || t.bytes.size() % 4 || reinterpret_cast<uintptr_t>(t.bytes.data()) % 4)
         return keep(call, binding, t.bytes);
@@ -124,7 +124,7 @@ Result<Axes> qkv_axes(const Tensor& t, bool rows_first) {
     Result<std::vector<uint64_t>> shape = four_axes(t);
     if (!shape) return shape.error();
     std::vector<uint64_t>& s = *shape;
-    // [H, L, D] and [L, D] read the same in both layouts but for the order of H and L.
+    // Both layouts read [H, L, D] and [L, D] the same, except for the order of H and L.
     if (rows_first && t.shape.size() >= 3) std::swap(s[1], s[2]);
     Axes axes{s[0], s[1], s[2], s[3], {}};
     const auto d = int64_t(s[3]), h = int64_t(s[1]), l = int64_t(s[2]);
@@ -194,7 +194,7 @@ Result<void> describe_matrix(const FoveaAttentionDesc& call, const Tensor& t, Fo
     for (int axis = 0; axis < 2; ++axis)
         if (s[size_t(axis)] > UINT32_MAX)
             return bad(t.name, "shape " + format_shape(t.shape) + " is too large");
-    // The library takes 0 for "all of them", and hides what lies past a single column, which others
+    // The library takes 0 for "all of them", and masks everything past a single column, which other libraries
     // broadcast.
     if (s[0] == 0 || s[1] == 0 || (s[2] == 0 && call.len_q > 0) || (s[3] == 0 && call.len_kv > 0))
         return bad(t.name, "shape " + format_shape(t.shape) + " has an axis of 0");

@@ -20,17 +20,17 @@ struct ZeroedMemory {
     void operator()(std::byte* memory) const { std::free(memory); }
 };
 
-// Owns what the bindings point to: inputs lie in the file where it has them as the engine reads them. Other
-// float types are converted; `notes` says so.
+// An attention call that owns the memory of its bindings. Inputs stay in the file if they have the engine's
+// layout there. Other float types are converted, which `notes` reports.
 struct AttentionCall {
     FoveaAttentionDesc desc = foveaAttentionDesc();
     HostBindings bindings{};
-    std::array<std::shared_ptr<const void>, FOVEA_BIND_COUNT>
-        files;                                                      // of inputs that lie in them, by binding
-    std::vector<std::vector<std::byte>> storage;                    // of all others
-    std::vector<std::unique_ptr<std::byte, ZeroedMemory>> results;  // of outputs
+    std::array<std::shared_ptr<const void>, FOVEA_BIND_COUNT> files;  // owners of inputs that stay in files,
+                                                                      // by binding
+    std::vector<std::vector<std::byte>> storage;                      // memory of all other inputs
+    std::vector<std::unique_ptr<std::byte, ZeroedMemory>> results;    // memory of outputs
     std::vector<std::string> notes;  // with names as the file has them: untrusted text
-    size_t rank = 4;                 // of q: results have as many axes
+    size_t rank = 4;                 // rank of q: results have as many axes
     bool rows_first = false;         // layout [B, L, H, D]
 };
 

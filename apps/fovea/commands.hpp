@@ -1,5 +1,5 @@
-// The commands of `fovea`. Each gets the words behind its name and returns the exit code: 0 success, 1 a
-// check that failed (a lesson's digits, a share of a benchmark), 2 a refusal with one line on stderr.
+// The commands of `fovea`. Each gets the words after its name and returns the exit code: 0 success, 1 a
+// failed check (a lesson's digits, a share of a benchmark), 2 an error with one line on stderr.
 #pragma once
 
 #include <span>

@@ -45,7 +45,7 @@ Error bad(std::string field, std::string text) {
     return {FOVEA_INVALID_ARGUMENT, std::move(field), std::move(text)};
 }
 
-// What --session keeps: {"model": "llama", "vocabulary": N, "tokens": [...]}.
+// Reads the file of --session: {"model": "llama", "vocabulary": N, "tokens": [...]}.
 Result<std::vector<uint32_t>> read_session(const std::string& path, const CheckpointModel& model) {
     std::vector<uint32_t> ids;
     std::error_code code;
@@ -119,7 +119,7 @@ Result<int> run(const Arguments& a) {
     }
     std::optional<TextTokenizer> tokenizer;
     if (a.has("--tokens") || a.has("--text")) {
-        // What a text begins with stands once, at the beginning of all.
+        // The start token is used only once, at the beginning of the whole text.
         Result<ModelTokens> input = input_tokens(a, *model, {.special = all.empty()});
         if (!input) return input.error();
         all.insert(all.end(), input->ids.begin(), input->ids.end());
@@ -149,14 +149,14 @@ Result<int> run(const Arguments& a) {
     Result<Decoder> decoder = Decoder::open(*model, capacity, options);
     if (!decoder) {
         Error error = decoder.error();
-        if (error.field == "capacity") error.field = "--count";  // what a reader can change
+        if (error.field == "capacity") error.field = "--count";  // the option that a reader can change
         return error;
     }
     const Sampler sampler(want->temperature, want->seed);
     std::vector<uint32_t> next = all, made;
     TextPrinter printer;
     const bool prints_text = tokenizer && !a.has("--json");
-    const auto made_text = [&] {  // an end token is no part of the text
+    const auto made_text = [&] {  // the end token is not part of the text
         return tokenizer->decode(std::span(made).first(made.size() - (ended && !made.empty())));
     };
     // An interrupt waits for the token that is under way: what was made is whole, and kept.

@@ -7,7 +7,7 @@
 
 namespace fovea::app {
 
-// Whether the lesson's name is that of a task whose weights the library carries.
+// True if the lesson's name is a task whose weights the library contains.
 bool is_learned_task(std::string_view name);
 // Prints what the model does and draws its heads where --png asks for it.
 Result<int> teach_task(std::string_view task, const Arguments& arguments);

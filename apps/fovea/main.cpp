@@ -85,7 +85,7 @@ int main(int argc, char** argv) {
     const std::vector<std::string_view> words(argv + 1, argv + argc);
     try {
         return fovea::app::check_standard_output(run(words));
-    } catch (const std::bad_alloc&) {  // of the standard containers; nothing of ours throws
+    } catch (const std::bad_alloc&) {  // from the standard containers; our own code does not throw
         return fovea::app::refuse({FOVEA_OUT_OF_HOST_MEMORY, "memory", "there is not enough for this"});
     }
 }

@@ -7,12 +7,13 @@
 
 namespace fovea::app {
 
-// Whether --off, --scale, --hide, --patch or what belongs to it is given.
+// True if --off, --scale, --hide, --patch or a related option is given.
 bool has_changes(const Arguments& arguments);
 
-// What the options say of a run on `tokens` tokens. The other text of --patch is run here, by `options`, as
-// far as its heads need. Refused by the option's name: heads and tokens that there are not, a head named
-// twice, a patch without another text and the reverse, another text of another length.
+// Returns the changes that the options describe for a run on `tokens` tokens. It runs the other text of
+// --patch here, with `options`, as far as its heads need. Rejects heads and tokens that do not exist, a head
+// named twice, a patch without another text and the reverse, and another text of another length; the error
+// names the option.
 Result<RunChanges> model_changes(const Arguments& arguments, const CheckpointModel& model, uint64_t tokens,
                                  const ModelRunOptions& options);
 

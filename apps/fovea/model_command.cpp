@@ -73,10 +73,10 @@ std::string piece_of(const TextTokenizer* tokenizer, uint32_t id) {
     return tokenizer ? printable_name(token_text(*tokenizer, id), 60) : std::string();
 }
 
-// What a model says of one input.
+// A model's predictions for one input.
 struct Said {
     std::vector<uint32_t> ids;
-    ComparedTokens tokens;  // of a model that reads pictures classes
+    ComparedTokens tokens;  // for a model that reads images: the classes
     std::vector<ScoredHead> heads;
     bool classes = false, changed = false;
 };
@@ -153,7 +153,7 @@ Result<int> run_input(const CheckpointModel& model, const Arguments& a) {
         Result<F32Tensor> entering = embedded_patches(model, a.text("--patches"));
         if (!entering) return entering.error();
         options.entering = std::move(*entering);
-        // Each is something of its own: no head can look at another of the same kind.
+        // Each entering row gets an ID of its own, so that no head can attend to another of the same kind.
         input->ids.resize(options.entering.rows());
         std::iota(input->ids.begin(), input->ids.end(), 0u);
     } else {

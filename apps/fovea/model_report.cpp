@@ -209,7 +209,7 @@ Result<ModelTokens> input_tokens(const Arguments& arguments, const CheckpointMod
         out.ids = std::move(*ids);
         return out;
     }
-    // Who has no tokenizer for a text can still give what it would have made.
+    // Without a tokenizer a reader can still give the token IDs of the text.
     const auto refused = [&](const Error& why) {
         return Error{why.code, std::string(options.text),
                      why.text + "; give token IDs with " + std::string(options.tokens)};
@@ -249,7 +249,7 @@ Result<std::unique_ptr<ModelDevice>> open_model_device(const Arguments& argument
 
 namespace {
 
-// What Linux says can be taken without swapping; 0 where it says nothing.
+// Returns the memory that Linux reports as available without swapping; 0 if unknown.
 uint64_t free_memory() {
     std::ifstream file("/proc/meminfo");
     std::string key, unit;

@@ -1,4 +1,4 @@
-// A checkpoint in words and as JSON.
+// Describes a checkpoint as text and as JSON.
 #pragma once
 
 #include "arguments.hpp"
@@ -28,8 +28,8 @@ Result<void> check_model_words(const Arguments& arguments);
 // The files of a model that is opened: what is written must be none of them.
 std::vector<std::filesystem::path> files_of(const Checkpoint& files);
 
-// What the model is run on: --tokens, IDs by comma, or --text with the model's own tokenizer,
-// which is then there.
+// The input of a model: --tokens, IDs separated by commas, or --text with the model's own tokenizer, which is
+// then set.
 struct ModelTokens {
     std::vector<uint32_t> ids;
     std::optional<TextTokenizer> tokenizer;
@@ -44,9 +44,9 @@ Result<ModelTokens> input_tokens(const Arguments& arguments, const CheckpointMod
 // Where a model runs: the CPU's kernels on --threads threads (all of the machine), or the device that
 // --backend and --device choose.
 struct ModelDevice {
-    std::unique_ptr<ThreadPool> pool;  // of the CPU
+    std::unique_ptr<ThreadPool> pool;  // threads of the CPU
     FoveaParallel parallel{};
-    std::unique_ptr<Engine> engine;  // of another device
+    std::unique_ptr<Engine> engine;  // engine of another device
     std::unique_ptr<EngineRunner> runner;
 };
 Result<std::unique_ptr<ModelDevice>> open_model_device(const Arguments& arguments);

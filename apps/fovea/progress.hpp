@@ -10,8 +10,8 @@ class Progress {
   public:
     explicit Progress(std::string what);
     ~Progress();
-    // `detail` stands behind the share that is done. Returns true: a command line is cancelled by its signal,
-    // not by this.
+    // `detail` is printed after the percentage. Returns true: a command line is cancelled by its signal, not
+    // by this.
     bool operator()(double done, const std::string& detail = {});
 
   private:

@@ -44,8 +44,8 @@ class Ranks {
     std::unique_ptr<State> state_;
 };
 
-// What a command does with --shards: `run` on every rank of the job. Its code is rank 0's, which spoke; the
-// others end with 0.
+// Runs a command with --shards: `run` on every rank of the job. The exit code is that of rank 0, which
+// prints; the others end with 0.
 Result<int> on_every_rank(const Arguments& a, Result<int> (*run)(Ranks&, const Arguments&));
 
 }  // namespace fovea::app

@@ -1,4 +1,4 @@
-// What commands that run one call on a file have in common: where it runs, and what is said at the end.
+// Shared by commands that run one call on a file: choosing the device, and the report at the end.
 #pragma once
 
 #include "attention_tensors.hpp"
@@ -7,7 +7,7 @@
 
 namespace fovea::app {
 
-// Refuses validation of what is no Vulkan device.
+// Rejects validation unless the device is a Vulkan device.
 Result<Engine> open_engine(const EngineOptions& options);
 // The first message of the validation layer as an error.
 Result<void> refuse_messages(Engine& engine);

@@ -101,7 +101,7 @@ Result<int> run(const Arguments& arguments) {
                             : print_stage(std::move(*read), arguments.text("--stage"), uint32_t(*head));
     if (done) return 0;
     Error error = done.error();
-    // What a word of the command line asks for is of that word, all else of the file.
+    // An error about an option of the command line is about that option; all others are about the file.
     if ((error.field == "stage" && arguments.has("--stage")) || (error.field == "head" && *head > 0))
         return error;
     const std::string name = printable_name(path.string(), 400);

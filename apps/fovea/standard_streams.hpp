@@ -1,5 +1,4 @@
-// What a program is started with and may find missing: standard streams that are closed or full, a limit on
-// files.
+// Handles conditions at the start of a program: standard streams that are closed or full, a limit on files.
 #pragma once
 
 #include <string>
@@ -10,7 +9,8 @@ namespace fovea::app {
 // True if standard output (1) or standard error (2) is a terminal.
 bool is_terminal(int number);
 
-// For people: control characters, unless they are `kept`, and bytes that are no UTF-8 as \x1b and the like.
+// Makes text safe to print: control characters, unless they are `kept`, and bytes that are not valid UTF-8
+// become \x1b and the like.
 std::string without_controls(std::string_view text, std::string_view kept = "");
 
 // Prints a text that grows, in UTF-8. On a terminal, control characters other than line feed and tab become

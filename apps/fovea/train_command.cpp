@@ -136,7 +136,7 @@ Result<Start> starting_state(const Arguments& a, TaskKind kind) {
     return Start{std::move(*task), std::move(*state)};
 }
 
-// One head in words: "layer 1, head 0".
+// Returns the name of a head: "layer 1, head 0".
 std::string head_place(const Task& task, uint32_t head) {
     return "layer " + std::to_string(head / task.model.heads) + ", head " +
            std::to_string(head % task.model.heads);
@@ -239,7 +239,7 @@ Result<int> train(const Arguments& a) {
     if (!kind) return kind.error();
     const std::string out(a.text("--out"));
     if (a.has("--half") && out.empty()) return bad("--half", "says what --out holds; there is no --out");
-    // A state may take the place of the one that it goes on from; weights alone may not.
+    // A state may replace the one that it continues from; a file with only weights may not.
     std::vector<std::filesystem::path> inputs = {a.text("--text")};
     if (a.has("--half")) inputs.emplace_back(a.text("--resume"));
     if (!out.empty())

@@ -1,4 +1,4 @@
-// What a picture or window shows, in words: for scripts, tests and screen readers.
+// Describes a picture or window as text, for scripts, tests and screen readers.
 #pragma once
 
 #include "document/workbench.hpp"

@@ -87,7 +87,7 @@ Result<void> deliver(GpuDevice& device, const Options& o) {
     if (Result<void> r = apply_options(bench, o); !r) return r;
     if (Result<void> r = compute(device, bench); !r) return r;
     if (o.roof) {
-        // What stands under the roof is a second run: the first has waited for the driver's compiler.
+        // The roofline shows a second run: the first has waited for the driver's compiler.
         bench.computation.want_roof();
         if (Result<void> r = compute(device, bench); !r) return r;
     }
@@ -122,13 +122,12 @@ Result<void> run_headless(const Options& o) {
     wishes.vulkan_device = o.vulkan_device;
     wishes.validation = o.validation;
     wishes.memory_limit_bytes = o.memory_limit_bytes;
-    // Numbers alone, on the processor, need no driver.
+    // Printing values on the CPU needs no driver.
     const bool numbers_only = o.print && o.on_cpu && o.screenshot.empty() && !o.validation;
     Result<std::unique_ptr<GpuDevice>> device =
         numbers_only ? GpuDevice::without_vulkan("numbers on the processor were asked for")
                      : GpuDevice::open(wishes);
-    // Without a usable device the processor computes and paints, but for the one who asked for a device or
-    // for its validation.
+    // Without a usable device the CPU computes and paints, unless a device or its validation was requested.
     if (!device && o.vulkan_device < 0 && !o.validation)
         device = GpuDevice::without_vulkan(device.error().text);
     if (!device) return device.error();

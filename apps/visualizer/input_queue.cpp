@@ -10,8 +10,8 @@ bool is_modifier(ImGuiKey key) {
     return (key & ImGuiMod_Mask_) != 0 || (key >= ImGuiKey_LeftCtrl && key <= ImGuiKey_RightSuper);
 }
 
-// Keys mean nothing beside the characters that they type. Keys that do mean something in a text field
-// (Backspace, arrows, Enter) still have a frame each.
+// True for text and for the keys that type it. Keys with a meaning in a text field (Backspace, arrows, Enter)
+// still get a frame each.
 bool is_typing(const ImGuiInputEvent& event) {
     if (event.Type == ImGuiInputEventType_Text || event.Type == ImGuiInputEventType_MousePos) return true;
     const ImGuiKey key = event.Type == ImGuiInputEventType_Key ? event.Key.Key : ImGuiKey_None;

@@ -2,7 +2,7 @@
 // a frame, which is enough while frames are quicker than fingers. Slow frames need these rules:
 //   - Where all that waits is typed text, one frame takes all of it. Dear ImGui would take one press or
 //   release of
-//     a key in each frame, so that quick typing trails behind.
+//     a key in each frame, so that quick typing lags.
 //   - A modifier that changes after a key was pressed waits for the next frame. Taken in one frame, the
 //   release of
 //     Ctrl+A's Ctrl would make of it a bare A, and the chord would do nothing.
@@ -12,7 +12,7 @@
 
 namespace fovea::visualizer {
 
-// For the current context; before() and after() stand around ImGui::NewFrame(), in the thread that calls it.
+// Works on the current context. Call before() and after() around ImGui::NewFrame(), on its thread.
 class InputQueue {
   public:
     void before_new_frame();

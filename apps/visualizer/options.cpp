@@ -78,7 +78,7 @@ Result<void> read_export(Options& o, std::string_view name, std::string_view val
 
 using Read = Result<void> (*)(Options&, std::string_view name, std::string_view value);
 
-// A switch, and an option that is kept as it stands.
+// Setters for a switch, and for an option that is stored unchanged.
 template <bool Options::*member>
 Result<void> set(Options& o, std::string_view, std::string_view) {
     return o.*member = true, Result<void>{};
@@ -218,7 +218,7 @@ std::vector<app::OptionSpec> specs() {
     return all;
 }
 
-// Words of a text in lines of at most `width` characters, the lines after the first behind `indent` spaces.
+// Breaks a text into lines of at most `width` characters; lines after the first begin with `indent` spaces.
 std::string wrapped(const std::string& text, size_t width, size_t indent) {
     std::string out;
     size_t line = 0;
@@ -295,7 +295,7 @@ Result<Options> parse_options(int argc, char** argv) {
     if (!arguments) return arguments.error();
     Options o;
     for (const std::string_view file : arguments->positional()) o.files.emplace_back(file);
-    // What learned is seen first, unless something else was asked for.
+    // Trained heads are shown first, unless an option asks for something else.
     const std::string_view others[] = {"--preset", "--text", "--open", "--tokens", "--against"};
     const bool asked = std::any_of(std::begin(others), std::end(others),
                                    [&](std::string_view name) { return arguments->has(name); });

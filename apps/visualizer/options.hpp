@@ -24,7 +24,7 @@ struct Options {
     float scale = 1;
     std::optional<Theme> theme;      // none: dark, or a window's of the run before
     std::string stage;               // shown first; empty: weights
-    PictureLook look;                // of the screenshot, but for its scale
+    PictureLook look;                // look of the screenshot, except its scale
     std::string screenshot;          // a PNG file: draw one picture without a window and end
     std::string export_path;         // the shown matrix or the session, by the extension
     std::vector<std::string> files;  // opened in this order
@@ -37,12 +37,12 @@ struct Options {
     std::string pick;              // "3, 1" or "journey, step"
     std::string select;            // "0:2,1:3": rows and columns of an export, ends included
     std::optional<uint32_t> head;  // none: the session's, or the first
-    bool describe = false;         // what the picture shows, as text
+    bool describe = false;         // print a description of the picture
     bool print = false;            // the shown stage as text, and nothing else
     std::string follow;            // a file that is kept as a description of what the window shows
     bool roof = false;             // measured before the picture
     bool validation = false;
-    uint64_t memory_limit_bytes = 0;  // of device memory; 0: the driver's own
+    uint64_t memory_limit_bytes = 0;  // limit of device memory; 0: the driver's own
     bool help = false, version = false;
 
     bool headless() const { return !screenshot.empty() || !export_path.empty() || describe || print; }

@@ -96,7 +96,7 @@ Result<Pixels> draw_over(Workbench& bench, const PictureSize& size, ImU32 ground
             frame->end(cmd);
         });
         if (!drawn) return drawn.error();
-        // What the first frame began is waited for.
+        // Waits for the work that the first frame began.
         if (i == 0 && goes_on)
             if (Result<void> r = bench.computation.finish_wanted_grid(); !r) return r.error();
         // The first frames say what is looked at.
@@ -116,7 +116,7 @@ Result<Pixels> draw_over(Workbench& bench, const PictureSize& size, ImU32 ground
     return out;
 }
 
-// What lies over black and over white tells how much of the ground is seen, whatever has painted it.
+// Comparing the picture over black and over white gives the alpha of each pixel, whatever has painted it.
 void take_ground_away(Pixels& over_black, const Pixels& over_white) {
     for (size_t i = 0; i + 3 < over_black.rgba.size(); i += 4) {
         int seen = 0;

@@ -17,12 +17,11 @@ struct PictureMouse {
 };
 
 struct PictureSize {
-    uint32_t width = 1600, height = 960;  // units of the layout, of the window
-    float scale = 1;                      // pixels for one unit
-    bool exact = false;                   // waits for every tile of a map
-    PictureLook look = {};                // but for its scale
-    std::vector<PictureMouse> mouse =
-        {};  // of the frames before the one that is kept; without it there is none
+    uint32_t width = 1600, height = 960;   // units of the layout, of the window
+    float scale = 1;                       // pixels for one unit
+    bool exact = false;                    // waits for every tile of a map
+    PictureLook look = {};                 // except its scale
+    std::vector<PictureMouse> mouse = {};  // of the frames before the kept one; without it there is none
     // Sees what the kept frame is drawn of, while its fonts and windows are there.
     std::function<void(const ImDrawData&)> seen = {};
 };

@@ -44,7 +44,7 @@ constexpr double kFrameSeconds = 4e-3, kSoftwareRate = 2e9, kHardwareRate = 2e11
 constexpr int kSettleFrames = 4;
 // A thread's event comes a moment before its result, and may be all that comes.
 constexpr double kThreadsSeconds = 0.05;
-constexpr size_t kFramesInFlight = 2;  // of Swapchain
+constexpr size_t kFramesInFlight = 2;  // number of frames in flight of Swapchain
 
 struct GlfwGuard {
     GLFWwindow* window = nullptr;
@@ -86,7 +86,7 @@ Result<void> open_window(GlfwGuard& glfw, const Options& o, const WindowSettings
     return {};
 }
 
-// What the window shows, kept in a file for those who cannot see it.
+// Keeps a description of the window in a file, for people who cannot see it.
 class Follower {
   public:
     explicit Follower(std::string path) : path_(std::move(path)) {}
@@ -113,7 +113,7 @@ class EndSignals {
         sigset_t all;
         sigemptyset(&all);
         for (const int signal : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&all, signal);
-        pthread_sigmask(SIG_BLOCK, &all, nullptr);  // of the threads to come, too
+        pthread_sigmask(SIG_BLOCK, &all, nullptr);  // also for threads created later
         thread_ = std::thread([this, all] {
             int signal = 0;
             while (sigwait(&all, &signal) == 0 && !ending_) {
@@ -138,7 +138,7 @@ class EndSignals {
     std::thread thread_;
 };
 
-// What arrived since the last frame.
+// Events since the last frame.
 struct WindowEvents {
     bool active = false;
     std::vector<KeyPress> keys;
@@ -169,7 +169,7 @@ class Window {
     float scale_ = 1, display_scale_ = 1;
     Theme theme_ = Theme::dark;
     Autosave autosave_;
-    WindowSettings kept_;  // of the run before, then of this one
+    WindowSettings kept_;  // settings of the run before, then of this one
     const bool system_motion_ = !wants_reduced_motion();
     EndSignals signals_;  // before every other thread
     // Destroyed in reverse: what draws before what it draws with, the window last.
@@ -200,15 +200,15 @@ bool walks(ImGuiKey key) {
     return std::find(std::begin(kKeys), std::end(kKeys), key) != std::end(kKeys);
 }
 
-// A text field has every key but those that mean nothing there: a sentence may be saved while the cursor
-// stands in it.
+// A text field receives every key except those without a meaning there: a sentence may be saved while the
+// cursor is in it.
 bool passes_a_text_field(ImGuiKey key, int modifiers) {
     static constexpr ImGuiKey kOfTheProgram[] = {ImGuiKey_E, ImGuiKey_F, ImGuiKey_G, ImGuiKey_O,
                                                  ImGuiKey_P, ImGuiKey_Q, ImGuiKey_S};
     return modifiers == GLFW_MOD_CONTROL && std::ranges::find(kOfTheProgram, key) != std::end(kOfTheProgram);
 }
 
-// Something for the reader's eyes has happened. Other messages of the window system are no reason to draw: a
+// Records events that change the display. Other messages of the window system are not a reason to draw: a
 // driver's own presenting sends some after each frame.
 void watch_events(GLFWwindow* window, WindowEvents* events) {
     glfwSetWindowUserPointer(window, events);
@@ -398,7 +398,7 @@ Result<void> Window::follow_ui() {
     return {};
 }
 
-// What the window remembers, where it has changed and nothing is being dragged.
+// Saves the window's settings if they have changed and nothing is being dragged.
 void Window::keep_settings() {
     if (ImGui::IsAnyItemActive()) return;
     kept_.layout = bench_->window.layout;
@@ -582,7 +582,7 @@ Result<void> Window::run() {
     signals_.wake(false);
     keep_settings();
     autosave_.end();
-    // Threads behind the window may have a moment's work left: it is gone meanwhile.
+    // Background threads may need a moment to finish: the window is hidden meanwhile.
     glfwHideWindow(glfw_.window);
     vkDeviceWaitIdle(device_->device());
     const std::vector<std::string> messages = device_->take_messages();

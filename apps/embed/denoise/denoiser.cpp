@@ -22,8 +22,8 @@ void cmd_compute_barrier(VkCommandBuffer cmd) {
     cmd_shader_barrier(cmd, VK_PIPELINE_STAGE_2_COMPUTE_SHADER_BIT, VK_PIPELINE_STAGE_2_COMPUTE_SHADER_BIT);
 }
 
-// For each tile the pages around it, of this frame and, with history, of the last one, whose pages lie behind
-// this frame's. Where the picture ends there is no page, and keys of a page that is none are hidden.
+// Lists for each tile the pages around it, of this frame and, with history, of the last one, whose pages
+// follow this frame's. There is no page beyond the picture's edge, and keys of missing pages are masked.
 void fill_pages(const Buffer& to, uint32_t tiles_x, uint32_t tiles_y, bool with_history) {
     int32_t* page = static_cast<int32_t*>(to.mapped);
     for (int y = 0; y < int(tiles_y); ++y)
@@ -181,7 +181,7 @@ uint32_t Denoiser::cmd_attend(Frame& frame, double budget_seconds) {
     Bindings bindings = {};
     bind_all(bindings, *plan_, kDenoised);
     frame.slices = plan_->record(frame.cmd, bindings, budget_seconds, frame.times, 2, frame.index);
-    cmd_compute_barrier(frame.cmd);  // what Fovea wrote is read by the next pass
+    cmd_compute_barrier(frame.cmd);  // the next pass reads Fovea's output
     return frame.slices;
 }
 // [end attend]

@@ -32,19 +32,19 @@ enum Plane : uint32_t {
 
 constexpr uint32_t kTile = 8, kTilePixels = kTile * kTile;  // a tile of pixels is a page of keys
 constexpr uint32_t kNeighbours = 9;                         // a query sees its tile and the eight around it
-constexpr uint32_t kDim = 16, kLightDim = 4;                // of features; of light, where the fourth is 1
+constexpr uint32_t kDim = 16, kLightDim = 4;                // of features; of light and a 1
 
 struct DenoiserSettings {
     float screen_sigma = 2, normal_sigma = 0.4f, position_sigma = 0.15f, albedo_sigma = 0.4f;
     float history_sigma = 1;
     float history_weight = 2;
     float firefly_limit = 2;
-    float light_sigma = 1.5f;    // of the a-trous filter alone
+    float light_sigma = 1.5f;    // only of the a-trous filter
     float camera_angle = 0.35f;  // radians
     uint32_t samples = 1;        // paths for each pixel
 };
 
-// What a reader may turn: sliders of the window, options of the command line.
+// A setting that a reader can change: a slider of the window, an option of the command line.
 struct Knob {
     const char* option;
     const char* label;
@@ -66,7 +66,7 @@ constexpr Knob kKnobs[] = {
 // One pixel that took part in a denoised one.
 struct Contribution {
     uint32_t x, y;
-    bool history;  // of the last frame's result
+    bool history;  // true if the last frame's result is used
     float weight;
     float light[3];
 };
@@ -78,7 +78,7 @@ class Denoiser {
     ~Denoiser();
     Denoiser(const Denoiser&) = delete;
 
-    DenoiserSettings settings;  // of the next picture
+    DenoiserSettings settings;  // settings of the next picture
 
     // Between rounds: makes the last frame the history, traces the picture of `seconds` and makes its queries
     // and keys.
@@ -86,7 +86,7 @@ class Denoiser {
     // The next slices of the round under way, see SlicedPlan::record. A complete round leaves plane
     // kDenoised.
     uint32_t cmd_attend(Frame& frame, double budget_seconds);
-    // The same of this frame alone, whole, into plane kSpatial.
+    // Attends only within this frame, in one go, into plane kSpatial.
     uint32_t cmd_attend_spatially(Frame& frame);
     // The filters to compare with, into planes kBilateral and kAtrous.
     void cmd_bilateral(VkCommandBuffer cmd);
@@ -100,7 +100,7 @@ class Denoiser {
     void cmd_show(VkCommandBuffer cmd, Plane shown, VkPipeline show) const;
 
     bool between_rounds() const { return plan_->between_rounds(); }
-    const SlicedPlan& plan() const { return *plan_; }  // of the round under way, or the last
+    const SlicedPlan& plan() const { return *plan_; }  // plan of the current round, or of the last one
     void measured(const FrameTime& time);
 
     void forget_times() { spatial_.forget_times(), temporal_.forget_times(); }
@@ -113,8 +113,8 @@ class Denoiser {
     // ---- reading back: these wait for the device ----
     std::vector<float> radiance(Plane plane, Frames& frames) const;  // RGB in rows
     std::vector<float> albedo(Frames& frames) const;
-    // What the last round averaged for a pixel, and its weights by a map tile of that row: nothing else in
-    // the engine or here keeps them.
+    // Returns the pixels that the last round averaged for a pixel, with their weights. A map tile of that row
+    // computes the weights, since nothing else keeps them.
     std::vector<Contribution> contributions(uint32_t x, uint32_t y, Frames& frames) const;
 
   private:
@@ -143,7 +143,7 @@ class Denoiser {
 
 extern const PassLayout kPasses;
 
-// Records into a frame of its own, submits it, waits, and says how long it took.
+// Records into a separate frame, submits it, waits, and returns the time that it took.
 FrameTime run_now(Frames& frames, const std::function<void(Frame&)>& record);
 
 }  // namespace denoise

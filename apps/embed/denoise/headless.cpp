@@ -9,7 +9,7 @@
 namespace denoise {
 namespace {
 
-constexpr double kLargestError = 1e-5;  // of light, relative to 1 or to the light where that is more
+constexpr double kLargestError = 1e-5;  // error of light, relative to 1 or to the light if that is larger
 
 // Largest difference between a pixel and its weights applied by hand, over a grid of pixels.
 double check_weights(const Denoiser& denoiser, Frames& frames) {

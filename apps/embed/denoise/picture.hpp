@@ -1,4 +1,4 @@
-// Pictures on the host: tone curve, PSNR, three of them beside each other as a PNG.
+// Images on the host: tone curve, PSNR, three images side by side as a PNG.
 #pragma once
 
 #include <cstdint>

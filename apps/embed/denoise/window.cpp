@@ -1,5 +1,5 @@
-// The window: noisy, denoised and reference beside each other; sliders; the time of each frame; and what a
-// pixel averaged.
+// The window: noisy, denoised and reference side by side; sliders; the time of each frame; and the pixels
+// averaged for a selected pixel.
 #include "denoise_shaders.hpp"
 #include "denoiser.hpp"
 #include "headless.hpp"
@@ -90,7 +90,7 @@ class Window {
 
     bool draw();
     void look_at(uint32_t x, uint32_t y);
-    std::string what_was_seen() const;  // of the pixel looked at
+    std::string what_was_seen() const;  // describes the selected pixel
 
   private:
     Panel panel(uint32_t which) const;
@@ -120,7 +120,7 @@ Panel Window::panel(uint32_t which) const {
     return {float(which) * (width + kGap), 0, width, width / aspect};
 }
 
-// The last round is finished first, so that the weights are of what is shown; the picture stands still
+// Finishes the last round first, so that the weights belong to the shown picture, which does not change
 // meanwhile.
 void Window::look_at(uint32_t x, uint32_t y) {
     if (denoiser_.pictures() == 0) return;
@@ -153,7 +153,7 @@ void Window::controls() {
     ImGui::SetNextWindowSize({float(canvas_.extent().width), float(canvas_.extent().height) - top});
     ImGui::Begin("controls", nullptr, ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoMove);
     ImGui::Columns(3);
-    ImGui::PushItemWidth(130);  // leaves room for the words beside the sliders
+    ImGui::PushItemWidth(130);  // leaves room for the labels next to the sliders
     if (ImGui::Checkbox("pause (the reference converges)", &paused_) && !paused_) look_ = false;
     ImGui::SliderFloat("budget, ms a frame", &budget_ms_, 0.5f, 200, "%.1f", ImGuiSliderFlags_Logarithmic);
     ImGui::SliderFloat("speed", &speed_, 0, 4);
@@ -219,7 +219,7 @@ void Window::record(Frame& frame) {
     constexpr VkPipelineStageFlags2 kCompute = VK_PIPELINE_STAGE_2_COMPUTE_SHADER_BIT;
     constexpr VkPipelineStageFlags2 kFragment = VK_PIPELINE_STAGE_2_FRAGMENT_SHADER_BIT;
     const VkCommandBuffer cmd = frame.cmd;
-    cmd_shader_barrier(cmd, kCompute | kFragment, kCompute);  // behind the frame before
+    cmd_shader_barrier(cmd, kCompute | kFragment, kCompute);  // waits for the frame before
     slices_ = 0;
     if (!paused_ || !denoiser_.between_rounds()) {
         if (denoiser_.between_rounds()) {
@@ -274,7 +274,7 @@ bool Window::draw() {
                         uint32_t((at.y - p.y) / p.height * float(denoiser_.height())));
         }
     }
-    Frame& drawn = frames_.next();  // a look at a pixel has used frames of its own
+    Frame& drawn = frames_.next();  // inspecting a pixel has used frames of its own
     frames_.collect(drawn, time);
     if (!canvas_.begin(drawn.index)) return false;
     frames_.begin(drawn);

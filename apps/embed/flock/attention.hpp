@@ -22,13 +22,13 @@ class Attention {
     SlicedPlan& plan() { return plan_; }
     const SlicedPlan& plan() const { return plan_; }
 
-    // What the renderer's own passes read and write.
+    // Buffers that the renderer's own passes read and write.
     const Buffer& q() const { return q_; }
     const Buffer& k() const { return k_; }
     const Buffer& v() const { return v_; }
     const Buffer& means(uint32_t side) const { return means_[side]; }
     const Buffer& log_sums(uint32_t side) const { return log_sums_[side]; }
-    uint32_t finished_side() const { return 1 - side_; }  // of the last round that is complete
+    uint32_t finished_side() const { return 1 - side_; }  // side of the last complete round
 
   private:
     Guest guest_;

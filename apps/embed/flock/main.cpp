@@ -118,7 +118,8 @@ Renderer::~Renderer() {
     gpu_.destroy(birds_);
 }
 
-// While the device is idle: in a disc, each with a direction of its own; the same on every run.
+// Call while the device is idle. Places the birds in a disc, each with its own direction; every run is the
+// same.
 void Renderer::place_birds() {
     float* out = static_cast<float*>(birds_.mapped);
     uint32_t state = 1;
@@ -166,7 +167,7 @@ void Renderer::record(Frame& frame, bool with_attention) {
         }
         frame.slices = attention_.record(cmd, options_.budget_ms / 1000, frame.times, 2, frame.index);
         rounds_ += attention_.plan().between_rounds();
-        cmd_shader_barrier(cmd, kCompute, kCompute);  // what Fovea wrote is read by the next pass
+        cmd_shader_barrier(cmd, kCompute, kCompute);  // the next pass reads Fovea's output
     }
 
     const VkDescriptorSet shown = sets_[attention_.finished_side()];

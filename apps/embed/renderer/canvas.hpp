@@ -1,4 +1,4 @@
-// Where frames are drawn: an image of one's own, read back at the end, or a window's swapchain.
+// The target of frames: an offscreen image that is read back at the end, or a window's swapchain.
 #pragma once
 
 #include "gpu.hpp"
@@ -43,7 +43,7 @@ class Canvas {
     Image image_;
     VkSurfaceKHR surface_ = VK_NULL_HANDLE;
     VkSwapchainKHR swapchain_ = VK_NULL_HANDLE;
-    std::vector<Image> images_;  // of the swapchain; without memory of their own
+    std::vector<Image> images_;  // images of the swapchain, without memory of their own
     VkSemaphore acquired_[kFramesInFlight] = {};
     std::vector<VkSemaphore> drawn_;
     uint32_t current_ = 0;

@@ -13,7 +13,7 @@ struct Frame {
     VkCommandPool pool = VK_NULL_HANDLE;
     VkCommandBuffer cmd = VK_NULL_HANDLE;
     VkQueryPool times = VK_NULL_HANDLE;  // begin, end, then two for each slice of attention
-    uint64_t number = 0;                 // its value of the timeline semaphore; 0: not under way
+    uint64_t number = 0;                 // its value of the timeline semaphore; 0: not in flight
     uint32_t index = 0, slices = 0;
 };
 
@@ -35,7 +35,7 @@ class Frames {
     Frame& at(uint32_t index) { return frames_[index]; }
     Frame& next() { return frames_[next_number_ % kFramesInFlight]; }
     bool collect(Frame& frame, FrameTime& done);
-    // Begins the frame's command buffer with its first timestamp, behind all shaders of the frame before.
+    // Begins the frame's command buffer with its first timestamp, after all shaders of the frame before.
     void begin(Frame& frame);
     // Ends and submits it, after the canvas's image is there and before it is shown (null: nothing is shown).
     void submit(Frame& frame, const Canvas* canvas);

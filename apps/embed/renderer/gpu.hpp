@@ -1,5 +1,5 @@
-// What a renderer has anyway, whether it attends or not: a Vulkan 1.3 device with one queue, VMA, buffers,
-// and passes of its own. Shared by the flock and the denoiser.
+// The parts that every renderer has, with or without attention: a Vulkan 1.3 device with one queue, VMA,
+// buffers, and passes of its own. Shared by the flock and the denoiser.
 #pragma once
 
 #include <volk.h>
@@ -18,7 +18,7 @@ namespace embed {
 
 constexpr uint32_t kFramesInFlight = 2;
 
-extern const char* const kProgram;  // its name, for messages: each program defines it
+extern const char* const kProgram;  // the program's name for messages: each program defines it
 
 // Ends the program with a message. A program may, a library must not.
 void require(bool ok, const char* what);
@@ -39,7 +39,7 @@ struct Image {
 // The passes of one renderer share a layout: storage buffers 0 to buffers - 1 in set 0, and push constants.
 struct PassLayout {
     uint32_t buffers, push_bytes;
-    uint32_t sets;  // that descriptor_set may make
+    uint32_t sets;  // limit of the sets that descriptor_set makes
 };
 constexpr uint32_t kMaxPassBuffers = 8;
 constexpr VkShaderStageFlags kPassStages =
@@ -67,7 +67,7 @@ class Gpu {
     void destroy(const Image& image) const;
     VkImageView view(VkImage image, VkFormat format) const;
     VkPipeline compute(std::span<const uint32_t> code) const;
-    // Triangles that the vertex shader makes from its index alone.
+    // Makes a pipeline for triangles that the vertex shader computes only from the vertex index.
     VkPipeline triangles(std::span<const uint32_t> vertex, std::span<const uint32_t> fragment,
                          VkFormat format) const;
     VkDescriptorSet descriptor_set(std::span<const Buffer* const> buffers) const;

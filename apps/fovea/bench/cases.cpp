@@ -213,7 +213,7 @@ Result<BenchRun> BenchRun::make(const BenchCase& c, uint32_t cpu_target, uint32_
     run.plan_ = std::move(*plan);
     FoveaPlanInfo info = run.plan_.info();
     if (c.backward) {
-        // Its o and lse are what the gradients take: the first call of time_forward() makes them.
+        // The gradients need its o and lse: the first call of time_forward() computes them.
         Result<Plan> forward = plan_attention(*facts, describe(c));
         if (!forward) return forward.error();
         run.forward_ = std::move(*forward);
@@ -229,7 +229,7 @@ Result<BenchRun> BenchRun::make(const BenchCase& c, uint32_t cpu_target, uint32_
             fill_normal(data, type_of(c, n), bytes, n + 1);
         else if (n != FOVEA_BIND_WORKSPACE)
             memset(data, 0, bytes);
-        // That of a row with 2^17 keys: what is larger would not be weights.
+        // An lse for 2^17 keys: with a smaller one the cells would be too large for weights.
         if (n == FOVEA_BIND_LSE && c.tile.cells)
             std::fill_n(static_cast<float*>(data), bytes / sizeof(float), 12.0f);
         if (n != FOVEA_BIND_WORKSPACE) run.bindings_[n] = {data, bytes};

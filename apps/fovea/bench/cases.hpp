@@ -62,7 +62,7 @@ double bench_kv_bytes(const BenchCase& c);
 class BenchRun {
   public:
     static Result<BenchRun> make(const BenchCase& c, uint32_t cpu_target, uint32_t threads);
-    // `count` calls behind each other: processor time of the busiest worker, for one of them.
+    // Runs `count` calls and returns the CPU time of the busiest worker per call.
     Result<double> time(BenchPool& pool, uint64_t count);
     // The same of the call that the gradients are of; of a case without gradients, the call.
     Result<double> time_forward(BenchPool& pool, uint64_t count);

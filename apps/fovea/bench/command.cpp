@@ -38,15 +38,15 @@ struct Row {
     BenchUnit unit = BenchUnit::peak;
     double seconds = 0;       // median
     double rate = 0;          // GFLOP/s, GB/s
-    double ceiling = 0;       // of the same run, in the same unit
-    std::string ceiling_way;  // of reading
+    double ceiling = 0;       // peak in the same run and unit
+    std::string ceiling_way;  // how the peak of reading was measured
     double share = 0;         // median of the rounds' shares
     double best = 0;          // the largest of them
-    double extra_bytes = 0;   // what the process grew by beyond its buffers
+    double extra_bytes = 0;   // growth of the process beyond its buffers
     double memory_bytes = 0;  // with them
     uint64_t workspace_bytes = 0;
-    double products_share = 0;  // of the multiply-add peak, where the row's limit is reading
-    double forward_ratio = 0;   // of gradients: their time by that of the call itself, in the same rounds
+    double products_share = 0;  // percentage of the multiply-add peak, if the row is limited by reading
+    double forward_ratio = 0;   // for gradients: their time divided by the forward call's
 };
 
 // A decode case reads at least so much at a time: shorter than a turn of the scheduler, a call would be one
@@ -124,7 +124,7 @@ class Bench {
         return row;
     }
 
-    // What each way to measure the limit gave, by round.
+    // The results of each way to measure the limit, by round.
     using Ceilings = std::vector<std::vector<double>>;
 
     // The limit is that way which gave the most over all rounds; each share is against what that way gave
@@ -255,7 +255,7 @@ std::string check_text(const std::vector<Row>& rows) {
     return text;
 }
 
-// Before minutes of work, not behind them.
+// Checked before minutes of work, not after them.
 Result<void> check_files(const Arguments& a) {
     const std::filesystem::path inputs[] = {a.text("--check")};
     for (const std::string_view file : {a.text("--json"), a.text("--write-check")})

@@ -23,8 +23,8 @@ constexpr ReadWay kReadWays[] = {{1, false}, {1, true}, {2, false}, {2, true},
                                  {4, false}, {4, true}, {8, false}, {8, true}};
 constexpr size_t kReadWayCount = sizeof kReadWays / sizeof kReadWays[0];
 
-// What the threads of `pool` together read in that way, GB/s: `passes` over `count` ranges of memory, a MiB
-// of one range for a worker at a time. Each of the ranges is some MiB at least.
+// Returns the read rate of all threads of `pool` together, in GB/s: `passes` over `count` ranges of memory,
+// one MiB of a range for a worker at a time. Each range has at least a few MiB.
 struct ReadRange {
     const void* from;
     uint64_t bytes;

@@ -25,14 +25,14 @@ class BenchPool {
     const FoveaParallel* parallel() const { return workers() == 1 ? nullptr : &parallel_; }
     void run(uint32_t count, FoveaTask task, void* arg);
 
-    // Calls call(arg) here, with this pool to lend, and returns the processor time of the busiest worker:
-    // what the call takes on a machine of its own.
+    // Calls call(arg) here, lending this pool, and returns the CPU time of the busiest worker: the time of
+    // the call on an otherwise idle machine.
     double busy_seconds(void (*call)(void* arg), void* arg);
 
   private:
     FoveaParallel parallel_;
     std::vector<double> began_, spent_;  // by worker; spent on tasks since busy_seconds began
-    double waited_ = 0;                  // of the caller
+    double waited_ = 0;                  // waiting time of the caller
     ThreadPool pool_;
 };
 

@@ -1,4 +1,4 @@
-// `fovea bench` alone, for processors where the other commands are not built.
+// Only `fovea bench`, for targets where the other commands are not built.
 #include "bench/command.hpp"
 
 #include <cstdio>

@@ -28,7 +28,7 @@ void Autosave::offer(Workbench& bench) {
     bench.window.restorable = kept.string();
 }
 
-// The session as text is much work beside a frame, so it is made only when it may be written.
+// Writing the session as text takes long compared to a frame, so it happens only when it may be saved.
 void Autosave::update(const Workbench& bench) {
     if (path_.empty() || !bench.computation.ready() || bench.restoring() || !bench.document.can_undo())
         return;

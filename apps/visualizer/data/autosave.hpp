@@ -24,11 +24,11 @@ class Autosave {
     // Something may have changed that is not written yet.
     bool pending() const { return pending_; }
     void end();
-    // Whether the tour was ended in a run before; from now on it is.
+    // True if the tour was ended in an earlier run; keep_tour_ended() records that.
     bool tour_was_ended() const;
     void keep_tour_ended() const;
-    // What the window remembers whatever the session; a damaged file is an error that says what is wrong with
-    // it, and the next write_window() replaces it.
+    // Reads the window's settings, which are independent of the session. For a damaged file it returns an
+    // error with the reason, and the next write_window() replaces the file.
     Result<WindowSettings> read_window();
     // Where something has changed since.
     void write_window(const WindowSettings& settings);

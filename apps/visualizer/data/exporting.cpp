@@ -14,7 +14,7 @@
 namespace fovea::visualizer {
 namespace {
 
-// A drawing with more cells than this is no drawing any more.
+// A drawing with more cells than this is too large to be useful.
 constexpr uint64_t kMostSvgSide = 256;
 
 // The selected cells, or all.
@@ -183,7 +183,7 @@ Result<void> export_file(const Workbench& bench, const std::string& path) {
                      "'" + path + "' is the file that is shown; give another name"};
     if (!bench.computation.complete())
         return Error{FOVEA_UNSUPPORTED, "export", "the numbers are still being computed"};
-    // What is shown has no matrix, and another one's numbers would be taken for it.
+    // The shown view has no matrix, and the values of another one would be mistaken for it.
     if (bench.window.centre == CentreTab::map && bench.map)
         return Error{FOVEA_UNSUPPORTED, "export",
                      "a map keeps no matrix to write as numbers: export .png, or copy the picked cell"};

@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::array<std::string_view, 5> kImportKinds = {"qkv", "fused", "gpt2", "llama", "tables"};
 constexpr std::array<std::string_view, 3> kCompareHow = {"side", "triangle", "difference"};
-// What the window has no place for; a file that says it is told so.
+// Keys without a place in the window; a file with such a key gets a note.
 constexpr std::string_view kUnseen[] = {"table"};
 
 template <size_t N>
@@ -33,7 +33,7 @@ float limit_of(const std::string& text) {
 }
 std::string text_of(float limit) { return std::isnan(limit) ? "" : format_number(double(limit), 9); }
 
-// At most so many digits behind the point, none that is a 0 at the end.
+// Formats at most this many decimals, without trailing zeros.
 std::string plain_number(double value, int digits) {
     char text[64];
     const auto [end, code] =
@@ -505,7 +505,7 @@ Result<void> read_session(Workbench& bench, std::string_view text, const std::fi
         if (const Result<Projected> projected = project_import(*settings); !projected)
             return projected.error();
     std::vector<PastResult> past = past_of(read->session, reader, bench.problems);
-    bench.restore({});  // of a session before this one
+    bench.restore({});  // results of an earlier session
     bench.document.change(*settings);
     take_view(read->session, bench.view);
     bench.view.head = head_of(read->session, *settings);

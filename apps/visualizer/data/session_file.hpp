@@ -12,7 +12,7 @@ namespace fovea::visualizer {
 // embedded. A published model is named by its path, with what is changed of its heads.
 std::string session_text(const Workbench& bench, const std::filesystem::path& folder);
 Result<void> save_session(const Workbench& bench, const std::filesystem::path& path);
-// What is in sight and no session keeps: "the weights trained here"; empty: nothing.
+// Names visible results that no session keeps: "the weights trained here"; empty: nothing.
 std::string session_left_out(const Workbench& bench);
 
 // Changes settings (one step of undo) and view to the session's; refused, nothing is changed. Values

@@ -12,7 +12,7 @@ namespace fovea::visualizer {
 inline constexpr uint64_t kMostTextBytes = uint64_t{256} << 20;
 
 Result<std::string> read_text_file(const std::filesystem::path& path);
-// To a temporary file beside the target, renamed to it: a failure leaves the old file, or none.
+// Writes a temporary file in the target's folder and renames it: a failure leaves the old file, or none.
 Result<void> write_text_file(const std::filesystem::path& path, std::string_view text);
 
 }  // namespace fovea::visualizer

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::string_view kTitle = "fovea window 1";
 
-// One line: how it is written, and how it is read; `expected` says what was wrong with what stood there.
+// One line: how it is written, and how it is read; `expected` describes a valid value for errors.
 struct Line {
     const char* name;
     std::string expected;

@@ -1,5 +1,5 @@
-// What a window remembers between runs, whatever it shows: panels, size, theme. A text file of lines
-// "name value" that a person can read and mend.
+// The settings that a window remembers between runs: panels, size, theme. They are a text file of lines "name
+// value" that a person can read and edit.
 #pragma once
 
 #include "document/window_state.hpp"
@@ -24,8 +24,8 @@ struct WindowSettings {
 };
 
 std::string window_settings_text(const WindowSettings& settings);
-// A line that is unknown, stands twice, or whose value is out of range refuses the whole text, and names the
-// line, its value and what is expected. A name that is missing has its default.
+// A line that is unknown, repeated or out of range makes the whole text invalid; the error names the line,
+// its value and what is expected. A missing name has its default.
 Result<WindowSettings> parse_window_settings(std::string_view text);
 
 // A file that is not there gives the defaults.

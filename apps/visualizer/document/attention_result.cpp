@@ -20,13 +20,13 @@ constexpr uint64_t kMostTracedCells = 4u << 20;
 constexpr const char* kMeanStage = "mean_weights";
 constexpr double kRowSumAlarm = 1e-3;
 
-struct Summed {  // of one head's values
+struct Summed {  // Statistics of one head's values.
     float low = INFINITY, high = -INFINITY;
     double sum = 0;
     uint64_t finite = 0, nan = 0, infinite = 0, hidden = 0;
 };
 
-// In lanes, for millions of values stand between two frames.
+// Computed in lanes, because millions of values are summarized between two frames.
 Summed summed(std::span<const float> values) {
     constexpr size_t kLanes = 8;
     float low[kLanes], high[kLanes];
@@ -95,7 +95,7 @@ std::string in_plain_letters(std::string formula) {
     return formula;
 }
 
-// A stage whose numbers are in host memory, with a buffer of its own to draw from.
+// Adds a stage with values in host memory, and a buffer to draw it from.
 Result<GpuBuffer*> add_host_stage(GpuDevice& device, AttentionResult& result, const HostStage& stage) {
     const F32Tensor& t = stage.tensor;
     Result<GpuBuffer> made = GpuBuffer::create(device, t.values.size() * 4);
@@ -130,7 +130,8 @@ std::optional<FoveaBinding> written_by_call(const AttentionResult& result, Stage
     return {};
 }
 
-// Behind the weights of several heads: their mean. Both buffers are filled once the call has ended.
+// Adds the mean of the weights of several heads after the weights. Both buffers are filled once the call has
+// ended.
 Result<void> add_mean_stage(GpuDevice& device, AttentionResult& result) {
     const Stage weights = result.stages.back();
     Stage mean{kMeanStage, "mean of the heads' weights", {}};
@@ -175,7 +176,8 @@ Result<void> add_call_stages(GpuDevice& device, AttentionResult& result) {
         const StageText& text = stage_text(made.id);
         if (made.id < StageId::scores) continue;
         const std::optional<FoveaBinding> binding = written_by_call(result, made.id);
-        // Beside the call's own matrices, others of a cell for each weight are shown while they are small.
+        // Other stages with one cell per weight are shown, in addition to the call's own matrices, while they
+        // are small.
         if (!binding && text.pairs && cells * made.heads > kMostTracedCells) continue;
         Stage stage{text.name, in_plain_letters(made.formula), made.id};
         stage.heads = made.heads, stage.rows = made.rows, stage.columns = made.columns;
@@ -371,7 +373,7 @@ Result<void> fill_traced_stages(AttentionResult& result) {
     const bool small = d.heads_q * d.len_q * d.len_kv <= kMostTracedCells;
     const bool by_trace = run.on_cpu() && !run.stands_in() && small;
     const bool after = !result.stages.empty() && result.find_stage(StageId::weights_all);
-    // What follows the contexts is computed from those that the call wrote.
+    // Stages after the contexts are computed from the call's own contexts.
     const PromptRun* const model_run = result.projected.run.get();
     const uint32_t model_layer = result.settings.mapping.layer;
     const bool changed = model_run && model_run->changes().changes_heads(model_layer, d.heads_q);

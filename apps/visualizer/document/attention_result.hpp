@@ -1,5 +1,5 @@
-// What one description gave: its tokens and its stages with their numbers. The selection, A of the comparison
-// and locked tabs share results, so that keeping one copies nothing.
+// The result of one description: its tokens and its stages with their values. The selection, A of the
+// comparison and locked tabs share results, so that keeping one copies nothing.
 #pragma once
 
 #include "document/attention_run.hpp"
@@ -20,7 +20,7 @@
 namespace fovea::visualizer {
 
 struct StageStats {
-    double low = 0, mean = 0, high = 0;          // of the finite values
+    double low = 0, mean = 0, high = 0;          // over the finite values
     uint64_t nan = 0, infinite = 0, hidden = 0;  // hidden: -inf, a masked score
 };
 
@@ -43,7 +43,7 @@ struct Stage {
     // Weights after dropout: cells that the keep mask has 0 for are hatched the other way; else null.
     const GpuBuffer* dropping = nullptr;
     std::span<const float> dropping_values;
-    bool of_heads = false;  // a mean over the heads: a cell has no derivation of its own
+    bool of_heads = false;  // a mean over the heads, whose cells have no derivation of their own
 
     std::span<const float> head_values(uint32_t head) const {
         return values.subspan(head * rows * columns, rows * columns);
@@ -53,7 +53,7 @@ struct Stage {
 };
 
 struct AttentionResult {
-    Settings settings;      // what was asked for
+    Settings settings;      // the settings of this result
     Settings projected_by;  // the same without a file that only a map shows
     Projected projected;
     CallTrace call;
@@ -64,7 +64,7 @@ struct AttentionResult {
     const std::vector<std::string>& tokens() const { return projected.tokens; }
     const Stage* find_stage(StageId id) const;
     const Stage* find_stage(std::string_view name) const;
-    // What the sums of its cells are made of; borrows the result.
+    // Returns the layer that cell sums are computed from; it borrows the result.
     LayerNumbers numbers() const;
     // The index of the stage, or of the nearest that there is.
     size_t stage_index(const std::string& name) const;
@@ -79,7 +79,7 @@ struct KeptResult {
     uint32_t head = 0;
 };
 
-// A matrix that stays in a tab of its own, with the result that it is of.
+// A matrix that stays in its own tab, with its result.
 struct LockedMatrix {
     std::string name;  // "L3H5", "level 3 H1 scores"
     std::shared_ptr<const AttentionResult> result;
@@ -87,7 +87,7 @@ struct LockedMatrix {
     uint32_t head = 0;
 };
 
-// What the settings hide, in words.
+// Describes what the settings mask.
 std::string mask_text(const Settings& settings, const CallExtras& extras = {});
 
 // Uploads the projected tensors and makes ready to compute. `wake` as AttentionRun::create has it.
@@ -101,13 +101,13 @@ Result<void> fill_traced_stages(AttentionResult& result);
 void measure_stages(AttentionResult& result);
 // A cell of the mean over heads, term by term.
 CellSum mean_sum(const AttentionResult& result, uint64_t row, uint64_t column);
-// The first row of weights whose sum is not 1, in words; empty: there is none, or none is meant to be.
+// Describes the first row of weights whose sum should be 1 but is not; empty: there is none.
 std::string odd_row_of_weights(const AttentionResult& result);
 
-// What stands beside the matrix of a head.
+// The figures shown next to the matrix of a head.
 struct HeadSummary {
     std::vector<float> row_sums, row_entropies, column_sums;  // hidden and non-finite cells left out
-    std::vector<uint32_t> histogram;                          // of finite values over the shown range
+    std::vector<uint32_t> histogram;                          // counts of finite values over the shown range
     bool has_hidden = false, has_dropped = false;
     Clamped clamped;
 };

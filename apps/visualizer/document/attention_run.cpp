@@ -11,7 +11,7 @@
 namespace fovea::visualizer {
 namespace {
 
-// What the processor computes in a part of a frame.
+// Work that the CPU may do in its part of a frame.
 constexpr double kMostStandInFlops = 1e8;
 constexpr uint64_t kMostTimedSlices = 256;
 constexpr uint32_t kOutputs = FOVEA_OUTPUT_O | FOVEA_OUTPUT_LSE | FOVEA_OUTPUT_SCORES | FOVEA_OUTPUT_MASKED |
@@ -103,7 +103,7 @@ Result<void> AttentionRun::make_plans(bool products_of_halves) {
     FoveaAttentionDesc context = desc_;
     context.outputs = FOVEA_OUTPUT_O;
     context.precision = FOVEA_PRECISION_F16_PRODUCTS;
-    // The planner's own choice first; it takes none of these kernels where they are no gain.
+    // Tries the planner's own choice first; it does not choose these kernels if they bring no gain.
     std::string why;
     for (const FoveaKernel kernel : {FOVEA_KERNEL_AUTO, FOVEA_KERNEL_FLASH_COOPMAT}) {
         context.kernel = kernel;
@@ -286,7 +286,7 @@ const RunTimes& AttentionRun::times() const {
         one.end_s = double(ticks[first_queries_[i] + 1] - ticks[0]) * tick_s;
         times_.busy_s += one.end_s - one.begin_s;
     }
-    // In a longer run the first slices stand for all.
+    // In a longer run the first slices are extrapolated to all.
     times_.busy_s *= double(slice_count()) / double(std::min(slice_count(), kMostTimedSlices));
     return times_;
 }

@@ -1,5 +1,5 @@
 // One attention call on the program's device, recorded slice by slice into the frames' command buffers; or on
-// the CPU, where there is no device. Its tensors are device buffers that the matrix view draws from.
+// the CPU if there is no device. The matrix view draws from its tensors, which are device buffers.
 #pragma once
 
 #include "document/projected.hpp"
@@ -12,15 +12,15 @@
 namespace fovea::visualizer {
 
 struct DispatchTime {
-    const char* name = "";  // of its shader
-    uint64_t slice = 0;     // of the run
+    const char* name = "";  // name of its shader
+    uint64_t slice = 0;     // slice of the run
     uint32_t groups[3] = {};
     bool waits = false;             // for those before it in its slice, by a barrier
     double begin_s = 0, end_s = 0;  // from the first one's begin; it begins where the one before it has ended
 };
 struct RunTimes {
     double busy_s = 0;                     // 0: not known
-    std::vector<DispatchTime> dispatches;  // of the first slices, where the device has timestamps
+    std::vector<DispatchTime> dispatches;  // dispatches of the first slices, if the device has timestamps
 };
 
 // Where it is computed: `first_processor` is the processor while the device's kernels are made ready, if the
@@ -41,7 +41,7 @@ class AttentionRun {
     // Records as many slices as fit `flops` (one at least). True while there was something to record. On the
     // CPU it runs them now. Leaves the results visible to fragment shaders and the host.
     Result<bool> advance(VkCommandBuffer cmd, double flops);
-    // The processor stands in for the device.
+    // True if the CPU replaces the device.
     bool stands_in() const { return bool(device_plan_); }
     // The device's kernels are ready: the same run made anew is computed there.
     bool moves_on() const { return device_plan_ && device_.warmer()->ready(device_plan_); }
@@ -51,12 +51,12 @@ class AttentionRun {
 
     const FoveaAttentionDesc& desc() const { return desc_; }
     bool on_cpu() const { return on_cpu_; }
-    // The kernel that gives every stage, and the one that gives the context alone where the precision
-    // asks for products of float16 factors; else null.
+    // The kernel that gives every stage, and the one that gives only the context if the precision asks for
+    // float16 inputs; else null.
     const FoveaPlanInfo& info() const { return calls_[0].info; }
     const FoveaPlanInfo* products_info() const { return calls_.size() > 1 ? &calls_[1].info : nullptr; }
     const GpuBuffer& buffer(FoveaBinding binding) const { return buffers_[binding]; }
-    // What derive_cell reads: the inputs in host memory.
+    // Returns the bindings for derive_cell: the inputs in host memory.
     std::vector<FoveaHostBuffer> host_bindings() const;
     // The numbers of an output, for digits and picking; valid when finished() and the last submission has
     // ended.
@@ -94,16 +94,16 @@ class AttentionRun {
     bool on_cpu_ = false;
     FoveaAttentionDesc desc_ = foveaAttentionDesc();
     std::vector<Call> calls_;  // one after the other
-    Plan device_plan_;         // where the processor stands in
+    Plan device_plan_;         // the device's plan, while the CPU replaces it
     std::array<GpuBuffer, FOVEA_BIND_COUNT> buffers_;
     GpuBuffer workspace_;
     Workspace cpu_workspace_;
     VkDescriptorPool arena_ = VK_NULL_HANDLE;  // only where push descriptors are missing
     VkQueryPool queries_ = VK_NULL_HANDLE;
     mutable RunTimes times_;
-    std::vector<uint32_t> first_queries_;  // of each dispatch that is timed: the query before it
+    std::vector<uint32_t> first_queries_;  // for each timed dispatch: the query before it
     uint32_t next_query_ = 0;
-    uint64_t next_slice_ = 0;  // of all calls
+    uint64_t next_slice_ = 0;  // across all calls
 };
 
 }  // namespace fovea::visualizer

@@ -1,4 +1,4 @@
-// Threads behind the frames: each step that one of them ends is counted, and wakes whoever draws.
+// Background threads: each finished step is counted, and wakes the thread that draws.
 #pragma once
 
 #include <atomic>

@@ -29,7 +29,7 @@ struct Inputs {
     void cell(const Stage* stage, uint64_t head, uint64_t row, uint64_t column) {
         if (stage) rect(stage, head, {int(row), int(row), int(column), int(column)});
     }
-    // What a layer's matrix has for one of its outputs.
+    // Adds the cells of a layer's matrix for one of its outputs.
     void output(StageId id, const Linear& layer, uint64_t output) {
         const Stage* const matrix = of.find_stage(id);
         layer.layout == WeightLayout::out_in ? row(matrix, 0, output) : column(matrix, 0, output);
@@ -68,8 +68,8 @@ void of_pairs(Inputs& in, const Stage& stage, uint32_t head, uint64_t row, uint6
     }
 }
 
-// What stands between attention's output and what the model says. The order of the parts is that of
-// finish_block() in lens/model/block_run.cpp; rows go in where a norm reads all of them.
+// Adds the inputs between attention's output and the model's predictions. The order of the parts is that of
+// finish_block() in lens/model/block_run.cpp; whole rows are added if a norm reads all of them.
 void of_block(Inputs& in, StageId id, uint64_t row, uint64_t column) {
     const Block& b = in.of.projected.block();
     const bool post = b.order == BlockOrder::post;
@@ -109,7 +109,7 @@ std::vector<CellInput> cell_inputs(const AttentionResult& of, const Stage& stage
     const std::optional<StageId> id = stage.id;
     if (row >= stage.rows || column >= stage.columns) return {};
     if (stage.of_heads) {
-        constexpr uint64_t kMostLit = 4;  // pictures of heads that stand beside the number
+        constexpr uint64_t kMostLit = 4;  // thumbnails of heads next to the value
         const Stage* const weights = of.find_stage(StageId::weights);
         for (uint32_t n = 0; n < std::min(weights->heads, kMostLit); ++n) in.cell(weights, n, row, column);
         return in.all;

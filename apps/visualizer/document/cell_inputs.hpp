@@ -1,4 +1,4 @@
-// What the picked cell is computed from: cells of other stages, to be lit in the matrices that they stand in.
+// The cells of other stages that the picked cell is computed from, to be highlighted in their matrices.
 #pragma once
 
 #include "document/attention_result.hpp"
@@ -7,12 +7,12 @@
 namespace fovea::visualizer {
 
 struct CellInput {
-    const Stage* stage = nullptr;  // of the same result
+    const Stage* stage = nullptr;  // a stage of the same result
     uint32_t head = 0;
     CellRect cells;
 };
 
-// A stage with fewer heads than the `heads` of the call shares each of its own among several.
+// Returns the head of a stage with fewer heads than the `heads` of the call, which share its heads.
 uint32_t shared_head(const Stage& stage, uint64_t head, uint64_t heads);
 
 // In the order in which the cell's sum names them: a row of the first goes with a row or column of the

@@ -117,7 +117,7 @@ Result<void> Computation::begin(Projected projected, const Settings& settings, c
     (*made)->projected_by = by;
     if (result_) release(*result_);
     result_ = std::move(*made);
-    // What is said of a text holds until the next one; what is said of a file stays.
+    // Problems of a text are replaced by those of the next one; problems of a file stay.
     const bool of_text = result_->projected.source != nullptr;
     problems_.replace("text", of_text ? result_->projected.warnings : std::vector<std::string>());
     for (const std::string& warning : result_->projected.warnings)
@@ -237,7 +237,7 @@ void Computation::begin_grid(const Settings& settings) {
     if (grid_ && !same_subject(grid_->settings(), settings)) next_.reset();
     if (grid_) drop_grid();
     grid_ = std::move(next);
-    // The new grid may lie where one before it lay: its table is another one all the same.
+    // The new grid may have the address of an earlier one, so the cached table must not be reused.
     next_of_ = next_wanted_ = {};
 }
 
@@ -261,7 +261,7 @@ std::optional<Result<Projected>> Computation::layer_projection(const Settings& b
 
 const HeadGrid* Computation::head_grid(const Settings& settings) {
     const bool serves = grid_ && grid_->serves(settings);
-    // Beside a refused change the last result stays, and its heads with it.
+    // After a rejected change the last result stays, with its heads.
     if (!serves && grid_ && !problem_.empty()) return grid_.get();
     if (!serves && (!problem_.empty() || shown_layers(settings).size() < (shows_model(settings) ? 1u : 2u))) {
         if (grid_) drop_grid();

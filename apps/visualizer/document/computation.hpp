@@ -1,5 +1,5 @@
-// What computes: the present result and how far it is, the results that stay beside it, all heads of all
-// layers, and what the device was measured to do. One owner, one thread; other threads work behind it.
+// Computes the present result and tracks its progress; keeps other results, the heads of all layers, and the
+// measured rates of the device. One owner, one thread; other threads do work in the background.
 #pragma once
 
 #include "document/attention_result.hpp"
@@ -45,12 +45,12 @@ class Computation {
     // Begins the result of these settings, projected `by` these; the one before stays where this is refused.
     // The device must be idle.
     Result<void> begin(Projected projected, const Settings& settings, const Settings& by);
-    // What fits one frame is there in the frame of the change: numbers do not blink while a slider is
+    // A small result is ready in the frame of the change, so that values do not flicker while a slider is
     // dragged.
     Result<void> compute_at_once(double flops);
     // Records work of `flops` for this frame. True if there is more to do.
     Result<bool> advance(VkCommandBuffer cmd, double flops);
-    // What a thread prepares for the next result: "projecting the tokens"; empty: nothing.
+    // Returns what a thread prepares for the next result: "projecting the tokens"; empty: nothing.
     std::string preparing() const;
     bool projecting() const { return projecting_.has_value() || waits_for_.has_value(); }
     bool projection_has_come() const {
@@ -63,7 +63,7 @@ class Computation {
     }
     bool next_has_come() const { return has_come(coming_next_); }
     bool runs_model() const { return waits_for_.has_value(); }
-    // The processor stood in for the device, and need no longer.
+    // True if the CPU replaced the device and no longer needs to.
     bool moves_on() const { return result_ && run().moves_on(); }
 
     // Why the last change was refused; empty: it was not.
@@ -101,8 +101,8 @@ class Computation {
     // Null where the file has one layer or none. Begun by the first call for these settings, and finished
     // some frames later.
     const HeadGrid* head_grid(const Settings& settings);
-    // What a model says next behind a token; null while a thread computes it, and where next_problem() says
-    // why.
+    // Returns a model's predictions after a token; null while a thread computes them, and after a failure,
+    // which next_problem() explains.
     const PromptNext* next_table(const Settings& settings, uint64_t row);
     const std::string& next_problem() const { return next_problem_; }
     uint64_t grid_bytes() const { return grid_ ? grid_->size_bytes() : 0; }
@@ -110,7 +110,7 @@ class Computation {
     // Waits for it, if it was begun.
     Result<void> finish_wanted_grid();
 
-    // What was let go is freed at the next frame's begin, when nothing is in flight.
+    // Results that were dropped are freed at the begin of the next frame, when nothing is in flight.
     bool has_retired() const {
         return !retired_.empty() || std::any_of(retired_grids_.begin(), retired_grids_.end(),
                                                 [](const auto& grid) { return grid->ended(); });

@@ -1,5 +1,5 @@
-// What the reader works on: the settings with the tensors that they are about, and the settings before and
-// after them. Nothing here computes.
+// The document that the reader edits: the settings with their tensors, and the undo history. Nothing here
+// computes.
 #pragma once
 
 #include "document/background.hpp"

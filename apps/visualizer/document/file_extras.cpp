@@ -11,11 +11,11 @@ namespace {
 
 constexpr uint64_t kMostCells = 1u << 28;
 
-struct Wanted {  // of the call
+struct Wanted {  // The tensors of the call.
     uint64_t heads, rows, keys;
 };
 
-// "layers.3.mask" beside "layers.3.q".
+// Finds "layers.3.mask" for "layers.3.q".
 const Tensor* find_beside(const ImportedFile& file, const ImportMapping& m, const std::string& name) {
     const std::string q = name_in_layer(m.kind == ImportKind::fused ? m.fused : m.q, m.layer);
     const size_t end = q.find_last_of("./");
@@ -24,7 +24,7 @@ const Tensor* find_beside(const ImportedFile& file, const ImportMapping& m, cons
 
 struct Cells {
     uint64_t heads = 0,
-             rows = 0;  // of the call, or 1, which stands for all of them; no heads: it does not fit
+             rows = 0;  // the call's, or 1 for a broadcast; no heads: it does not fit
     std::vector<float> values;
 };
 

@@ -18,7 +18,7 @@ namespace {
 
 Settings without_layer(Settings settings) {
     settings.mapping.layer = 0;
-    // What the reader sets beside a published model counts in the shown layer only, except hidden keys.
+    // The reader's own rules for a published model apply only in the shown layer, except masked keys.
     if (settings.model) {
         const std::vector<uint32_t> hidden = settings.hidden_keys;
         static_cast<AttentionRules&>(settings) = {};

@@ -1,5 +1,5 @@
-// All heads of all layers of a model, small, with their figures: a PromptRun on a thread of its own, so that
-// the window keeps its rate. What the model says next after a token comes from the same run.
+// All heads of all layers of a model as thumbnails with their figures: a PromptRun on a thread of its own, so
+// that the window keeps its frame rate. The same run gives the predictions after a token.
 #pragma once
 
 #include "document/settings.hpp"
@@ -20,8 +20,8 @@ namespace fovea::visualizer {
 
 struct GridHead {
     uint32_t layer = 0, head = 0;
-    HeadStats stats;     // of the weights
-    TokenScores scores;  // of a model's heads on the text; NaN where there is no text
+    HeadStats stats;     // statistics of the weights
+    TokenScores scores;  // scores of a model's heads on the text; NaN without a text
     ColourRange range;
 };
 // "L3H5", layers and heads counted from 0, as files and other tools count them.
@@ -29,7 +29,7 @@ std::string head_name(uint32_t layer, uint32_t head);
 
 // One layer as thumbnails, see PromptLayer.
 struct GridLayer {
-    uint32_t layer = 0, rows = 0, columns = 0;  // of a thumbnail
+    uint32_t layer = 0, rows = 0, columns = 0;  // size of a thumbnail
     std::vector<GridHead> heads;
     GpuBuffer pixels;  // f32 [heads, rows, columns]
     std::string problem;
@@ -49,7 +49,7 @@ class HeadGrid {
     HeadGrid(const HeadGrid&) = delete;
     HeadGrid& operator=(const HeadGrid&) = delete;
 
-    // Whether these settings have the same grid: all but the shown layer is equal.
+    // True if these settings have the same grid: they differ at most in the shown layer.
     bool serves(const Settings& settings) const;
     const Settings& settings() const { return settings_; }
     // Takes what is finished; buffers are made here, on the caller's thread.

@@ -1,4 +1,4 @@
-// In which order heads stand, and which of them: by a figure, from either end.
+// The order and the selection of heads: by a figure, ascending or descending.
 #pragma once
 
 #include <fovea/inspect/head_stats.hpp>
@@ -13,7 +13,7 @@ inline constexpr const char* kHeadOrders[] = {"number",         "entropy",   "di
                                               "previous token", "induction", "same token"};
 
 struct HeadOrder {
-    int figure = 0;       // of kHeadOrders; 0: by number, and all of them
+    int figure = 0;       // index into kHeadOrders; 0: by number, and all of them
     bool rising = false;  // the smallest first
     // A share of the largest figure: heads below it are left out or, rising, those above it. Without a filter
     // it is 0 or, rising, 1.

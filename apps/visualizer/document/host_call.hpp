@@ -1,4 +1,4 @@
-// A plan of the CPU backend run once on the calling thread, with a workspace of its own.
+// Runs a plan of the CPU backend once on the calling thread, with a workspace of its own.
 #pragma once
 
 #include <fovea/fovea.hpp>

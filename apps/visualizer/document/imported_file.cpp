@@ -248,7 +248,7 @@ Result<void> run_model_layer(Projected& p, const ImportedFile& file, const Setti
 
 void name_tokens(Projected& p, const ImportedFile& file) {
     const uint64_t length = p.k.shape[2];
-    if (p.tokens.size() == length) return;  // those of the text, for a model's weights
+    if (p.tokens.size() == length) return;  // a model's weights use the text's tokens
     p.tokens = file.tokens;
     if (p.tokens.size() > length) p.tokens.resize(length);
     if (file.tokens.size() != length && !file.tokens.empty())

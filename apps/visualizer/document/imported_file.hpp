@@ -15,10 +15,10 @@ namespace fovea::visualizer {
 struct ImportedFile {
     std::string path;
     TensorSet set;
-    AttentionNotes notes;             // of its metadata
+    AttentionNotes notes;             // read from its metadata
     std::vector<std::string> tokens;  // the file's own; may be empty
-    uint32_t layers = 0;              // of a model's weights
-    mutable std::string sha256;       // of the file, once a session that names it was saved or opened
+    uint32_t layers = 0;              // for a model's weights
+    mutable std::string sha256;       // hash of the file, once a session that names it was saved or opened
 };
 
 // Reads safetensors, npy, npz, csv and png. The error is one line for a person.
@@ -32,7 +32,7 @@ std::string name_in_layer(const std::string& name, uint32_t layer);
 // The layers whose queries and keys the settings' file has, in rising order.
 std::vector<uint32_t> layers_of(const Settings& settings);
 
-// What the names, shapes and notes of the file suggest.
+// Guesses a mapping from the names, shapes and notes of the file.
 ImportMapping guess_mapping(const ImportedFile& file);
 
 // Settings that show the file: its mapping, and the mask, scale and softcap that its notes give.

@@ -72,7 +72,7 @@ void mask_head(LongHead& head, const Settings& s) {
         each_row = false;
     }
     const bool patterned = each_row;
-    // A pattern chosen stands in the place of the file's mask.
+    // A chosen pattern replaces the file's mask.
     const std::vector<uint8_t>* of_file = s.pattern == MaskPattern::none ? head.file_mask.get() : nullptr;
     const bool file_rows = of_file && of_file->size() > keys;
     each_row = each_row || file_rows;
@@ -213,7 +213,7 @@ std::string LongMap::where() const {
 
 Result<Derivation> LongMap::derive(uint64_t row, uint64_t key) const {
     FoveaHostBuffer bindings[FOVEA_BIND_COUNT] = {};
-    head_.bind(bindings);  // values are no part of a weight: the map's inspector shows none
+    head_.bind(bindings);  // weights do not depend on values, so the map's inspector shows none
     Result<Derivation> derived = derive_cell(head_.call, bindings, Cell{0, 0, row, key});
     if (derived) derived->values.clear();
     return derived;

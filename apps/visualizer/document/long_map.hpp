@@ -19,13 +19,13 @@ struct Projected;
 struct LongHead : MapHead {
     std::string name;              // "128k", or of a file
     bool always_causal = false;    // whatever the settings say
-    std::string left_out;          // what of the settings or the file has no place on a map this long
+    std::string left_out;          // the parts of the settings or the file that a map this long cannot use
     uint32_t head = 0, heads = 1;  // which of how many; of a file
-    float divisor = 0;             // of the scores; 0: the square root of the width
+    float divisor = 0;             // divisor of the scores; 0: the square root of the head size
     bool has_sink = false;
     // [rows, keys] or one row for all queries, 1 is visible; null: none.
     std::shared_ptr<const std::vector<uint8_t>> file_mask;
-    std::string lost_mask, lost_bias;  // what of the file is too large to be taken along
+    std::string lost_mask, lost_bias;  // the parts of the file that are too large to keep
 };
 
 Result<LongHead> long_preset(std::string_view name);
@@ -33,11 +33,11 @@ Result<LongHead> long_preset(std::string_view name);
 // width.
 LongHead long_head(const Projected& projected, uint32_t head, float divisor);
 
-// A picked weight and the row that it stands in.
+// A picked weight and its row.
 struct MapPick {
     uint64_t row = 0, key = 0;
     std::optional<Derivation> derivation;  // none where it could not be computed
-    // What the row gives to its largest keys, the largest first, before dropout; and to all of them.
+    // The row's largest weights in descending order, before dropout, and the sum over all keys.
     std::vector<std::pair<uint64_t, float>> largest;
     double share = 0;
 };
@@ -68,7 +68,7 @@ class LongMap {
     void advance() { source_.advance(); }
     // Waits until the view is exact, or has something everywhere. For pictures without a window.
     void finish(bool exact) { source_.finish(exact); }
-    // What the engine refused, if it did.
+    // Returns the engine's error, if there is one.
     const std::string& problem() const { return source_.problem(); }
     uint64_t finished_tiles() const { return source_.finished(); }
     double rows_known() const { return double(source_.rows_known()) / double(rows()); }
@@ -81,13 +81,14 @@ class LongMap {
     // In float32 from q and k, whatever the tiles say; on this thread, about one row's work. These may run on
     // another thread than the map's, but not while follow() does.
     Result<Derivation> derive(uint64_t row, uint64_t key) const;
-    // What the row gives to each key, before dropout; computed now, in float32 on this thread.
+    // Returns the row's weight for each key, before dropout; computed now, in float32 on this thread.
     Result<std::vector<float>> row_weights(uint64_t row) const;
     // Both; the row's part from `before` where that is of the same row.
     MapPick pick(uint64_t row, uint64_t key, const MapPick* before = nullptr) const;
-    // Where the largest weight of a block stands, as the tiles have it. About the work of the block's rows.
+    // Returns the place of the largest weight of a block, as the tiles have it. Costs about the work of the
+    // block's rows.
     Result<std::pair<uint64_t, uint64_t>> largest_of(const MapBlock& block) const;
-    // What that costs, in FLOP.
+    // Returns the cost of largest_of(), in FLOP.
     double cost_of(const MapBlock& block) const {
         return 2.0 * double(head_.call.dim_qk) * double(block.rows) * double(tokens());
     }

@@ -11,7 +11,7 @@ namespace fovea::visualizer {
 
 struct OpenedModel : TextModel {
     std::string path, name;           // as it was given; its last part
-    mutable std::string fingerprint;  // of its files, as a session names it; empty: not asked for yet
+    mutable std::string fingerprint;  // hash of its files, as a session names it; empty: not computed yet
 };
 
 // A folder with config.json, or a file that ends in .gguf.

@@ -153,7 +153,7 @@ void Playground::open(const TrainingPlace& place) {
         }
         view_.curve = {place.seed, {}};
         view_.heads_off = place.heads_off;
-        // The task's own sequence stands in for one that cannot be read.
+        // The task's own sequence replaces one that cannot be read.
         if (!tokens) view_.problem = tokens.error().text;
     }
     if (!run) return fail(run.error());

@@ -1,5 +1,5 @@
-// A small model that learns while the reader watches: the steps of <fovea/train.hpp> on a thread of their
-// own. A step is a function of the state alone, so that any step that was taken can be shown again.
+// A small model that trains while the reader watches: the steps of <fovea/train.hpp> on a thread of their
+// own. A step depends only on the state, so that any past step can be shown again.
 #pragma once
 
 #include <fovea/train/state_file.hpp>
@@ -24,25 +24,25 @@ struct TrainingCurve {
     std::vector<StepReport> points;
 };
 
-// What the panel shows of a playground; a copy, so that the thread goes on.
+// The panel's view of a playground. It is a copy, so that the thread can go on.
 struct TrainingView {
     Task task;
     bool running = false;
     std::string problem;  // why training stopped; empty: it did not
-    uint32_t step = 0;    // of the state that is shown
+    uint32_t step = 0;    // step of the shown state
     uint32_t last = 0;    // the latest that the run has come to
     uint64_t heads_off = 0;
     std::vector<uint32_t> sequence;    // the reader's, or the task's sample
-    Probe probe;                       // of the shown state on the sequence
-    std::vector<ScoreCell> cells;      // of the sequence: whose weights a score is the mean of
-    std::optional<StepReport> judged;  // of the shown state on sequences that no run sees; none while it runs
+    Probe probe;                       // results of the shown state on the sequence
+    std::vector<ScoreCell> cells;      // cells of the sequence whose weights a score averages
+    std::optional<StepReport> judged;  // results of the shown state on held-out sequences; none while it runs
     TrainingCurve curve;
     std::vector<TrainingCurve> others;  // runs before, to compare
 };
 
 class Playground {
   public:
-    static constexpr size_t kMostRuns = 4;  // beside the present one
+    static constexpr size_t kMostRuns = 4;  // in addition to the present one
 
     // `wake` is called from the thread when there is something new to draw.
     explicit Playground(std::function<void()> wake);
@@ -52,7 +52,7 @@ class Playground {
 
     // All of these return at once; the thread follows.
     void choose(TaskKind kind);
-    void go_to(const TrainingPlace& place);  // its steps are taken now, and shown while they are
+    void go_to(const TrainingPlace& place);  // computes its steps now and shows them meanwhile
     void run(bool on);
     void step_once();
     void set_speed(double steps_a_second);  // 0: as fast as it goes
@@ -69,9 +69,9 @@ class Playground {
         const std::lock_guard lock(mutex_);
         return run_;
     }
-    // What was asked for has been done, and nothing runs.
+    // True if all requests are done and nothing runs.
     bool idle() const;
-    // What go_to() shows again.
+    // Returns the place that go_to() would show again.
     TrainingPlace place() const;
 
     // The shown state as a model that every panel takes, and as a file that `fovea train --resume` takes.
@@ -99,7 +99,7 @@ class Playground {
     void ask(const std::function<void(Wanted&)>& what);
 
     const std::function<void()> wake_;
-    mutable std::mutex mutex_;  // of all that follows, but for the thread's own
+    mutable std::mutex mutex_;  // protects all fields that follow, except the thread's own
     std::condition_variable asked_;
     Wanted wanted_;
     bool run_ = false, busy_ = false, ending_ = false;

@@ -1,5 +1,5 @@
-// Principal components (Pearson, 1901) of a few wide vectors: the two directions in which they lie farthest
-// apart, or, through the origin, the two that hold most of their lengths.
+// Principal components (Pearson, 1901) of a few wide vectors: the two directions of the largest variance or,
+// through the origin, of the largest squared lengths.
 #pragma once
 
 #include <array>
@@ -9,13 +9,12 @@
 namespace fovea::visualizer {
 
 struct PrincipalPlane {
-    std::vector<double> origin;  // of the plane's coordinates; zeros through the origin
-    std::array<std::vector<double>, 2>
-        axes;          // of length 1 and at right angles, or zeros where nothing is left
-    double share = 1;  // of the squares of what the vectors are, within the plane
+    std::vector<double> origin;  // origin of the plane's coordinates; zeros if it is the origin itself
+    std::array<std::vector<double>, 2> axes;  // orthonormal, or zeros if no variance is left
+    double share = 1;                         // fraction of the squared lengths that is within the plane
 
     std::array<double, 2> place(std::span<const float> vector) const;
-    // The vector whose place is `to`, changed within the plane alone.
+    // Returns the vector moved to the place `to`, changed only within the plane.
     std::vector<float> moved(std::span<const float> vector, std::array<double, 2> to) const;
 };
 

@@ -1,4 +1,4 @@
-// What was refused or looks wrong, as lines that stay until the reader clears them.
+// Errors and warnings, as lines that stay until the reader clears them.
 #pragma once
 
 #include <algorithm>

@@ -24,7 +24,7 @@ std::vector<std::string> texts_of(const std::vector<Token>& tokens) {
     return texts;
 }
 
-// Products of float16 factors are the device's: what the model says of its own arithmetic is not about them.
+// Float16 inputs are used only by the device: the model's notes about its own arithmetic do not mention them.
 std::vector<std::string> texts_of(const std::vector<SessionNote>& notes) {
     std::vector<std::string> texts;
     for (const SessionNote& note : notes)
@@ -32,7 +32,7 @@ std::vector<std::string> texts_of(const std::vector<SessionNote>& notes) {
     return texts;
 }
 
-// A stage that stands before the scores.
+// True for a stage before the scores.
 bool is_before_call(StageId id) { return id < StageId::scores; }
 
 }  // namespace
@@ -43,7 +43,7 @@ std::vector<std::string> text_tokens(const Settings& settings) {
 
 namespace {
 
-// What is there before the call, and the call's queries, keys and values.
+// Collects the stages before the call, and the call's queries, keys and values.
 Result<Projected> seen_of(SessionModel made, uint32_t layer, bool whole) {
     Projected p;
     p.tokens = texts_of(made.input.tokens);
@@ -75,7 +75,7 @@ Result<Projected> seen_of(SessionModel made, uint32_t layer, bool whole) {
     return p;
 }
 
-// A layer's own rules with what a reader sets beside them.
+// Combines a layer's own rules with those that a reader sets.
 AttentionRules rules_beside(const AttentionRules& own, const AttentionRules& reader) {
     const AttentionRules none;
     AttentionRules both = reader;
@@ -145,7 +145,7 @@ Result<CallTrace> trace_of(const Projected& p, const Settings& settings) {
     out.rules = rules;
     TraceOptions options;
     if (p.source) {
-        // What a reader sees is the whole model's, by the same rules and in its arithmetic.
+        // The whole model uses the reader's rules and arithmetic.
         Model whole = *p.source->model;
         whole.blocks[0].attention.rules = rules;
         const Result<Trace> seen =

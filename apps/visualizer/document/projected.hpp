@@ -13,7 +13,7 @@
 
 namespace fovea::visualizer {
 
-// Numbers in host memory that stand before the call.
+// A stage before the call, with values in host memory.
 struct HostStage {
     std::string name, formula;
     F32Tensor tensor;  // [rows, columns], or [heads, rows, columns]
@@ -40,8 +40,8 @@ struct Projected {
 
 // The session's model on its text; weights that `previous` has are used again.
 Result<Projected> project(const Settings& settings, const Projected* previous = nullptr);
-// The layer of settings with a published model, on what enters it in a run. What the reader sets beside the
-// model's own rules counts in this layer; hidden keys count in all of them.
+// Returns the layer of settings with a published model, on its input in a run. The reader's rules, in
+// addition to the model's, apply in this layer; masked keys apply in all layers.
 Result<Projected> project_layer(const Settings& settings, std::shared_ptr<const PromptRun> run);
 // The texts of the session's tokens.
 std::vector<std::string> text_tokens(const Settings& settings);
@@ -52,15 +52,15 @@ struct CallTrace {
     std::shared_ptr<Trace> trace;
     std::vector<TraceStage> stages;
     std::vector<std::string> warnings;
-    AttentionRules rules;  // of the call
+    AttentionRules rules;  // rules of the call
 };
 Result<CallTrace> trace_of(const Projected& projected, const Settings& settings);
 
-// The call alone, on the projected tensors by these rules.
+// Traces only the call, on the projected tensors with these rules.
 Result<Trace> trace_of_call(const Projected& projected, const AttentionRules& rules,
                             const TraceOptions& options = {});
 
-// Whether the weights of all heads are few enough to be kept as matrices.
+// True if the weights of all heads are few enough to be kept as matrices.
 bool fits_matrices(const Projected& projected);
 // The slope of ALiBi: the file's, or by the rule of its paper.
 float slope_of(const CallExtras& extras, uint32_t head, uint64_t heads);

@@ -197,7 +197,7 @@ std::string subject_name(const Settings& s) {
 
 Settings level_settings(int level, const Settings& before) {
     Settings s = level_settings(level);
-    // A task's sequence is no sentence.
+    // A task's sequence is not a sentence.
     if (!shows_model(before)) s.text = before.text;
     s.tokenizer = before.tokenizer;
     s.precision = before.precision;

@@ -27,7 +27,7 @@ enum class ImportKind {
     fused,  // one tensor [L, 3 * H * D], [L, 3, H, D] or [3, H, L, D]; split in the order of `order`
     gpt2,   // weights of a GPT-2 layer, applied to the text
     llama,  // weights of a Llama layer, applied to the text
-    tables  // nothing of these: its tensors are shown as they are, beside the level's own
+    tables  // tensors that are shown unchanged, next to the level's own
 };
 struct ImportMapping {
     ImportKind kind = ImportKind::tables;
@@ -35,9 +35,9 @@ struct ImportMapping {
     std::string order = "qkv";
     TensorLayout layout = TensorLayout::heads_first;
     uint32_t heads = 1;   // where the shape does not say it
-    uint32_t layer = 0;   // of a model
+    uint32_t layer = 0;   // layer of a model
     bool rotate = false;  // q and k are from before rotary embedding
-    float divisor = 0;    // of the scores; 0: as the session's scale says
+    float divisor = 0;    // divisor of the scores; 0: the session's scale
 
     friend bool operator==(const ImportMapping&, const ImportMapping&) = default;
 };
@@ -47,8 +47,8 @@ struct HeadPlace {
     friend auto operator<=>(const HeadPlace&, const HeadPlace&) = default;
 };
 
-// How a head of a published model departs from its own: its context is multiplied, by 0 where it is off, or
-// the head's context on another sentence of as many tokens stands in its place.
+// A change to a head of a published model: its context is multiplied, by 0 for ablation, or replaced by the
+// head's context on another sentence with as many tokens.
 struct HeadChange {
     HeadPlace at;
     float scale = 1;
@@ -62,8 +62,8 @@ struct Settings : Session {
     std::shared_ptr<const ImportedFile> file;  // null: the level's own text
     ImportMapping mapping;
     std::shared_ptr<const OpenedModel> model;     // a published model in the place of the level's; null: none
-    std::vector<HeadChange> changed;              // of its heads, those that are not as they are; rising
-    std::shared_ptr<const LearnedModel> learned;  // of the task, trained here; null: the library's
+    std::vector<HeadChange> changed;              // its changed heads, ascending
+    std::shared_ptr<const LearnedModel> learned;  // model of the task, trained here; null: the library's
 
     friend bool operator==(const Settings&, const Settings&) = default;
 };
@@ -77,7 +77,7 @@ inline constexpr int kMaskPatternCount = 6, kPrecisionCount = 3, kTokenizerCount
 
 // Queries, keys and values come from the settings' file, not from the level's text.
 inline bool reads_tensors(const Settings& s) { return s.file && s.mapping.kind != ImportKind::tables; }
-// A model of several layers stands in for the level's; `mapping.layer` is the one that is shown.
+// True if a model of several layers replaces the level's; `mapping.layer` is the shown layer.
 inline bool shows_model(const Settings& s) { return (s.model || !s.task.empty()) && !reads_tensors(s); }
 // A published model whose own rules hide later keys: the settings' causal mask changes nothing of it.
 bool is_causal_model(const Settings& s);
@@ -85,12 +85,12 @@ bool is_causal_model(const Settings& s);
 std::vector<uint32_t> shown_layers(const Settings& s);
 // For a model: how many heads each layer has; what the head is called ("induction", empty: nothing is known
 // of it), and whether it is switched off.
-const LearnedModel& learned_of(const Settings& s);  // of settings with a task
+const LearnedModel& learned_of(const Settings& s);  // Requires settings with a task.
 uint32_t heads_of_layer(const Settings& s);
 std::string head_label(const Settings& s, HeadPlace head);
 bool is_off(const Settings& s, HeadPlace head);
 void toggle_head(Settings& s, HeadPlace head);
-// Of a published model: what is changed of a head, and another change in its place.
+// For a published model: returns the change to a head, or sets another one.
 HeadChange change_of(const Settings& s, HeadPlace head);
 void change_head(Settings& s, HeadChange change);
 // ", off", ", × 0.5", ", patched from “...”"; empty: the head is as it is.
@@ -108,17 +108,17 @@ std::string level_name(int level);
 bool is_plain_level(const Settings& s);
 // A model that learned a task, with what is to be seen of it first; theme and precision stay.
 Settings task_settings(std::string_view task, const Settings& before = {});
-// A published model on a text of its own, or on the text before where that is a sentence.
+// Returns settings for a published model on its own text, or on the text of `before` if that is a sentence.
 Settings model_settings(std::shared_ptr<const OpenedModel> model, const Settings& before);
-// What is to be seen in the shown layer of the model, in a sentence or two.
+// Describes in a sentence or two what the shown layer of the model shows.
 std::string model_lead(const Settings& s);
 // "level 2" or "induction"
 std::string subject_name(const Settings& s);
 // Both are of one file, model, task or level.
 bool same_subject(const Settings& a, const Settings& b);
-// What may be typed as a text: "letters a to z", "a sentence".
+// Describes the texts that may be typed: "letters a to z", "a sentence".
 std::string text_hint(const Settings& s);
-// The shown task's model reads tokens of its own and no words.
+// True if the shown task's model reads its own tokens instead of words.
 bool reads_no_words(const Settings& s);
 
 // Switches dropout off, and on at the rate that it had.

@@ -14,8 +14,8 @@
 
 namespace fovea::visualizer {
 
-// Who computes the map's tiles. Automatic: the device, if it is hardware and computes the rest, too; a
-// software driver has only the processor's time, and the CPU backend uses that better.
+// The device that computes the map's tiles. Automatic: the GPU if it is hardware and also computes the rest.
+// A software driver has only the CPU's time, which the CPU backend uses better.
 enum class TilesOn { automatic, device, processor };
 
 // Where the map is looked at, in cells.
@@ -85,12 +85,12 @@ class ShownMap {
     // Takes the tiles that have ended and hands out the next one.
     void advance();
 
-    // Whether the settings' file is what is shown already.
+    // True if the settings' file is already shown.
     bool shows_file_of(const Settings& settings) const;
     // Shows a head of a file whose weights are too many to be kept: `head` where it is not shown yet.
     void open_file_head(const Projected& projected, const Settings& settings, uint32_t head, bool on_cpu);
 
-    // What another device goes on from.
+    // The state that another device continues from.
     struct Carry {
         std::optional<LongHead> head;
         std::optional<MapOrigin> origin;

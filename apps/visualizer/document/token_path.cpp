@@ -9,7 +9,7 @@
 namespace fovea::visualizer {
 namespace {
 
-// Of a column that says `first_of`, one matrix stands for all: the first that the layer has.
+// A column of stages. With `first_of` it has one matrix: the first stage that the layer has.
 struct Column {
     std::vector<StageId> stages;
     bool first_of = false;
@@ -90,7 +90,7 @@ std::vector<PathMatrix> token_path(const AttentionResult& of, const Stage& picke
             if (!stage || (one.first_of && path.size() > before)) continue;
             PathMatrix matrix{stage, std::min(shared_head(*stage, head, heads), uint32_t(stage->heads) - 1),
                               at};
-            // The picked cell itself, where it is no pair's.
+            // The picked cell itself, if it is not a pair's.
             if (stage == &picked && !stage->over_keys)
                 matrix.cells = {{int(row), int(row), int(column), int(column)}};
             else if (of_context && stage == values_of)
@@ -102,8 +102,8 @@ std::vector<PathMatrix> token_path(const AttentionResult& of, const Stage& picke
         }
         if (path.size() > before) ++at;
     }
-    // The way forward: each is computed from the column before, but for scores, which have queries and keys,
-    // and the context, which has values, too.
+    // Computes each matrix from the column before. Exceptions are scores, computed from queries and keys, and
+    // the context, which also needs values.
     const auto place = [&](StageId id) {
         return size_t(
             std::find_if(path.begin(), path.end(), [&](const PathMatrix& m) { return m.stage->id == id; }) -

@@ -1,5 +1,5 @@
-// The way of a picked token through a layer, from its vector to what leaves: which matrices stand beside each
-// other, which cells of each belong to the token, and what each matrix is computed from.
+// The path of a picked token through a layer, from its vector to the output: the matrices side by side, the
+// token's cells in each, and the inputs that each matrix is computed from.
 #pragma once
 
 #include "document/attention_result.hpp"
@@ -13,9 +13,9 @@ namespace fovea::visualizer {
 // A matrix of the way.
 struct PathMatrix {
     const Stage* stage = nullptr;
-    uint32_t head = 0;            // of the stage
-    size_t column = 0;            // from left to right; those of one column stand below each other
-    std::vector<CellRect> cells;  // that belong to the picked token; empty: none does
+    uint32_t head = 0;            // head of the stage
+    size_t column = 0;            // from left to right; matrices of one column are stacked
+    std::vector<CellRect> cells;  // cells of the picked token; empty: none
     std::vector<size_t> from;     // the matrices that it is computed from, by their place in the list
 };
 

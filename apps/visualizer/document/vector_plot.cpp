@@ -129,7 +129,7 @@ std::string VectorPlot::edits_with(const Settings& settings, uint32_t token,
         if (edit.matrix != EditedMatrix::inputs || (to && edit.row != token))
             add(edit.matrix, edit.row, edit.column, edit.value);
     if (!to) return text;
-    // Three digits behind the point: what is read on the screen is then the number itself.
+    // Three decimals, so that the value on the screen is the exact value.
     const std::vector<float> row = word_plane_.moved(words_.row(token), *to);
     for (size_t c = 0; c < row.size(); ++c)
         add(EditedMatrix::inputs, token, c, std::round(double(row[c]) * 1000) / 1000);

@@ -1,6 +1,5 @@
-// Words, queries and keys as points of a plane. A query or a key can be moved there: that is tried out beside
-// the shown result, by the same rules. A word that is moved is a change of the settings, its cells of
-// `edits`.
+// Words, queries and keys as points of a plane. Dragging a query or a key is a trial next to the shown
+// result, by the same rules. Dragging a word changes the settings: its cells of `edits`.
 #pragma once
 
 #include "document/attention_result.hpp"
@@ -22,8 +21,8 @@ class VectorPlot {
   public:
     static constexpr uint64_t kMostTokens = 64;
 
-    // Of this head of this result from now on. What was tried out with another one is let go; a plane stays
-    // while only words are moved, so that it does not turn under the mouse.
+    // Follows this head of this result from now on. A trial on another head is dropped; a plane stays while
+    // only words are moved, so that it does not rotate under the mouse.
     void follow(const AttentionResult& result, uint32_t head);
     // Why there is nothing to draw; empty: there is.
     const std::string& why_not() const { return why_not_; }
@@ -50,20 +49,20 @@ class VectorPlot {
                            std::optional<std::array<double, 2>> to) const;
 
     VectorPoint held;       // by the mouse, or the last one that was
-    bool of_words = false;  // what is drawn; else queries and keys
+    bool of_words = false;  // true: draws words; false: queries and keys
 
   private:
-    Settings of_;  // whose result this is
+    Settings of_;  // settings of this result
     uint32_t head_ = 0;
     bool begun_ = false, tried_ = false;
     std::string why_not_;
-    Settings laid_for_;                                             // of the planes, without edits
+    Settings laid_for_;                                             // settings of the planes, without edits
     F32Tensor words_{Shape{0}}, queries_ = words_, keys_ = words_;  // [tokens, width], of the head; as tried
     F32Tensor own_queries_ = words_, own_keys_ = words_;            // as they are
     uint32_t key_head_ = 0;
     PrincipalPlane word_plane_, pair_plane_;
     double word_reach_ = 1, pair_reach_ = 1;
-    Projected call_;  // what a trial is computed from
+    Projected call_;  // input of a trial
     AttentionRules rules_;
     Result<F32Tensor> weights_ = F32Tensor{Shape{0}};
     bool stale_ = true;  // weights_

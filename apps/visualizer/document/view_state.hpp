@@ -12,7 +12,7 @@ namespace fovea::visualizer {
 
 enum class CompareHow { side, triangle, difference };
 
-// Cells that are to be exported alone; ends included.
+// A selection of cells for export; ends included.
 struct CellRect {
     int row_begin = 0, row_last = 0, column_begin = 0, column_last = 0;
     bool within(uint64_t rows, uint64_t columns) const {
@@ -41,7 +41,7 @@ struct ViewState {
     CompareHow how = CompareHow::side;
     bool same_range = true;             // A and B side by side
     std::optional<CellRect> selection;  // dragged: what an export is cut to
-    std::optional<CellRect> marked;     // what a walk or the arithmetic points at; no export knows it
+    std::optional<CellRect> marked;     // cells that a walk or the arithmetic points at; exports ignore it
     // Where the reader was before each click on an input, the last at the end.
     struct Place {
         std::string stage;

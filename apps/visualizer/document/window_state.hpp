@@ -1,5 +1,4 @@
-// The window: which panels are open, where they stand, and what is typed into them. None of it is about a
-// result.
+// The state of the window: open panels, their places, and typed text. None of it describes a result.
 #pragma once
 
 #include "document/head_order.hpp"
@@ -21,14 +20,15 @@ enum class Dialog { none, open, save, import_sheet, help, palette, go_to };
 struct Layout {
     float left = 300, right = 372, bottom = 184;  // units of the layout
     float tokens = 0.36f, inspector = 0.60f;      // shares of their column
-    // Text and pipeline, cell and parameters, heads and what stands beside them.
+    // The left side has text and pipeline, the right side cell and parameters, the bottom heads and related
+    // panels.
     bool left_shown = true, right_shown = true, bottom_shown = true;
     bool mirrored = false;  // text and pipeline on the right
     friend bool operator==(const Layout&, const Layout&) = default;
 };
 
-// What of the window a picture is of. The view: the middle panel as it is. The matrix: its cells whole, or
-// the selected ones, with labels.
+// The part of the window in a picture. View: the middle panel as it is. Matrix: all its cells, or the
+// selected ones, with labels.
 enum class PicturePart { window, view, matrix };
 inline constexpr int kPicturePartCount = 3;
 inline constexpr const char* kPictureParts[kPicturePartCount] = {"window", "view", "matrix"};
@@ -36,7 +36,7 @@ struct PictureLook {
     PicturePart part = PicturePart::window;
     float scale = 1;           // pixels for one unit of the layout
     bool legend = true;        // title and colour bar of a matrix
-    bool transparent = false;  // nothing behind the cells and letters; not of a window
+    bool transparent = false;  // no background for cells and letters; not for a window
 };
 
 inline constexpr int kTourSteps = 5;
@@ -58,24 +58,24 @@ struct Notice {
 // A frame of the window.
 struct FrameTime {
     float wall_s = 0;    // from its begin to its being handed to the screen
-    float device_s = 0;  // of all that the device did for it; 0: not known
+    float device_s = 0;  // device time of the whole frame; 0: not known
 };
 inline constexpr size_t kMostFrameTimes = 300;
 
 // Which panels are open, and what is typed into them.
 struct WindowState {
     CentreTab centre = CentreTab::matrix;
-    int locked_tab = -1;  // of the matrix tabs; -1: the one that follows the selection
+    int locked_tab = -1;  // tab of a locked matrix; -1: the one that follows the selection
     BottomTab bottom = BottomTab::heads;
     Dialog dialog = Dialog::none;
     bool dialog_opened = false;  // since the last frame: it wants the keyboard
     Layout layout;
-    std::string folder, file_name;  // of the file dialogs
-    // What is in `listed_folder`, as it was when the dialog came to it.
+    std::string folder, file_name;  // for the file dialogs
+    // The contents of `listed_folder` when the dialog opened it.
     std::string listed_folder, unlisted;
     std::vector<FolderEntry> listing;
-    int training_speed = 1;     // of the panel that trains
-    std::string search;         // of palette and go to
+    int training_speed = 1;     // for the training panel
+    std::string search;         // for palette and go to
     std::string patch_text;     // the sentence that a head is to be patched from
     float scale_factor = 1;     // over the display's own
     bool sort_by_size = false;  // the inspector's products
@@ -85,11 +85,11 @@ struct WindowState {
     uint32_t strokes = 0;
     bool token_lines = false, lines_of_all = true;
     int lines_top = 8;
-    int brush = 0;               // of the mask editor: 0 cell, 1 rectangle, 2 row, 3 column
-    HeadOrder head_order;        // of the heads panel and of the grid of all layers
+    int brush = 0;               // for the mask editor: 0 cell, 1 rectangle, 2 row, 3 column
+    HeadOrder head_order;        // for the heads panel and the grid of all layers
     bool all_layers = true;      // in the heads panel, where there are several
-    PictureLook picture;         // of exports
-    int tour_step = 0;           // of kTourSteps; 0: no tour is shown
+    PictureLook picture;         // for exports
+    int tour_step = 0;           // index into kTourSteps; 0: no tour is shown
     std::string stage_in_sight;  // to which the pipeline has scrolled
     // Panels of the last frame that the keyboard can walk in, and the one that has it.
     std::vector<std::string> focusable;

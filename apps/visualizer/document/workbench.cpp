@@ -48,7 +48,7 @@ Result<bool> Workbench::update(VkCommandBuffer cmd, double flops) {
         computation.refuse("");
         computation.measure_wanted_roof();
         if (map.update(document.settings(), computation.on_cpu())) window.centre = CentreTab::map;
-        // A refused change keeps the last result on the screen, with the reason beside it.
+        // A rejected change keeps the last result on the screen and shows the reason.
         if (Result<void> r = begin(); !r) {
             computation.refuse(r.error().field + ": " + r.error().text);
             if (r.error().code == FOVEA_OUT_OF_DEVICE_MEMORY)
@@ -509,8 +509,8 @@ void Workbench::end_restoring() {
     anew_ = true;
 }
 
-// What has been computed again is kept or locked, and the next comes; at last the document's own. One that
-// was refused has left its reason among the problems.
+// Keeps or locks the result that was computed again, then begins the next, and finally the document's own. A
+// rejected one has left its reason among the problems.
 bool Workbench::go_on_restoring() {
     if (!restoring_ || anew_ || computation.projecting()) return false;
     const bool refused = !computation.problem().empty();

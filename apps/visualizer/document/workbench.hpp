@@ -1,5 +1,5 @@
-// The program between files and panels: one document, what is computed of it, the map beside it, and how both
-// are looked at. Each owner keeps its own state; here stands what concerns several of them, in the order of a
+// The program between files and panels: one document, its computed results, the map, and the state of the
+// views. Each owner keeps its own state; the functions here involve several of them and follow the order of a
 // frame.
 #pragma once
 
@@ -20,7 +20,7 @@
 
 namespace fovea::visualizer {
 
-// What the matrix view shows: the selection, or a locked tab.
+// The matrix that the view shows: the selection, or a locked tab.
 struct Shown {
     const Stage* stage;
     uint32_t head;
@@ -28,13 +28,12 @@ struct Shown {
     const std::vector<std::string>* tokens;
 };
 
-// A result beside the present one, by what it takes to compute it again: A of the comparison, or a locked
-// tab's.
+// The description from which another result is computed again: A of the comparison, or a locked tab's.
 struct PastResult {
     Settings settings;
     uint32_t head = 0;
     bool locked = false;
-    std::string stage;  // of a locked tab
+    std::string stage;  // stage of a locked tab
 };
 
 // All of a workbench that is not on its device: another one goes on from it.
@@ -105,18 +104,18 @@ class Workbench {
     const std::optional<Derivation>& derivation();
     // The picked cell of any other stage as a sum.
     std::optional<CellSum> picked_sum() const;
-    // What the picked cell is computed from; of the result that is shown.
+    // Returns the cells that the picked cell is computed from, in the shown result.
     std::vector<CellInput> picked_inputs() const;
     // Goes to the matrix of an input, where its cells are framed and the picked query and key stay as far as
     // they are among them; not from a locked tab. And back to the cell before.
     void show_input(const CellInput& input);
     void go_back();
-    // The weights that lists and lines beside the matrix are of: the shown stage where that has weights, with
-    // its head; else the weights.
+    // The weights for lists and lines next to the matrix: the shown stage and its head if that has weights;
+    // else the weights stage.
     struct Weights {
         const Stage* stage;
         uint32_t head;
-        std::span<const float> row(uint64_t query) const;  // of at most the last one
+        std::span<const float> row(uint64_t query) const;  // `query` is clamped to the last row
     };
     Weights shown_weights() const;
     // A level, with the stage that it is about.
@@ -131,7 +130,7 @@ class Workbench {
     // layer by layer.
     void show_first_sight(const Session& session);
     void show_head_number(uint32_t number);
-    // What the model says next behind the picked query.
+    // Returns the model's predictions after the picked query.
     const PromptNext* next_table() {
         return computation.next_table(document.settings(), uint64_t(std::max(view.picked_row, 0)));
     }
@@ -145,7 +144,7 @@ class Workbench {
     Playground& playground();
     // As of the last change.
     const TrainingView& training();
-    // Where the reader stands in it; none where nothing was begun.
+    // Returns the reader's place in the training; none if there is no training.
     std::optional<TrainingPlace> training_place() const {
         return playground_ ? std::optional(playground_->place()) : std::nullopt;
     }
@@ -172,12 +171,12 @@ class Workbench {
     void keep_result();
     // The kept settings become the present ones, a step of undo, and the present result the kept one.
     void swap_kept();
-    // Keeps the shown matrix in a tab of its own, which becomes the shown one.
+    // Keeps the shown matrix in its own tab, which becomes the shown one.
     void lock_matrix();
     void unlock_matrix(size_t tab);
     // A and the locked tabs, in their order, also those that are still to be computed again.
     std::vector<PastResult> past() const;
-    // Computes these again, one behind the other, keeps and locks them, and then what the settings ask for.
+    // Computes these again in order, keeps and locks them, and then computes the settings' own result.
     void restore(std::vector<PastResult> past);
     // Until then view and stage are of no result that the reader chose; these are.
     bool restoring() const { return restoring_.has_value(); }
@@ -199,7 +198,7 @@ class Workbench {
         return document.file_has_come() || computation.projection_has_come() || computation.next_has_come() ||
                map.threads_ended();
     }
-    // Steps that threads behind the window have finished: another number is a reason to draw.
+    // Counts the steps that background threads have finished: a change is a reason to draw.
     uint64_t background_steps() const {
         return (map ? map.head()->finished_tiles() : 0) + computation.finished_layers() +
                background_.steps() + (playground_ ? playground_->changes() : 0);
@@ -208,10 +207,10 @@ class Workbench {
   private:
     struct Restoring {
         std::vector<PastResult> past;  // the first is being computed
-        ViewState view;                // what comes after them
+        ViewState view;                // the view after them
         int locked_tab = -1;
     };
-    // What is to be computed now: the document's settings, but for results that are computed again.
+    // Returns the settings to compute now: the document's, or those of a result that is computed again.
     const Settings& wanted_settings() const {
         return restoring_ ? restoring_->past.front().settings : document.settings();
     }
@@ -237,14 +236,14 @@ class Workbench {
     std::optional<Restoring> restoring_;
     struct Wish {
         std::string what;       // "keeping as A"
-        uint64_t revision = 0;  // of the document whose result is meant
+        uint64_t revision = 0;  // revision of the document that it belongs to
         std::function<void()> act;
     };
     std::optional<Wish> wish_;
     size_t fade_from_ = 0;
     std::optional<std::chrono::steady_clock::time_point> fade_begin_, path_begin_;
     HeadSummary summary_;
-    std::string summary_of_;  // what summary_ was made of
+    std::string summary_of_;  // the key of summary_
 };
 
 // The open file's name, and whether the shown numbers are not yet or will not be its own; empty: no file is
@@ -252,7 +251,7 @@ class Workbench {
 std::string file_title(const Workbench& bench);
 // Characters of the text and the tokens that are beyond Latin, Greek and mathematics.
 std::string rare_text(const Workbench& bench);
-// "journey", or the index where there is no token; of the shown matrix.
+// Returns "journey", or the index if there is no token, for the shown matrix.
 std::string token_label(const Workbench& bench, uint64_t index);
 // The same with its index where the shown matrix has the token more than once: "f (10)".
 std::string token_name(const Workbench& bench, uint64_t index);

@@ -1,5 +1,5 @@
-// What the device did for each frame, in seconds, by two timestamps in its command buffer. Nothing waits for
-// them: they are read when the frame's place is used again, which is after it has ended.
+// Measures the device time of each frame, in seconds, by two timestamps in its command buffer. Nothing waits
+// for them: they are read when the frame's slot is used again, after it has ended.
 #pragma once
 
 #include "gpu/gpu_device.hpp"
@@ -20,7 +20,7 @@ class FrameClock {
     // Outside a render pass, before anything else of the frame. The seconds of the frame whose place this one
     // takes; 0: not known.
     double begin(VkCommandBuffer cmd);
-    // Behind all else, within the frame's render pass.
+    // Ends the measurement within the frame's render pass, after everything else.
     void end_in_pass(VkCommandBuffer cmd);
 
   private:
@@ -28,7 +28,7 @@ class FrameClock {
 
     GpuDevice& device_;
     VkQueryPool queries_ = VK_NULL_HANDLE;  // two for each place; null: the device has no timestamps
-    std::vector<bool> written_;             // of each place
+    std::vector<bool> written_;             // one for each slot
     uint32_t place_ = 0;
 };
 

@@ -10,7 +10,7 @@
 namespace fovea::visualizer {
 namespace {
 
-// What the instance is created with. 1.3 has maintenance4, without which there is no flash_coopmat2.
+// The version for the instance. 1.3 has maintenance4, which flash_coopmat2 needs.
 uint32_t instance_version() { return std::min(volkGetInstanceVersion(), uint32_t(VK_API_VERSION_1_3)); }
 
 VKAPI_ATTR VkBool32 VKAPI_CALL on_message(VkDebugUtilsMessageSeverityFlagBitsEXT,
@@ -36,7 +36,7 @@ VkDebugUtilsMessengerCreateInfoEXT messenger_info(LayerMessages& messages) {
 }  // namespace
 
 int device_rank(const VkPhysicalDeviceProperties& properties) {
-    constexpr uint32_t kSwiftShader = 0x1ae0;  // its vendor
+    constexpr uint32_t kSwiftShader = 0x1ae0;  // its vendor ID
     switch (properties.deviceType) {
         case VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU:
             return 5;
@@ -51,7 +51,7 @@ int device_rank(const VkPhysicalDeviceProperties& properties) {
 
 namespace {
 
-// What a person needs to know of the results that a machine, not a mistake, brings about.
+// Explains results that the machine causes, not a mistake of the program.
 const char* meaning(VkResult result) {
     switch (result) {
         case VK_ERROR_DEVICE_LOST:
@@ -301,13 +301,13 @@ Result<void> GpuDevice::end_once(VkCommandBuffer cmd) {
     if (r == VK_SUCCESS) r = vkQueueSubmit(queue_, 1, &submit, fence_);
     if (r == VK_SUCCESS) r = vkWaitForFences(device_, 1, &fence_, VK_TRUE, wait_nanoseconds());
     if (r == VK_SUCCESS) r = vkResetFences(device_, 1, &fence_);
-    // What may still run is freed with its pool, when the device is idle.
+    // A command buffer that may still run is freed with its pool, when the device is idle.
     if (r != VK_TIMEOUT) vkFreeCommandBuffers(device_, pool_, 1, &cmd);
     if (r != VK_SUCCESS) return vulkan_error("vkQueueSubmit", r);
     return {};
 }
 
-// What was wanted, what is there, and what would help.
+// Builds an error with the requested size, the available memory, and a remedy.
 static Error no_room(const GpuDevice& device, const char* what, uint64_t size_bytes, VkResult r) {
     const DeviceMemory memory = device.memory();
     const uint64_t free = memory.budget_bytes - std::min(memory.used_bytes, memory.budget_bytes);
@@ -328,7 +328,7 @@ Result<GpuBuffer> GpuBuffer::create(const GpuDevice& device, uint64_t size_bytes
             return Error{FOVEA_OUT_OF_HOST_MEMORY, what,
                          "no memory for " + std::to_string(size_bytes) + " bytes"};
         buffer.data_ = buffer.host_.get();
-        // Its address stands for it where buffers are told apart.
+        // The address identifies it wherever buffers are compared.
         buffer.buffer_ = (VkBuffer)(uintptr_t)buffer.data_;
         return buffer;
     }

@@ -19,11 +19,11 @@
 namespace fovea::visualizer {
 
 struct GpuWishes {
-    std::vector<const char*> instance_extensions;  // of the window system; empty without a window
+    std::vector<const char*> instance_extensions;  // extensions of the window system; empty without a window
     bool present = false;                          // a swapchain is wanted
     int vulkan_device = -1;                        // the n-th Vulkan device; -1: the best one
     bool validation = false;                       // messages go to GpuDevice::take_messages
-    uint64_t memory_limit_bytes = 0;               // of each heap; 0: the driver's own
+    uint64_t memory_limit_bytes = 0;               // limit of each heap; 0: the driver's own
 };
 
 // The best device has the highest rank: hardware before software, and of software drivers SwiftShader last,
@@ -35,7 +35,7 @@ struct DeviceMemory {
     uint64_t used_bytes = 0, budget_bytes = 0;
 };
 
-// What the validation layer said, from whatever thread.
+// Messages of the validation layer, from any thread.
 struct LayerMessages {
     std::mutex mutex;
     std::vector<std::string> texts;  // guarded by mutex
@@ -116,7 +116,7 @@ class GpuDevice {
     VmaAllocator allocator_ = VK_NULL_HANDLE;
     FoveaContext context_ = nullptr;
     FoveaDeviceFacts facts_{};
-    // Feature structs lie within, so that it stays where it is.
+    // By pointer, because it contains feature structs whose addresses must not change.
     std::unique_ptr<FoveaDeviceEnables> enables_ = std::make_unique<FoveaDeviceEnables>(foveaDeviceEnables());
     std::string name_, why_not_;
     bool compiles_at_dispatch_ = false;
@@ -134,9 +134,8 @@ class GpuBuffer {
     GpuBuffer(GpuBuffer&& other) noexcept;
     GpuBuffer& operator=(GpuBuffer&& other) noexcept;
     ~GpuBuffer();
-    // Host-visible, so that inputs are written and numbers picked in place; device-local where the memory is
-    // both.
-    // `what` names it where there is no room for it.
+    // Makes a host-visible buffer, so that inputs are written and values are picked in place; device-local if
+    // the memory is both. `what` names it in an error about memory.
     static Result<GpuBuffer> create(const GpuDevice& device, uint64_t size_bytes,
                                     const char* what = "buffer");
 

@@ -18,8 +18,8 @@ class ImGuiBackend {
     ImGuiBackend& operator=(const ImGuiBackend&) = delete;
 
     const Fonts& fonts() const { return fonts_; }
-    // Type for another scale; the device must be idle.
-    // `rare`: text whose characters are wanted beside the usual ones.
+    // Loads fonts for another scale; the device must be idle. `rare` is text whose characters are needed in
+    // addition to the usual ones.
     Result<void> reload_fonts(float scale, const std::string& rare);
     void new_frame();
     // Ends ImGui's frame and records it, inside the render pass; without Vulkan it only ends it.

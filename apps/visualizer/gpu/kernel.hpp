@@ -1,4 +1,4 @@
-// What makes one of the engine's pipelines another than the next: the parts of a dispatch that are compiled.
+// The parts of a dispatch that are compiled, which distinguish one of the engine's pipelines from another.
 #pragma once
 
 #include <fovea/fovea.hpp>

@@ -56,8 +56,8 @@ void KernelWarmer::warm(Plan plan, std::function<void()> done) {
 }
 
 void KernelWarmer::work() {
-    // Its own from here on, and only where it is needed. The driver's cache may be off, or the twin refused:
-    // then the first frame that uses the kernel waits, as it would without any of this.
+    // Created on this thread, and only if needed. If the driver's cache is off or the twin fails, the first
+    // frame that uses the kernel waits, as it would without this class.
     std::unique_ptr<TwinDevice> twin;
     std::unique_lock lock(mutex_);
     for (;;) {

@@ -1,5 +1,5 @@
-// Kernels made ready beside the frames: a frame that uses one before waits for the driver's compiler, which
-// takes seconds where it is slow.
+// Compiles kernels in the background: otherwise the first frame that uses one waits for the driver's
+// compiler, which can take seconds.
 #pragma once
 
 #include "gpu/kernel.hpp"
@@ -15,7 +15,7 @@ namespace fovea::visualizer {
 
 class GpuDevice;
 
-// Used by one thread; works on one of its own, begun with the first wish.
+// To be used by one thread; it works on a thread of its own, which the first request starts.
 class KernelWarmer {
   public:
     explicit KernelWarmer(GpuDevice& device) : device_(device) {}
@@ -24,8 +24,8 @@ class KernelWarmer {
     KernelWarmer(const KernelWarmer&) = delete;
     KernelWarmer& operator=(const KernelWarmer&) = delete;
 
-    // Whether all kernels of the plan have been made ready. True, too, where that has failed: the plan's user
-    // is told then.
+    // True if all kernels of the plan are ready, and also after a failure: then the plan's user gets the
+    // error.
     bool ready(const Plan& plan) const;
     // Makes the plan's kernels ready. `done` is called from the other thread; it may be empty.
     void warm(Plan plan, std::function<void()> done);

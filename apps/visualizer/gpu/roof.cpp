@@ -31,7 +31,7 @@ class Bench {
     Result<double> time(Kind kind, uint32_t rounds, uint32_t groups);
 
   private:
-    // Has a command buffer of its own, because the device's one may be recording meanwhile.
+    // Uses its own command buffer, because the device's may be recording meanwhile.
     template <class Record>
     Result<void> submit(Record record) {
         if (VkResult r = vkResetCommandPool(device_.device(), commands_, 0))

@@ -1,4 +1,4 @@
-// What the device can do at most, measured on it: multiply-adds that stay in registers, and a copy.
+// Measures the device's peak rates: multiply-adds in registers, and a copy.
 #pragma once
 
 #include "gpu/gpu_device.hpp"

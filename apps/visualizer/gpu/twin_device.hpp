@@ -1,6 +1,6 @@
 // A second device on the program's physical device, for drivers that compile a kernel when it is first
-// dispatched: what is compiled here is found in the driver's own shader cache by the first device, and no
-// frame waits for it, since this one's queue is no frame's.
+// dispatched. The first device finds the compiled kernel in the driver's shader cache, and no frame waits,
+// because this device's queue has no frames.
 #pragma once
 
 #include "gpu/kernel.hpp"
@@ -22,7 +22,7 @@ class TwinDevice {
     TwinDevice& operator=(const TwinDevice&) = delete;
 
     // Dispatches the kernel over no workgroups and waits for it: it is compiled and touches nothing. A
-    // refusal is no harm here.
+    // failure does no harm.
     void dispatch_nothing(const Kernel& kernel);
 
   private:
@@ -42,7 +42,7 @@ class TwinDevice {
     VkDevice device_ = VK_NULL_HANDLE;
     VkQueue queue_ = VK_NULL_HANDLE;
     VkCommandPool commands_ = VK_NULL_HANDLE;
-    VkBuffer buffer_ = VK_NULL_HANDLE;  // stands for every binding
+    VkBuffer buffer_ = VK_NULL_HANDLE;  // bound to every binding
     VkDeviceMemory memory_ = VK_NULL_HANDLE;
 };
 

@@ -11,7 +11,7 @@ namespace fovea::visualizer {
 enum class Spread { automatic, linear, logarithmic, symmetric_log };
 inline constexpr int kSpreadCount = 4;
 
-// What the reader chose, where it was chosen.
+// The reader's choice of colors for a view.
 struct ColourChoice {
     ColourMap map = ColourMap::viridis;
     bool automatic_map = true;  // diverging for stages with negative numbers
@@ -22,7 +22,7 @@ struct ColourChoice {
 struct Colouring {
     ColourMap map = ColourMap::viridis;
     Spread spread = Spread::linear;  // never automatic
-    double low = 0, high = 1;        // of linear and logarithmic; symmetric_log: -high to high
+    double low = 0, high = 1;        // for linear and logarithmic; symmetric_log uses -high to high
     double linear_within = 0;        // symmetric_log: linear from 0 to here, logarithmic beyond
 
     // 0 to 1, clamped; NaN for NaN.
@@ -35,7 +35,7 @@ Colouring colouring_of(const ColourChoice& choice, const ColourRange& fitted);
 Rgb colour_for(const Colouring& colouring, const ColourTable& table, double value);
 const char* spread_name(Spread spread);
 
-// Whether values have the colour of an end that they are beyond.
+// True for an end if values exceed it and have its color.
 struct Clamped {
     bool above = false, below = false;
     void add(const Colouring& colouring, float value) {

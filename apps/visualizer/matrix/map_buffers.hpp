@@ -14,7 +14,7 @@ class MapBuffers {
     static constexpr uint64_t kMostBytes = uint64_t{128} << 20;
 
     explicit MapBuffers(const GpuDevice& device) : device_(device) {}
-    // Null where there is no memory for it.
+    // Returns null if there is no memory for it.
     const GpuBuffer* get(const MapPiece& piece, MapReducer reducer);
     // More than kMostBytes are held; prune() then frees those not drawn lately. The device must be idle.
     bool full() const { return size_bytes_ > kMostBytes; }

@@ -1,5 +1,4 @@
-// The matrix shader's picture made by the processor, where there is no Vulkan: shaders/matrix.frag line by
-// line.
+// Paints the matrix shader's picture on the CPU, if there is no Vulkan: shaders/matrix.frag line by line.
 #pragma once
 
 #include "shaders/matrix_view.h"
@@ -15,7 +14,7 @@ struct PaintTarget {
     int clip_left = 0, clip_top = 0, clip_right = 0, clip_bottom = 0;  // right and bottom excluded
 };
 
-struct PaintSource {  // what the shader's bindings hold
+struct PaintSource {  // The contents of the shader's bindings.
     const float *values, *hiding, *other;
     const uint32_t* colours;
 };

@@ -57,7 +57,7 @@ class MatrixRenderer {
     VkDescriptorPool pool_ = VK_NULL_HANDLE;
     GpuBuffer colours_;
     std::map<std::array<VkBuffer, 3>, VkDescriptorSet> sets_;
-    std::deque<Request> requests_;  // of this frame; addresses stay valid while it grows
+    std::deque<Request> requests_;  // requests of this frame; addresses stay valid while it grows
     VkCommandBuffer cmd_ = VK_NULL_HANDLE;
     VkExtent2D extent_{};
 };

@@ -118,7 +118,7 @@ Canvas lay_out_canvas(PanelContext& ui, const Stage& stage, uint32_t head, ImVec
         view.zoom = std::min(view.zoom, kMostZoomedCell * ui.scale / std::min(c.cell_width, c.cell_height));
         c.cell_width *= view.zoom, c.cell_height *= view.zoom;
     }
-    // What is smaller than the room is centred; what is larger is panned.
+    // A picture smaller than the room is centered; a larger one is panned.
     const float width = c.cell_width * float(stage.columns), height = c.cell_height * float(stage.rows);
     if (const auto first = std::exchange(view.first_cell, std::nullopt))
         view.pan_x = -first->column / float(stage.columns), view.pan_y = -first->row / float(stage.rows);
@@ -209,7 +209,7 @@ void canvas_selection(PanelContext& ui, const Canvas& c) {
     const Palette& colours = palette(ui.bench.window.theme);
     ImDrawList& draw = *ImGui::GetWindowDrawList();
     draw.PushClipRect(c.at, {c.at.x + c.size.x, c.at.y + c.size.y}, true);
-    // What is pointed at has a frame, what is selected has the other colour and a tint.
+    // The marked cells have a frame; the selected cells have the other color and a tint.
     for (const bool selected : {false, true}) {
         const std::optional<CellRect>& r = selected ? ui.bench.view.selection : ui.bench.view.marked;
         if (!r || !r->within(c.stage->rows, c.stage->columns)) continue;
@@ -274,7 +274,7 @@ void canvas_digits(PanelContext& ui, const Canvas& c) {
                                 c.stage->hidden(c.head, uint64_t(row), uint64_t(column));
             // The score of a masked key is minus infinity; its weight, 0, needs no digits on the hatching.
             if (hidden && (c.stage->hiding || c.minus)) continue;
-            // What was dropped is 0 and no small weight.
+            // A dropped weight is exactly 0, not a small weight.
             const bool dropped = !c.minus && c.stage->dropped(c.head, uint64_t(row), uint64_t(column));
             const float value = c.value(uint64_t(row), uint64_t(column));
             const std::string text = hidden    ? "\xe2\x88\x92\xe2\x88\x9e"
@@ -332,7 +332,7 @@ void label_rows(PanelContext& ui, const Canvas& c, ImFont* font) {
     draw.PopClipRect();
 }
 
-// A text that rises to the right from its first letter's foot; its end is cut where there is no room.
+// Draws a text that rises to the right from its first letter's foot; its end is cut if there is no room.
 void draw_slanted(ImFont* font, ImVec2 foot, ImU32 ink, std::string text, float room) {
     constexpr float kSlant = 0.7071068f;
     const auto length = [&] { return font->CalcTextSizeA(font->FontSize, 1e6f, 0, text.c_str()).x; };
@@ -341,7 +341,7 @@ void draw_slanted(ImFont* font, ImVec2 foot, ImU32 ink, std::string text, float 
         text.pop_back();
     }
     ImDrawList& draw = *ImGui::GetWindowDrawList();
-    draw.PushClipRectFullScreen();  // of the text before it is turned
+    draw.PushClipRectFullScreen();  // clips the text before it is rotated
     const int first = draw.VtxBuffer.Size;
     draw.AddText(font, font->FontSize, {foot.x, foot.y - font->FontSize}, ink, text.c_str());
     for (int i = first; i < draw.VtxBuffer.Size; ++i) {
@@ -360,7 +360,7 @@ void label_columns(PanelContext& ui, const Canvas& c, ImFont* font) {
     const float line = font->FontSize;
     const bool words = c.stage->over_keys && (c.slanted || c.cell_width >= kWordsFrom * ui.scale);
     const bool slanted = c.slanted && c.cell_width < kWordsFrom * ui.scale;
-    // A few long words among letters are slanted alone.
+    // If only a few words are long, only those are slanted.
     const auto is_wide = [&](int column) {
         return font->CalcTextSizeA(line, 1e6f, 0, column_name(bench, c, uint64_t(column)).c_str()).x >
                c.cell_width;
@@ -378,7 +378,7 @@ void label_columns(PanelContext& ui, const Canvas& c, ImFont* font) {
         const std::string label = words ? column_name(bench, c, uint64_t(column)) : std::to_string(column);
         const ImU32 ink = column == bench.view.picked_column ? colours.accent : colours.text;
         if (slanted && !(few_wide && !is_wide(column))) {
-            const float above = few_wide ? line : 0;  // the letters beside it
+            const float above = few_wide ? line : 0;  // room for the letters between them
             draw_slanted(font, {middle, top + line - above + 2 * ui.scale}, ink, label,
                          (kSlantedRow - 14) * ui.scale - above);
             continue;

@@ -17,9 +17,9 @@ struct Canvas {
     bool hatch_hidden = true;                          // where the stage has a stage that hides
     const std::vector<std::string>* tokens = nullptr;  // labels; null: the session's
     bool upper_only = false;                           // draws only above the diagonal
-    ImVec2 at, size;                                   // of the cells' area
+    ImVec2 at, size;                                   // area of the cells
     float cell_width = 1, cell_height = 1;
-    ImVec2 origin;         // of cell (0, 0)
+    ImVec2 origin;         // place of cell (0, 0)
     bool slanted = false;  // words above the columns
     Colouring colouring;
 
@@ -33,11 +33,11 @@ struct VisibleCells {
 
 inline constexpr float kHatchPeriod = float(MATRIX_HATCH_PERIOD);
 inline constexpr float kLabelColumn = 92, kLabelRow = 34;  // units of the layout
-// The room above a stage's cells in an area of this size, in units of the layout: more where words stand
-// slanted, because the cells are too narrow for them.
+// Returns the room above a stage's cells in an area of this size, in layout units: more if words are slanted,
+// because the cells are too narrow for them.
 float label_row(const PanelContext& ui, const Stage& stage, ImVec2 size);
 
-// `at` and `size` are of the cells' area; labels stand outside of it, to the left and above.
+// `at` and `size` are the area of the cells; labels are outside of it, to the left and above.
 Canvas lay_out_canvas(PanelContext& ui, const Stage& stage, uint32_t head, ImVec2 at, ImVec2 size);
 VisibleCells visible_cells(const Canvas& canvas);
 // Where bars of these values begin: at 0, or below the smallest of many that are nearly equal, which would be

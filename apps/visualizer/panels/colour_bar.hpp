@@ -1,4 +1,4 @@
-// What a view's colours mean: a bar of them with five values beside it.
+// The legend of a view: a bar of its colors with five values.
 #pragma once
 
 #include "matrix/colouring.hpp"
@@ -6,8 +6,8 @@
 
 namespace fovea::visualizer {
 
-// The highest value on top; its values with this many digits stand to the right, outside of the bar. An end
-// that values are beyond has a point of another colour, and its value the sign for at least or at most.
+// The highest value is at the top; values with this many digits are to the right of the bar. An end that
+// values exceed has a dot of another color, and its value the sign for at least or at most.
 void draw_colour_bar(const PanelContext& ui, const Colouring& colouring, const ScreenRect& bar, int digits,
                      const Clamped& clamped);
 

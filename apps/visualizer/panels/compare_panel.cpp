@@ -1,5 +1,5 @@
-// Two heads beside each other, sharing zoom, place and pick; or as halves of one matrix; or their difference.
-// A is a head of the present result, or of one that was kept.
+// Two heads side by side that share zoom, place and pick; or as halves of one matrix; or their difference. A
+// is a head of the present result, or of a kept one.
 #include "document/comparison.hpp"
 #include "panels/canvas.hpp"
 #include "panels/colour_bar.hpp"
@@ -53,7 +53,7 @@ void choose_heads(PanelContext& ui, const Comparison& c) {
 void draw_keeping(PanelContext& ui) {
     Workbench& bench = ui.bench;
     const ImVec2 below = ImGui::GetCursorPos();
-    // Beside the tabs where there is room for it.
+    // Next to the tabs if there is room.
     const bool beside = ImGui::GetWindowWidth() >= 520 * ui.scale;
     if (beside) ImGui::SetCursorPos({ImGui::GetWindowWidth() - 96 * ui.scale, 12 * ui.scale});
     if (ImGui::Button("Keep as A")) bench.keep_result();
@@ -89,7 +89,7 @@ void draw_summary(PanelContext& ui, const Comparison& c) {
     if (c.b->id == StageId::weights)
         parts.push_back("Jensen\xe2\x80\x93Shannon of this row " + format_value(d.jensen_shannon, 4));
     if (ImGui::GetContentRegionAvail().y < 300 * ui.scale) parts.resize(1);  // the matrices come first
-    // Each part stays whole: Dear ImGui would break a line behind a number's point.
+    // Draws each part as a unit: Dear ImGui would break a line after a decimal point.
     const float gap = 16 * ui.scale;
     for (size_t i = 0; i < parts.size(); ++i) {
         const float end = ImGui::GetItemRectMax().x + gap + ImGui::CalcTextSize(parts[i].c_str()).x;
@@ -172,7 +172,7 @@ void draw_pictures(PanelContext& ui, const Comparison& c) {
     const float labels = (label_row(ui, *c.a, each) - kLabelRow) * s;
     const float top = cursor.y + 62 * s + labels, height = room.y - 70 * s - labels;
     const KeptResult* kept = bench.computation.kept();
-    // What differs is what the names say.
+    // The names say what differs.
     const auto name = [&](const char* letter, uint32_t head, const std::string& differing) {
         const bool says_head = differing.empty() || c.head_a != c.head_b;
         return letter + (says_head ? "head " + std::to_string(head) : std::string()) +
@@ -210,7 +210,7 @@ void draw_pictures(PanelContext& ui, const Comparison& c) {
         draw_legends(ui, {{"A \xe2\x88\x92 B", canvas.colouring, {}}}, top, height);
         return;
     }
-    // B's cells stand where they are, not mirrored: a causal B shows nothing.
+    // B's cells keep their places and are not mirrored: a causal B shows nothing.
     draw_one(ui, canvas, "halves", (name_a + " on and below the diagonal, " + name_b + " above").c_str(),
              true);
     Canvas upper = lay_out(false, canvas.at, canvas.size);

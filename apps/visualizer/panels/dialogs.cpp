@@ -1,4 +1,4 @@
-// What lies over the panels for a moment: keys, palette, go to.
+// Temporary windows over the panels: keys, palette, go to.
 #include "data/session_file.hpp"
 #include "panels/keys.hpp"
 
@@ -46,11 +46,11 @@ void draw_help(PanelContext& ui) {
         "what is shown, and the web page is accessible.");
 }
 
-// What the panels call some keys of sessions.
+// The panels' names for some session keys.
 constexpr std::pair<std::string_view, std::string_view> kPlainNames[] = {
     {"temperature", "temp"}, {"softcap", "cap"}, {"dropout", "p"},
     {"tokens", "len"},       {"compare", "cmp"}, {"random", "rng"}};
-// Keys of sessions that are no parameters of what is shown.
+// Session keys that are not parameters of the shown result.
 constexpr std::string_view kNoParameters[] = {"table",
                                               "view",
                                               "zoom",
@@ -81,7 +81,8 @@ std::string takes(const SessionKey& key) {
     return key.high > key.low ? format_number(key.low, 10) + " to " + format_number(key.high, 10) : key.type;
 }
 
-// Parameters by name and value, "temperature 5"; with the name alone what it takes. True if Enter was theirs.
+// Lists parameters by name and value, "temperature 5"; a name without a value shows its range. True if it
+// handled Enter.
 bool draw_parameters_by_name(PanelContext& ui, bool enter, bool& first) {
     WindowState& state = ui.bench.window;
     const size_t space = std::min(state.search.find(' '), state.search.size());
@@ -208,7 +209,7 @@ void draw_dialogs(PanelContext& ui) {
     if (state.dialog == Dialog::none) return;
     if (!ImGui::IsPopupOpen(title)) ImGui::OpenPopup(title);
     ImGui::SetNextWindowPos({screen.x / 2, screen.y / 2}, ImGuiCond_Always, {0.5f, 0.5f});
-    // The longest command stands beside its keys.
+    // Wide enough for the longest command next to its keys.
     const float least = state.dialog == Dialog::palette ? 640 : 420;
     ImGui::SetNextWindowSizeConstraints({std::min(least * ui.scale, screen.x * 0.94f), 0},
                                         {screen.x * 0.94f, screen.y * 0.94f});
@@ -216,7 +217,7 @@ void draw_dialogs(PanelContext& ui) {
     ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {18 * ui.scale, 16 * ui.scale});
     ImGui::PushStyleVar(ImGuiStyleVar_WindowBorderSize, std::max(ui.scale, 1.0f));
     ImGui::PushStyleVar(ImGuiStyleVar_WindowRounding, 8 * ui.scale);
-    // The title begins above what stands below it.
+    // Aligns the title with the contents below it.
     ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, {18 * ui.scale, 9 * ui.scale});
     const bool shown = ImGui::BeginPopupModal(
         title, &open,

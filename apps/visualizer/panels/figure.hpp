@@ -1,5 +1,5 @@
-// The shown matrix alone, for papers and slides: its cells, or the selected ones, with labels, and with title
-// and colour bar where wanted.
+// Draws only the shown matrix, for papers and slides: its cells, or the selected ones, with labels, and
+// optionally with title and color bar.
 #pragma once
 
 #include "panels/panels.hpp"

@@ -89,7 +89,7 @@ void draw_entries(PanelContext& ui, const fs::path& folder) {
     ImGui::EndChild();
 }
 
-// What a .png is of.
+// Chooses the contents of a .png.
 void draw_picture_look(PanelContext& ui) {
     PictureLook& look = ui.bench.window.picture;
     const float s = ui.scale;
@@ -110,7 +110,7 @@ void draw_picture_look(PanelContext& ui) {
     if (look.part == PicturePart::window) look.transparent = false;
 }
 
-// What an export of this name is cut to, and the way to all cells.
+// Shows the selection that an export of this name is limited to, and a button for all cells.
 void draw_selected(PanelContext& ui, const std::string& name) {
     Workbench& bench = ui.bench;
     const bool figure = name.ends_with(".png") && bench.window.picture.part == PicturePart::matrix;

@@ -14,11 +14,11 @@ namespace {
 // Units of the layout.
 constexpr float kMostCell = 30, kSquareFrom = 3, kMostWidth = 190, kLeastGap = 16, kMostGap = 44, kNames = 76,
                 kLongestBend = 64;
-constexpr uint64_t kMostWritten = 3;  // numbers of a vector that stand below its matrix
+constexpr uint64_t kMostWritten = 3;  // values of a vector that are written below its matrix
 
 struct Placed {
-    ImVec2 at, size;                 // of the cells
-    std::vector<ScreenRect> frames;  // of its path's cells, as they are lit
+    ImVec2 at, size;                 // area of the cells
+    std::vector<ScreenRect> frames;  // frames around its highlighted path cells
 };
 
 float text_width(const ImFont& font, const std::string& text) {
@@ -168,7 +168,7 @@ void draw_name(PanelContext& ui, const PathMatrix& matrix, ImVec2 at, float widt
                      ui.scale);
 }
 
-// The tokens beside the first matrix: all of them where rows are high enough, else the picked ones.
+// Draws the tokens next to the first matrix: all of them if rows are high enough, else the picked ones.
 void draw_tokens(PanelContext& ui, const PathMatrix& matrix, const Placed& placed) {
     const Palette& colours = palette(ui.bench.window.theme);
     ImFont* const font = ui.fonts.small;
@@ -197,7 +197,7 @@ void draw_link(const PanelContext& ui, const Placed& from, const PathMatrix& to_
     const float s = ui.scale;
     ImDrawList& draw = *ImGui::GetWindowDrawList();
     const float right = from.at.x + from.size.x + 2 * s, left = to.at.x - 2 * s;
-    // Beside the matrices in between it goes straight, and bends before its end.
+    // Passes matrices in between in a straight line, and bends before its end.
     const float bends = std::max(right, left - kLongestBend * s);
     const auto curve = [&](float a, float b, ImU32 colour) {
         const float bend = std::max((left - bends) * 0.5f, 8 * s);
@@ -245,14 +245,14 @@ void draw_flow_panel(PanelContext& ui) {
     ImGui::PushTextWrapPos();
     ImGui::TextDisabled("%s", way_text(bench).c_str());
     ImGui::PopTextWrapPos();
-    // What the token has not come to yet is not lit.
+    // Columns that the token has not reached yet are not highlighted.
     const size_t come = bench.path_columns_come();
     for (PathMatrix& matrix : path)
         if (matrix.column >= come) matrix.cells.clear();
 
     const ImVec2 origin = ImGui::GetCursorScreenPos(), room = ImGui::GetContentRegionAvail();
     const size_t columns = path.back().column + 1;
-    const float line = ui.fonts.small->FontSize, words = 2 * line + 10 * s;  // of a matrix: above and below
+    const float line = ui.fonts.small->FontSize, words = 2 * line + 10 * s;  // room above and below a matrix
     const float names = kNames * s, gap = std::clamp(0.045f * room.x, kLeastGap * s, kMostGap * s);
     std::vector<float> widths;
     const float cell =
@@ -266,8 +266,8 @@ void draw_flow_panel(PanelContext& ui) {
         const auto same = [&](const PathMatrix& other) { return other.column == matrix.column; };
         const auto beside = size_t(std::count_if(path.begin(), path.end(), same)),
                    nth = size_t(std::count_if(path.begin(), path.begin() + ptrdiff_t(i), same));
-        // Three stand below each other; what queries and keys give stands between them, the rest in the
-        // middle.
+        // Three are stacked; a matrix computed from queries and keys is centered between them, the rest in
+        // the middle.
         const float height = room.y / float(std::max<size_t>(beside, 1));
         const float middle = beside > 1                ? (float(nth) + 0.5f) * height
                              : matrix.stage->over_keys ? room.y * 0.4f

@@ -1,5 +1,5 @@
-// What the device did for the last results: its time, dispatch by dispatch, what that makes in work and
-// traffic, and the window's last frames.
+// The device's work for the last results: its time by dispatch, the resulting rates of work and traffic, and
+// the window's last frames.
 #include "panels/panels.hpp"
 
 #include <fovea/runtime.hpp>
@@ -12,7 +12,7 @@ namespace {
 
 constexpr float kPlotWidth = 232, kPlotHeight = 112, kPlotGap = 20;
 
-// What the roof's picture leaves of the panel's width to the words.
+// Returns the part of the panel's width that the roofline leaves for text.
 float words_width(const PanelContext& ui) {
     const float all = ImGui::GetContentRegionMax().x;
     return ui.bench.computation.roof ? all - (kPlotWidth + 2 * kPlotGap) * ui.scale : all;
@@ -39,8 +39,8 @@ std::vector<Shader> shaders_of(const RunTimes& times) {
     return all;
 }
 
-// The dispatches one behind the other, each named where it is wide enough; a gap stands where one waits for
-// those before it.
+// Draws the dispatches in sequence, each named if it is wide enough; a gap shows that one waits for those
+// before it.
 void draw_dispatches(PanelContext& ui, const RunTimes& times, const std::vector<Shader>& shaders) {
     const Palette& colours = palette(ui.bench.window.theme);
     const float s = ui.scale;
@@ -78,7 +78,7 @@ void draw_dispatches(PanelContext& ui, const RunTimes& times, const std::vector<
     }
 }
 
-// What each shader took, all its dispatches together.
+// Lists the total time of each shader over all its dispatches.
 void draw_shaders(PanelContext& ui, const RunTimes& times, const std::vector<Shader>& shaders) {
     const float s = ui.scale, line = ImGui::GetTextLineHeight();
     double all = 0;
@@ -116,7 +116,7 @@ void draw_frames(PanelContext& ui) {
     for (size_t i = 0; i + 1 < frames.size(); ++i)
         sorted.push_back(frames[i].wall_s);  // the newest is being drawn
     std::sort(sorted.begin(), sorted.end());
-    // One frame that opened a file is no measure for all others.
+    // A single slow frame, such as one that opened a file, must not set the scale.
     most = std::max(most, 1.2f * sorted[size_t(0.98f * float(sorted.size() - 1))]);
     const ImVec2 at = ImGui::GetCursorScreenPos();
     ImGui::InvisibleButton("frames", {std::max(width, 1.0f), height});
@@ -251,7 +251,7 @@ void draw_figures(PanelContext& ui) {
         draw_shaders(ui, times, shaders);
     }
     const double flops = run.useful_flops(), bytes = double(run.bytes_moved());
-    // FLOP for each byte stand with the roof once there is one.
+    // FLOP for each byte are shown with the roofline once it is measured.
     const std::string intensity =
         bench.computation.roof ? "" : "   " + format_fixed(flops / bytes, 1) + " FLOP for each byte";
     ImGui::Text("%s busy   %s   %s%s", format_seconds(times.busy_s).c_str(),

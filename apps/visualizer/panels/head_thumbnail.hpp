@@ -23,8 +23,8 @@ struct Thumbnail {
 };
 Thumbnail thumbnail_of(const Stage& stage, uint32_t head);  // once it is measured
 void draw_thumbnail(PanelContext& ui, const Thumbnail& of, ImVec2 at, ImVec2 size);
-// Frames cells of a picture of the stage that stands at `at`: at least as large as can be seen. Where the
-// frame is.
+// Frames cells of a thumbnail of the stage at `at`, at least as large as can be seen. Returns the frame's
+// place.
 ScreenRect frame_cells(const PanelContext& ui, const Stage& stage, const CellRect& cells, ImVec2 at,
                        ImVec2 size);
 // `of_model`: a right click switches it off.

@@ -8,7 +8,7 @@
 namespace fovea::visualizer {
 namespace {
 
-constexpr int kOrdersWithoutText = 5;  // of kHeadOrders
+constexpr int kOrdersWithoutText = 5;  // index into kHeadOrders
 
 std::vector<size_t> heads_in_order(Workbench& bench) {
     const std::vector<HeadStats>& stats = bench.computation.head_stats();
@@ -35,7 +35,7 @@ void draw_head(PanelContext& ui, uint32_t head, float side) {
         view.head = head;
     ImDrawList& draw = *ImGui::GetWindowDrawList();
     draw_thumbnail(ui, thumbnail_of(stage, head), at, {side, side});
-    // Beside a kept A the shown head is B.
+    // With a kept A, the shown head is B.
     const bool kept = bench.computation.kept() != nullptr, shown = view.head == head;
     const bool is_a = shown && !kept, is_b = kept ? shown : view.compared_head == int(head);
     const float gap = 2 * ui.scale;
@@ -83,7 +83,7 @@ void draw_heads_panel(PanelContext& ui) {
         ImGui::PopTextWrapPos();
         return;
     }
-    // Beside the grid in the middle the shown layer is enough.
+    // The grid in the middle shows all layers, so only the shown one is listed.
     const size_t layers = shown_layers(bench.document.settings()).size();
     if (layers > 1 && bench.window.centre != CentreTab::layers) {
         int which = bench.window.all_layers ? 1 : 0;
@@ -109,7 +109,7 @@ void draw_heads_panel(PanelContext& ui) {
         first = false;
         ImGui::BeginGroup();
         ImGui::PushID(int(head));
-        // What is scrolled out of sight is not drawn.
+        // Thumbnails out of sight are not drawn.
         const float x = ImGui::GetCursorScreenPos().x, begin = ImGui::GetWindowPos().x;
         if (x + side < begin || x > begin + ImGui::GetWindowWidth())
             ImGui::Dummy({side, side});

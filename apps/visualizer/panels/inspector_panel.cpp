@@ -14,7 +14,7 @@ namespace {
 
 constexpr size_t kMostTerms = 24;
 
-// The next text stands on the line of a text in the body's type.
+// Aligns the next text with the baseline of body text.
 void on_body_line(const PanelContext& ui, const ImFont* font) {
     ImGui::SetCursorPosY(ImGui::GetCursorPosY() + std::round(ui.fonts.body->Ascent - font->Ascent));
 }
@@ -60,7 +60,7 @@ std::vector<std::string> column_texts(const std::vector<float>& values, float ro
         if (value == 0 || !std::isfinite(value)) continue;
         least = std::min(least, std::abs(double(value))), most = std::max(most, std::abs(double(value)));
     }
-    // Two digits at least of the smallest number, one where there is no room.
+    // Shows at least two digits of the smallest value, or one if there is no room.
     const int first = least < 1 ? int(std::ceil(-std::log10(least))) : 1;
     const int wanted = std::max(kDecimals, first + 1);
     std::vector<std::string> texts(values.size());
@@ -198,7 +198,7 @@ void draw_number_and_inputs(PanelContext& ui) {
     ImGui::PopStyleColor();
     ImGui::PopFont();
     const float below = ImGui::GetCursorScreenPos().y;
-    // What it is, beside it.
+    // Draws its description next to it.
     const float number_width = ImGui::GetItemRectSize().x;
     std::string what = stage.name + " by the " + (bench.shown().run->on_cpu() ? "processor" : "device");
     // Whole or without the place, which the status bar says, too: never cut.
@@ -340,7 +340,7 @@ void draw_map_cell(PanelContext& ui) {
     ImGui::EndChild();
 }
 
-// A cell of a stage beside queries x keys: the number, and the products that it is the sum of.
+// Draws a cell of a stage other than queries x keys: its value, and the products that sum to it.
 void draw_other_cell(PanelContext& ui, const Stage& stage) {
     Workbench& bench = ui.bench;
     const std::optional<CellSum> sum = bench.picked_sum();
@@ -392,7 +392,7 @@ void draw_inspector_panel(PanelContext& ui) {
     const Stage& stage = *bench.shown().stage;
     const std::string row = in_drawing_order(picked_row_name(bench)),
                       column = in_drawing_order(picked_column_name(bench));
-    // Which cell it is stands beside the heading as far as Copy leaves room for it, and in the status bar.
+    // The cell's name is next to the heading as far as Copy leaves room, and in the status bar.
     const char* const title = view.pinned ? "Cell, pinned" : "Cell";
     const std::string cell = row + " \xe2\x86\x92 " + column;
     const float back = view.came_from.empty() ? 0 : button_width("Back") + 4 * ui.scale;

@@ -49,8 +49,8 @@ void move_pick(Workbench& s, int rows, int columns) {
     s.view.follow = ViewState::Follow::in_sight;
 }
 
-// The largest of the picked row, or with `next` the one that comes behind the picked one by size; behind the
-// last the largest again.
+// Picks the largest value of the picked row or, with `next`, the next smaller one; after the last, the
+// largest again.
 void pick_peak(Workbench& s, bool next) {
     const auto behind = [next](const auto& order, uint64_t picked) {
         const auto at = std::find(order.begin(), order.end(), picked);
@@ -74,7 +74,7 @@ void pick_peak(Workbench& s, bool next) {
         for (uint64_t i = 0; i < stage.columns; ++i)
             if (std::isfinite(values[i]) && !stage.hidden(s.view.head, row, i)) order.push_back(i);
         if (order.empty()) return;
-        // Of what is over keys the largest counts, of vectors what is farthest from 0.
+        // Stages over keys rank by value, vectors by absolute value.
         const auto size = [&](uint64_t i) { return stage.over_keys ? values[i] : std::abs(values[i]); };
         std::stable_sort(order.begin(), order.end(),
                          [&](uint64_t a, uint64_t b) { return size(a) > size(b); });
@@ -189,7 +189,7 @@ void scale_type(Workbench& s, float by) {
     s.window.scale_factor = std::clamp(s.window.scale_factor + by, 0.75f, 3.0f);
 }
 
-// What is about levels, models, training and walks.
+// Commands for levels, models, training and walks.
 constexpr KeyCommand kModelCommands[] = {
     {ImGuiKey_H, plain, "H", "heads", [](Workbench& s) { s.window.show(BottomTab::heads); }},
     {ImGuiKey_0, alt, "Alt+0", "the next model that learned a task", show_next_task},

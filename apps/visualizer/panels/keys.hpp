@@ -17,9 +17,9 @@ struct KeyCommand {
     const char* keys;  // as the help shows them
     const char* what;
     void (*run)(Workbench& bench);
-    int group = -1;  // of panel_groups() that it is about; -1: none
+    int group = -1;  // its index in panel_groups(); -1: none
 
-    // What it does, with the names of the panels that it is about.
+    // Describes the command, with the names of the panels that it affects.
     std::string text() const;
 };
 std::span<const KeyCommand> key_commands();
@@ -36,7 +36,7 @@ bool run_key(Workbench& bench, const KeyPress& press);
 // wait for it; only the program's end needs none.
 void run_keys(Workbench& bench, std::vector<KeyPress>& presses);
 
-// "3, 5" or "journey, step": picks and pins; false where there is no such cell.
+// Picks and pins the cell of "3, 5" or "journey, step"; false if there is no such cell.
 bool go_to(Workbench& bench, std::string_view text);
 
 }  // namespace fovea::visualizer

@@ -12,7 +12,7 @@ namespace {
 constexpr size_t kMostSideBySide = 8;
 constexpr float kLayerColumn = 40, kHeads = 12, kGap = 8, kSmallest = 34, kScrolled = 60, kLargest = 240;
 
-struct Place {  // of a head in the grid's buffers
+struct Place {  // The place of a head in the grid's buffers.
     const GridLayer* layer;
     const GridHead* head;
 };
@@ -42,7 +42,7 @@ char mark_of(const Workbench& bench, uint32_t layer, uint32_t head) {
     return here && !kept && bench.view.compared_head == int(head) ? 'B' : ' ';
 }
 
-// What the head is known for; of models without such names what its scores on this text say.
+// Returns the known label of the head; for models without labels, the one that its scores on this text give.
 std::string job_of(const Settings& s, const GridHead& head) {
     const std::string known = head_label(s, {head.layer, head.head});
     return known.empty() && (s.model || s.learned) ? std::string(head_job(head.scores)) : known;

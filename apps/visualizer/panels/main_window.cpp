@@ -10,7 +10,7 @@ namespace fovea::visualizer {
 namespace {
 
 constexpr float kTopHeight = 46, kStatusHeight = 30, kNoticeHeight = 38, kGap = 1;
-constexpr float kNarrowWindow = 1040;                    // its width
+constexpr float kNarrowWindow = 1040;                    // width of a narrow window
 constexpr float kLeastForStrip = 420, kLowWindow = 600;  // heights of the panels together
 
 void panel(const char* name, ImVec2 at, ImVec2 size, PanelContext& ui, void (*draw)(PanelContext&),
@@ -63,7 +63,7 @@ float edge(PanelContext& ui, const char* name, ImVec2 at, float length, bool upr
                  ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoMove | ImGuiWindowFlags_NoBackground |
                      ImGuiWindowFlags_NoSavedSettings | ImGuiWindowFlags_NoNav |
                      ImGuiWindowFlags_NoFocusOnAppearing);
-    ImGui::PopStyleVar(2);  // of the grip alone: its tooltip has the padding of every other
+    ImGui::PopStyleVar(2);  // only for the grip: its tooltip has the usual padding
     ImGui::InvisibleButton("grip", {std::max(size.x, 1.0f), std::max(size.y, 1.0f)});
     const bool active = ImGui::IsItemActive();
     if (active || ImGui::IsItemHovered()) {
@@ -95,7 +95,7 @@ void draw_centre_tabs(PanelContext& ui) {
     for (const CentrePanel& panel : centre_panels().subspan(1)) names.push_back(panel.title);
     const bool matrix = bench.window.centre == CentreTab::matrix;
     int chosen = matrix ? bench.window.locked_tab + 1 : matrices - 1 + int(bench.window.centre);
-    // Beside them stand the stage and the controls.
+    // The stage and the controls are next to them.
     const ImVec2 padding = ImGui::GetStyle().FramePadding;
     ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, {0.75f * padding.x, padding.y});
     const bool another = tabs(ui, names, chosen);
@@ -105,10 +105,10 @@ void draw_centre_tabs(PanelContext& ui) {
     if (chosen < matrices) bench.window.locked_tab = chosen - 1;
 }
 
-// The shown stage's name and formula, beside the tabs.
+// Draws the shown stage's name and formula next to the tabs.
 void draw_stage_title(PanelContext& ui) {
     const Workbench& bench = ui.bench;
-    // Beside many tabs there is no room for the stage and the controls: they have a line of their own.
+    // Many tabs leave no room for the stage and the controls, which then have a line of their own.
     const float width = ImGui::GetWindowWidth();
     const bool crowded = width >= 640 * ui.scale &&
                          ImGui::GetItemRectMax().x - ImGui::GetWindowPos().x > width - 500 * ui.scale;
@@ -170,7 +170,7 @@ void draw_bottom(PanelContext& ui) {
     bottom_panels()[size_t(bench.window.bottom)].draw(ui);
 }
 
-// What happened to the program itself, and what can be done about it.
+// Reports a problem of the program itself, and what can be done about it.
 void draw_notice(PanelContext& ui) {
     Workbench& bench = ui.bench;
     const Palette& colours = palette(bench.window.theme);

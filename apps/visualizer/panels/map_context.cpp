@@ -1,4 +1,5 @@
-// Beside a map: what its tokens are, what the picked query looks at, and the way from queries to tiles.
+// The context of a map: its tokens, the keys that the picked query attends to, and the steps from queries to
+// tiles.
 #include "panels/panels.hpp"
 
 #include <fovea/runtime.hpp>

@@ -16,7 +16,7 @@ constexpr float kDigitsFrom = 46;                      // a cell's pixels
 
 struct MapFrame {
     ImVec2 at, size;
-    double cells_a_pixel;  // of the layout's pixels
+    double cells_a_pixel;  // in pixels of the layout
     double first_row, first_key;
 };
 
@@ -82,7 +82,7 @@ Colouring colours_of(uint32_t level, uint64_t keys, MapReducer reducer) {
     return c;
 }
 
-// What the shader needs to make numbers of a tile's mass, as map_values() does.
+// Sets the values from which the shader computes a tile's mass, as map_values() does.
 void add_mass(MatrixView& v, const MapTiles& tiles, const MapTileId& id) {
     const uint64_t side = uint64_t{1} << id.level, first = uint64_t(id.y) * kMapTileSide * side;
     const uint64_t rows_left = tiles.extent().rows - std::min(first, tiles.extent().rows);
@@ -131,8 +131,8 @@ void draw_piece(PanelContext& ui, const MapFrame& f, const MapPiece& piece) {
     ui.matrices.add(*ImGui::GetWindowDrawList(), *buffer, v);
 }
 
-// Exact tiles are brighter than previews, which know one cell of each pixel: an edge between them is no
-// structure of the head.
+// Frames exact tiles. They are brighter than previews, which have one cell of each pixel, so an edge between
+// them is not a feature of the head.
 void draw_tile_frames(PanelContext& ui, const MapFrame& f) {
     ImDrawList& draw = *ImGui::GetWindowDrawList();
     draw.PushClipRect(f.at, {f.at.x + f.size.x, f.at.y + f.size.y}, true);
@@ -163,8 +163,8 @@ bool is_causal(const LongMap& map) {
     return (call.flags & FOVEA_FLAG_CAUSAL) && call.len_q == call.len_kv;
 }
 
-// What the causal mask hides is no weight of 0: it is not coloured by the map. Where a pixel holds several
-// cells it stays as soon as one of them is seen.
+// A causally masked cell is not a weight of 0, so it does not get a color of the map. A pixel with several
+// cells is colored if at least one of them is visible.
 void draw_hidden(PanelContext& ui, const MapFrame& f) {
     const LongMap& map = *ui.bench.map.head();
     if (!is_causal(map)) return;
@@ -241,7 +241,7 @@ void draw_axes(PanelContext& ui, const MapFrame& f) {
             break;
         }
     step = std::max(step, 1.0);
-    // Beside the matrix where it is smaller than its room.
+    // Next to the matrix if it is smaller than its room.
     const float left = std::max(f.at.x, f.at.x - float(f.first_key / f.cells_a_pixel)),
                 top = std::max(f.at.y, f.at.y - float(f.first_row / f.cells_a_pixel));
     for (double key = std::ceil(std::max(f.first_key, 0.0) / step) * step; key < double(map.tokens());
@@ -370,10 +370,10 @@ void draw_reading(PanelContext& ui, double row, double key) {
     ImGui::PopFont();
 }
 
-// What the colours of the view's own level mean.
+// Draws the legend of the colors of the view's own level.
 void draw_legend(PanelContext& ui, const MapFrame& f) {
     Workbench& bench = ui.bench;
-    // Beside the cells, which may be narrower than their room.
+    // Next to the cells, which may be narrower than their room.
     const float end = f.at.x + float((double(bench.map.head()->tokens()) - f.first_key) / f.cells_a_pixel);
     const float s = ui.scale, x = std::min(f.at.x + f.size.x, end) + 14 * s, width = 12 * s;
     const float height = std::min(f.size.y, 320 * s), y = f.at.y + (f.size.y - height) / 2;
@@ -392,7 +392,7 @@ void draw_legend(PanelContext& ui, const MapFrame& f) {
 struct PixelFound {
     MapTileId id;
     size_t at = 0;   // in the tile's pixels
-    MapBlock block;  // of cells
+    MapBlock block;  // block of cells
     const MapPixels* pixels = nullptr;
 };
 

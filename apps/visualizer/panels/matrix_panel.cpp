@@ -1,4 +1,4 @@
-// The shown stage's matrix with everything beside it: controls, marginals, range bar with histogram, minimap.
+// The shown stage's matrix with its controls, marginals, range bar with histogram, and minimap.
 #include "panels/canvas.hpp"
 
 #include "document/comparison.hpp"
@@ -56,7 +56,7 @@ void draw_controls(PanelContext& ui) {
     }
 }
 
-// What a row looks at, and what a key gets: entropy to the right, mass below.
+// Draws the entropy of each row to the right and the mass of each key below.
 void draw_marginals(PanelContext& ui, const Canvas& c) {
     const Palette& colours = palette(ui.bench.window.theme);
     const HeadSummary& summary = ui.bench.head_summary();
@@ -131,7 +131,7 @@ void canvas_range_bar(PanelContext& ui, const Canvas& c, float x) {
     const Palette& colours = palette(ui.bench.window.theme);
     ImDrawList& draw = *ImGui::GetWindowDrawList();
     const HeadSummary& summary = ui.bench.head_summary();
-    // What has no colour stands below the bar.
+    // Values without a color are below the bar.
     const float s = ui.scale,
                 marks = float(summary.has_hidden + summary.has_dropped) * (ui.fonts.small->FontSize + 5 * s);
     const float most = std::max(std::min(c.size.y - (marks > 0 ? marks + 10 * s : 0), 520 * s), 40 * s);
@@ -143,7 +143,7 @@ void canvas_range_bar(PanelContext& ui, const Canvas& c, float x) {
         std::max(*std::max_element(summary.histogram.begin(), summary.histogram.end()), 1u);
     for (size_t i = 0; i < bins; ++i) {
         if (summary.histogram[i] == 0) continue;
-        // By the square root, so that rare values are seen beside common ones.
+        // By the square root, so that rare values are visible next to common ones.
         const float share = std::sqrt(float(summary.histogram[i]) / float(fullest));
         const float bottom = y + height * (1 - float(i) / float(bins));
         draw.AddRectFilled(
@@ -192,7 +192,7 @@ void draw_matrix_panel(PanelContext& ui) {
     }
     const bool has_marginals = stage.over_keys && stage.id == StageId::weights;
     const ImVec2 cursor = ImGui::GetCursorScreenPos(), room = ImGui::GetContentRegionAvail();
-    // Cells come before what stands beside them: first the marginals give way, then the colour bar.
+    // Cells have priority: first the marginals give way, then the color bar.
     const auto area = [&](float beside, float bar) {
         return ImVec2(room.x - (kLabelColumn + bar) * s - beside, room.y - kLabelRow * s - beside);
     };

@@ -1,4 +1,4 @@
-// Who holds how much of the device's memory.
+// Lists the owners of the device's memory.
 #include "panels/panels.hpp"
 
 #include <algorithm>
@@ -33,7 +33,7 @@ void draw_memory_panel(PanelContext& ui) {
         if (row.size_bytes == 0 && &row >= &rows[4]) continue;
         const ImVec2 at = ImGui::GetCursorScreenPos();
         const float height = ImGui::GetTextLineHeight(), label = 230 * ui.scale;
-        // The bar has what the number beside it leaves.
+        // The bar gets the width that the number leaves.
         const float number = ImGui::CalcTextSize("1023 MiB").x + 24 * ui.scale;
         const float room =
             std::clamp(ImGui::GetContentRegionMax().x - label - number, 40 * ui.scale, 260 * ui.scale);

@@ -93,7 +93,7 @@ void draw_lens(PanelContext& ui, const PromptNext& table) {
     ImGui::EndChild();
 }
 
-// The shown head of a published model: how much of it counts, and what stands in its place.
+// Changes the shown head of a published model: the factor of its context, or its replacement.
 void draw_head_change(PanelContext& ui) {
     Workbench& bench = ui.bench;
     const Settings& s = bench.document.settings();

@@ -25,7 +25,7 @@ constexpr BottomPanel kBottom[] = {
     {BottomTab::problems, "problems", "Problems", draw_problems_panel},
 };
 
-// What --show also knows: states of the layout and what lies over the panels.
+// Further words for --show: states of the layout, and temporary windows over the panels.
 struct Other {
     const char* word;
     void (*open)(WindowState& window);

@@ -14,7 +14,7 @@ struct CentrePanel {
     CentreTab tab;
     const char *word, *title;
     void (*draw)(PanelContext& ui);
-    bool of_a_matrix;  // the shown stage's name and formula stand above it
+    bool of_a_matrix;  // the shown stage's name and formula are above it
 };
 std::span<const CentrePanel> centre_panels();  // in the order of CentreTab
 
@@ -35,7 +35,7 @@ std::span<const PanelGroup> panel_groups();
 // "text and pipeline", within a sentence.
 std::string in_a_sentence(const std::string& title);
 
-// What --show opens: a panel by its word, or something that lies over the panels. False: no such word.
+// Opens a panel by its word, or a temporary window over the panels, for --show. False: no such word.
 bool show_by_word(WindowState& window, std::string_view word);
 // "matrix, compare, ...": all words.
 std::string show_words();

@@ -16,20 +16,20 @@ struct PanelContext {
     MatrixRenderer& matrices;
     const Fonts& fonts;
     float scale;               // pixels for one unit of the layout
-    bool transparent = false;  // panels have no ground, and behind the cells is `ground`
+    bool transparent = false;  // panels have no background, and cells have `ground`
     ImU32 ground = 0;
-    float controls_top = 0;  // of the matrix panel's controls
-    ScreenRect centre = {};  // of the middle panel, once it is drawn
-    // Where the tour's targets stand; without width where one is hidden.
+    float controls_top = 0;  // top of the matrix panel's controls
+    ScreenRect centre = {};  // area of the middle panel, once it is drawn
+    // Areas of the tour's targets; without width if hidden.
     ScreenRect inspector = {}, pipeline = {}, levels = {}, help = {};
 };
 
 void draw_top_bar(PanelContext& ui);
 void draw_tokens_panel(PanelContext& ui);
-// What a level is about, in plain text.
+// Returns a level's introduction as plain text.
 std::string level_lead(int level);
 void draw_pipeline_panel(PanelContext& ui);
-// The same two beside a map.
+// The same two panels for a map.
 void draw_map_tokens(PanelContext& ui);
 void draw_map_pipeline(PanelContext& ui);
 void draw_token_lines(PanelContext& ui);
@@ -40,7 +40,7 @@ void draw_compare_panel(PanelContext& ui);
 void draw_mask_panel(PanelContext& ui);
 void draw_map_panel(PanelContext& ui);
 void draw_inspector_panel(PanelContext& ui);
-// What a control of the parameters does; null for a label that there is not.
+// Describes a control of the parameters; null for an unknown label.
 const char* parameter_hint(std::string_view label);
 void draw_parameters_panel(PanelContext& ui);
 void draw_heads_panel(PanelContext& ui);
@@ -53,27 +53,28 @@ void draw_memory_panel(PanelContext& ui);
 void draw_problems_panel(PanelContext& ui);
 void draw_status_bar(PanelContext& ui);
 
-// Five hints for a first look, beside what they are about; never in the way of anything. The text of a step.
+// Five hints for a first look, next to their subjects; they never block anything. tour_text() is the text of
+// a step.
 void draw_tour(PanelContext& ui);
 const char* tour_text(int step);
 
 // Over everything: file browser, import sheet, keys, palette, go to.
 void draw_dialogs(PanelContext& ui);
 const char* dialog_title(Dialog dialog);  // empty: none
-// Whether the path is a folder; the dialog then stands in it, with no name chosen.
+// True if the path is a folder; the dialog then shows it, with no name chosen.
 bool enter_folder(WindowState& window, const std::filesystem::path& path);
 void draw_file_browser(PanelContext& ui);
 void draw_import_sheet(PanelContext& ui);
 
-// What the map says at a place, in cells: "pixel of queries 64 to 95, keys 0 to 31: mass 0.0312, exact".
-// Empty where nothing is drawn yet.
+// Describes the map at a place, in cells: "pixel of queries 64 to 95, keys 0 to 31: mass 0.0312, exact".
+// Empty if nothing is drawn yet.
 std::string map_pixel_text(Workbench& bench, double row, double key);
-// What is exact in a view that is not yet: drawn with frames. In cells.
+// Returns the exact parts, in cells, of a view that still has previews; they are drawn with frames.
 std::vector<MapRect> exact_among_previews(MapTiles& tiles);
 // How much of what the view needs is there: row sums up to the half, exact tiles from there on; 1: all is
 // exact.
 double map_share(LongMap& map);
-// Picks the weight behind a pixel: the one that a preview sampled, or the largest of an exact pixel.
+// Picks the weight that a pixel shows: the one that a preview sampled, or the largest of an exact pixel.
 void pick_behind_pixel(Workbench& bench, double row, double key);
 
 // Picks a cell of the map; the view goes with a pick that leaves it.
@@ -92,7 +93,7 @@ void heading(const PanelContext& ui, const char* title, const char* note = "");
 bool check_box(const PanelContext& ui, const char* label, bool* value);
 // A row of words, one of them chosen; true when another was.
 float button_width(const char* label);
-// The next item stands beside the last one where there is room for its width, else on a new line.
+// Places the next item next to the last one if there is room for its width, else on a new line.
 void same_line_if_room(float width, float gap);
 bool tabs(const PanelContext& ui, std::span<const char* const> names, int& chosen);
 

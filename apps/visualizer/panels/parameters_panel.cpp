@@ -8,7 +8,7 @@
 namespace fovea::visualizer {
 namespace {
 
-// What each control does, in a sentence.
+// Tooltips of the controls, one sentence each.
 constexpr std::pair<std::string_view, const char*> kHints[] = {
     {"scale",
      "Scores are divided by this, so that wide heads do not make the softmax sharp (Vaswani et al., 2017)."},
@@ -198,7 +198,7 @@ void draw_parameters_panel(PanelContext& ui) {
     const bool of_level = !shows_model(s);  // a model has its own weights, heads and positions
     if (s.level >= 2 && of_level) {
         ImGui::SameLine(130 * ui.scale);
-        ImGui::BeginDisabled(map);  // its q and k are as they are
+        ImGui::BeginDisabled(map);  // q and k of a map do not change
         knobs.toggle("RoPE", s.rope);
         ImGui::EndDisabled();
     }

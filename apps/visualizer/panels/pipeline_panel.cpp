@@ -6,7 +6,7 @@
 namespace fovea::visualizer {
 namespace {
 
-constexpr float kRoomForWords = 460;  // height from which the level's words stand above its stages
+constexpr float kRoomForWords = 460;  // height from which the level's words are above its stages
 
 }  // namespace
 

@@ -1,4 +1,4 @@
-// What went wrong or looks wrong: files refused, changes refused, numbers that cannot be right.
+// Errors and warnings: files rejected, changes rejected, values that cannot be right.
 #include "panels/panels.hpp"
 
 #include <algorithm>
@@ -8,7 +8,7 @@ namespace fovea::visualizer {
 void draw_problems_panel(PanelContext& ui) {
     Workbench& bench = ui.bench;
     if (bench.problems.empty()) {
-        // Dropped weights and those beside a sink have another sum.
+        // With dropout or sinks the weights have another sum.
         const Stage* weights = bench.computation.find_stage(StageId::weights);
         const bool others = bench.document.settings().dropout_p > 0 ||
                             (weights && weights->formula.find("sink") != std::string::npos);
@@ -21,7 +21,7 @@ void draw_problems_panel(PanelContext& ui) {
         return;
     }
     const Palette& colours = palette(bench.window.theme);
-    // The words beside what they are about, however long or short that is.
+    // Aligns the texts in a column next to their subjects, for any length of those.
     float widest = 0;
     for (const Problem& problem : bench.problems)
         widest = std::max(widest, ImGui::CalcTextSize(problem.where.c_str()).x);

@@ -8,8 +8,8 @@
 
 namespace fovea::visualizer {
 
-// To the next step (1), the one before (-1) or, from no step, the first; behind the last it ends. Each is a
-// step of undo.
+// Goes to the next step (1), the one before (-1) or, from no step, the first; the story ends after the last.
+// Each is an undo step.
 void step_story(Workbench& bench, int by);
 void end_story(Workbench& bench);
 // Over the panels, while there is a step.

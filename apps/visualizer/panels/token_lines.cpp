@@ -17,7 +17,7 @@ struct Line {
     float weight;
 };
 
-// The `top` largest weights of a query, the largest last so that it lies over the others.
+// Adds the `top` largest weights of a query, the largest last so that it is drawn on top.
 void add_lines(const Workbench& bench, uint64_t query, size_t top, std::vector<Line>& out) {
     const std::span<const float> row = bench.shown_weights().row(query);
     const uint64_t keys = row.size();

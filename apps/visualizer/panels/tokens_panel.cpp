@@ -65,7 +65,7 @@ bool has_own_tokens(const Settings& s) {
                       (s.mapping.kind != ImportKind::tables && !s.file->tokens.empty()));
 }
 
-// What is typed is edited letter by letter as it is read; while it is not, it is drawn as it is written.
+// Typed text is edited letter by letter in reading order; otherwise it is drawn as it is written.
 bool draw_text_field(PanelContext& ui, Settings& next) {
     const std::string drawn = in_drawing_order(next.text);
     const ImGuiID id = ImGui::GetID("##text");
@@ -83,7 +83,7 @@ bool draw_text_field(PanelContext& ui, Settings& next) {
     return typed;
 }
 
-// Beside an own text of a model that reads letters or numbers: how it reads, and where words are read.
+// For an own text of a model that reads letters or numbers: explains how it reads, and where words are read.
 void offer_words(PanelContext& ui) {
     Workbench& bench = ui.bench;
     const Settings& s = bench.document.settings();
@@ -140,7 +140,7 @@ void draw_tokens_panel(PanelContext& ui) {
     const ImVec2 below = ImGui::GetCursorPos();
     int lines = bench.window.token_lines;
     constexpr const char* kHow[] = {"list", "lines"};
-    // Beside the heading where there is room for it.
+    // Next to the heading if there is room.
     const bool beside = ImGui::GetWindowWidth() >= 290 * ui.scale;
     if (beside) ImGui::SetCursorPos({ImGui::GetWindowWidth() - 112 * ui.scale, 6 * ui.scale});
     if (tabs(ui, kHow, lines)) bench.window.token_lines = lines == 1;

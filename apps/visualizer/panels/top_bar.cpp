@@ -10,7 +10,7 @@
 namespace fovea::visualizer {
 namespace {
 
-// A synthetic map is of no level and of no model, whatever the settings behind it say.
+// A synthetic map belongs to no level or model, whatever the settings are.
 bool shows_synthetic_map(const Workbench& bench) {
     return bench.window.centre == CentreTab::map && bench.map && bench.map.head()->head().always_causal;
 }
@@ -24,7 +24,7 @@ void draw_levels(PanelContext& ui) {
         const Settings& s = bench.document.settings();
         const bool current = !s.file && !shows_model(s) && s.level == level && !shows_synthetic_map(bench);
         if (level > 1) ImGui::SameLine(0, 4 * ui.scale);
-        // What is changed of a level is no longer what its name says: it has the colour of its text alone.
+        // A changed level no longer matches its name: only its text has the color.
         const bool plain = current && is_plain_level(s);
         if (current) {
             ImGui::PushStyleColor(ImGuiCol_Button, plain ? colours.accent : colours.raised);
@@ -45,7 +45,7 @@ void draw_levels(PanelContext& ui) {
     ui.levels = {first.x, first.y, last.x - first.x, last.y - first.y};
 }
 
-// The models that learned, beside the levels.
+// Lists the trained models next to the levels.
 void draw_tasks(PanelContext& ui) {
     Workbench& bench = ui.bench;
     const Settings& s = bench.document.settings();
@@ -93,8 +93,8 @@ void draw_device(PanelContext& ui) {
     Workbench& bench = ui.bench;
     ImGui::SetNextItemWidth(196 * ui.scale);
     const std::string current = bench.computation.on_cpu() ? "Processor" : bench.computation.device_name();
-    // The box is narrow: a driver's version, in brackets behind the name, is told in the list and by
-    // hovering.
+    // The box is narrow: the driver's version, in brackets after the name, is only in the list and in the
+    // tooltip.
     const bool open = ImGui::BeginCombo("##device", current.substr(0, current.find(" (")).c_str());
     if (!open && ImGui::IsItemHovered()) ImGui::SetTooltip("%s", current.c_str());
     if (!open) return;

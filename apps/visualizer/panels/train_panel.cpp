@@ -26,13 +26,13 @@ struct Plot {
     }
 };
 
-// What of a report a curve is of.
+// The value of a report that a curve shows.
 using Figure = float (*)(const StepReport& report, HeadScore score);
 float loss_of(const StepReport& report, HeadScore) { return float(report.loss); }
 float accuracy_of(const StepReport& report, HeadScore) { return float(report.accuracy); }
 float score_of(const StepReport& report, HeadScore score) { return best_head(report, score).value; }
 
-// Of the step that is shown: a report is of the state before its step.
+// Returns the report of the shown step: a report describes the state before its step.
 const StepReport* report_at(const TrainingView& v) {
     const auto& points = v.curve.points;
     return points.empty() ? nullptr : &points[std::min<size_t>(v.step, points.size() - 1)];
@@ -50,7 +50,7 @@ void draw_curve(const Plot& plot, const TrainingCurve& curve, Figure figure, Hea
     ImGui::GetWindowDrawList()->AddPolyline(points.data(), int(points.size()), colour, 0, thickness);
 }
 
-// Frame, name, the ends of its axis, and where the scrubber stands.
+// Draws frame, name, the ends of its axis, and the scrubber's position.
 Plot begin_plot(PanelContext& ui, const TrainingView& v, float width, const char* title, float low,
                 float high, const char* unit) {
     const Palette& colours = palette(ui.bench.window.theme);
@@ -115,7 +115,7 @@ void draw_scores(PanelContext& ui, const TrainingView& v, float width) {
     draw_curve(plot, v.curve, accuracy_of, HeadScore::previous, colours.accent, 2 * ui.scale);
     const ColourTable table = colour_table(ColourMap::viridis);
     float y = plot.at.y + 3 * ui.scale;
-    // Lines and their names stand out from the ground: lighter ones from a dark one.
+    // Lines and their names contrast with the background: lighter ones on a dark one.
     const auto colour_of = [&](size_t i) {
         const double from = ui.bench.window.theme == Theme::dark ? 0.5 : 0.05;
         const Rgb c = table[size_t(
@@ -124,7 +124,7 @@ void draw_scores(PanelContext& ui, const TrainingView& v, float width) {
     };
     for (size_t i = 0; i < v.task.scores.size(); ++i)
         draw_curve(plot, v.curve, score_of, v.task.scores[i], colour_of(i), 1.5f * ui.scale);
-    // A name, and the curve's value at the scrubber; over the curves, on a ground of its own.
+    // Draws a name, and the curve's value at the scrubber; over the curves, with a background.
     const auto name = [&](std::string text, ImU32 colour, Figure figure, HeadScore score) {
         if (const StepReport* report = report_at(v))
             if (const float value = figure(*report, score); !std::isnan(value))
@@ -238,8 +238,7 @@ void draw_controls(PanelContext& ui, Playground& play, const TrainingView& v) {
         save(bench, play.save_state(name + ".safetensors"), (name + ".safetensors").c_str());
     if (button("Save curves", "Every step's loss, accuracy and scores as CSV, of all runs"))
         save(bench, play.save_curves(name + ".csv"), (name + ".csv").c_str());
-    // A scrubber of numbers of its own: that of integers has a grip of half its length where there is one
-    // step.
+    // A float slider: if there is only one step, the grip of an integer slider has half its length.
     auto step = float(v.step);
     ImGui::SetNextItemWidth(-1);
     const std::string where = "seed " + std::to_string(v.curve.seed) + ", step " + std::to_string(v.step) +

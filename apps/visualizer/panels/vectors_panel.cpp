@@ -1,5 +1,5 @@
-// Words, queries and keys as points of a plane. One is dragged, and the weights of the picked row follow: a
-// query or key is tried out here alone, a word's own numbers are changed for everything that comes of them.
+// Words, queries and keys as points of a plane. If one is dragged, the weights of the picked row follow. A
+// query or key is only tried out here; dragging a word changes its vector and everything computed from it.
 #include "data/session_file.hpp"
 #include "panels/panels.hpp"
 
@@ -19,7 +19,7 @@ float text_width(const ImFont& font, const std::string& text) {
 // Where a place of the plane is on the screen.
 struct Plot {
     ImVec2 middle;
-    float half;    // of its side
+    float half;    // half of its side
     double reach;  // in the plane
     ImVec2 on_screen(std::array<double, 2> at) const {
         return {middle.x + half * float(at[0] / reach), middle.y - half * float(at[1] / reach)};
@@ -78,7 +78,7 @@ void drag_points(PanelContext& ui, const Plot& plot, const std::vector<VectorPoi
     }
     const bool holds = ImGui::IsItemActive() && io.MouseDownDuration[0] >= 0 &&
                        ImGui::IsMouseDragging(ImGuiMouseButton_Left, 2);
-    // What was taken where the button went down, even if the mouse has left it.
+    // The point at which the button went down, even if the mouse has left it.
     const ImVec2 begin = io.MouseClickedPos[0], at = plot.on_screen(vectors.held.at);
     const bool began_there = std::hypot(at.x - begin.x, at.y - begin.y) <= kReach * ui.scale;
     if (holds && began_there) move_held(bench, plot.in_plane(io.MousePos), ImGui::GetID("plane"));
@@ -121,7 +121,7 @@ void draw_plot(PanelContext& ui, const Plot& plot, const std::vector<VectorPoint
     std::vector<Label> taken;
     std::vector<std::string> named;
     ImFont* const font = ui.fonts.small;
-    // No name lies on the ring of another query.
+    // No label overlaps the ring of another query.
     for (const VectorPoint& p : points)
         if (p.kind == VectorKind::query && !is_picked(bench, p))
             taken.push_back(
@@ -132,7 +132,7 @@ void draw_plot(PanelContext& ui, const Plot& plot, const std::vector<VectorPoint
         const ImU32 ink = picked ? colours.accent : query ? colours.text_soft : colours.text;
         if (query && !picked) {
             draw.AddCircle(at, 4 * s, colours.text_soft, 0, 1.5f * s);
-            continue;  // their words are those of the keys
+            continue;  // they have the labels of the keys
         }
         draw.AddCircleFilled(at, (query ? 6 : 4 + 5 * weight_of(p)) * s, ink);
         if (p.tried) draw.AddCircle(at, 10 * s, colours.accent, 0, 1.5f * s);
@@ -141,7 +141,7 @@ void draw_plot(PanelContext& ui, const Plot& plot, const std::vector<VectorPoint
         if (std::find(named.begin(), named.end(), place) != named.end())
             continue;  // equal words have one label
         named.push_back(place);
-        // The first place beside its point where a label lies on no other.
+        // The first place next to its point where a label overlaps no other.
         const float width = text_width(*font, name), line = font->FontSize;
         float x = at.x + kLabelGap * s, y = at.y - line / 2;
         if (x + width > high.x) x = at.x - kLabelGap * s - width;
@@ -263,7 +263,7 @@ void draw_vectors_panel(PanelContext& ui) {
     ImGui::PopTextWrapPos();
     ImGui::PopFont();
     std::vector<VectorPoint> points = vectors.points();
-    // The picked ones lie over the others.
+    // Draws picked points on top of the others.
     std::stable_partition(points.begin(), points.end(),
                           [&](const VectorPoint& p) { return !is_picked(bench, p); });
     // The picked row, as it is and as it would be.

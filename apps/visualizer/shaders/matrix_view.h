@@ -1,5 +1,5 @@
-// What a matrix view tells its shader. Read by GLSL and C++; 128 bytes at most, the smallest push-constant
-// block.
+// The parameters of a matrix view for its shader. GLSL and C++ both read this file; at most 128 bytes, the
+// smallest push-constant block.
 #ifndef FOVEA_VISUALIZER_MATRIX_VIEW_H
 #define FOVEA_VISUALIZER_MATRIX_VIEW_H
 
@@ -16,8 +16,8 @@ using uint = uint32_t;
 #define MATRIX_BINDING_COUNT 4
 #define MATRIX_COLOURS_PER_MAP 256
 #define MATRIX_HATCH_PERIOD 7.0      // units of the layout: says how many pixels one unit is
-#define MATRIX_FRAME_SHARE 0.125     // of a small cell that the picked one's frame may take on each side
-#define MATRIX_MOST_CELLS_A_SIDE 16  // of a pixel that holds several
+#define MATRIX_FRAME_SHARE 0.125     // of a small cell that the picked cell's frame may take on each side
+#define MATRIX_MOST_CELLS_A_SIDE 16  // for a pixel that holds several cells
 
 #define MATRIX_FLAG_LOG 1u     // colour by the logarithm, between range_low and range_high
 #define MATRIX_FLAG_GRID 2u    // leave a gap between cells
@@ -39,12 +39,12 @@ struct MatrixView {
     uint first_element, row_stride, rows, columns, other_first_element;
     float range_low, range_high, linear_within;
     uint colour_map, flags;
-    uint ground, hatch;             // RGBA8 colours: behind the cells, and of the hatch in masked ones
+    uint ground, hatch;             // RGBA8 colors: the background of the cells, and the hatch of masked ones
     int picked_row, picked_column;  // -1: none
     float hatch_period;             // pixels, along a row
     uint highlight;                 // RGBA8 of the picked row's and column's frame
-    // With MATRIX_FLAG_MASS: what one unit is of a row of pixels, in one row that holds fewer queries, and
-    // how many keys a sampled one stands for.
+    // With MATRIX_FLAG_MASS: the value of one unit in a row of pixels, the same in the one row that holds
+    // fewer queries, and the number of keys that a sampled cell represents.
     float mass_unit, ragged_mass_unit;
     uint ragged_row;
     float mass_spread;

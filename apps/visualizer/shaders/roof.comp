@@ -1,4 +1,4 @@
-// What a device can do at most: multiply-adds in registers, or a copy of a buffer.
+// Measures a device's peak rates: multiply-adds in registers, or a copy of a buffer.
 #version 450
 
 layout(local_size_x = 64) in;
@@ -8,7 +8,7 @@ layout(set = 0, binding = 0, std430) readonly buffer From { vec4 from[]; };
 layout(set = 0, binding = 1, std430) writeonly buffer To { vec4 to[]; };
 
 const uint kChains = 8;  // independent of each other, four multiply-adds each
-const uint kRepeats = 4;  // of a round, so that the loop itself costs little
+const uint kRepeats = 4;  // repeats of a round, so that the loop itself costs little
 
 void main() {
     const uint at = gl_GlobalInvocationID.x;

@@ -14,7 +14,7 @@ struct Letter {
     size_t bytes = 1;
 };
 
-// Of valid UTF-8; a byte that is not is itself.
+// Expects valid UTF-8; an invalid byte is returned unchanged.
 Letter letter_at(std::string_view text, size_t at) {
     const auto byte = [&](size_t i) { return char32_t(static_cast<unsigned char>(text[at + i])); };
     const char32_t lead = byte(0);

@@ -18,7 +18,7 @@ const Palette& palette(Theme theme);
 
 struct Fonts {
     ImFont *body = nullptr, *strong = nullptr, *small = nullptr, *mono = nullptr;
-    ImFont* large = nullptr;  // for one number that stands out
+    ImFont* large = nullptr;  // for one prominent number
 };
 
 // Loads a readable system font at `scale`, with Greek letters and mathematical signs; ImGui's own font where

@@ -1,14 +1,13 @@
-// What every pass of the denoiser sees: its buffers, its settings, the camera, and the order of pixels.
-//
-// Pixels lie by tiles of 8 x 8: the 64 of a tile end to end, tile after tile. So a tile is a page of keys and
-// the queries of one batch entry, and attention reads what the path tracer wrote without a copy. The
-// picture's sides are multiples of 8.
+// Shared by all passes of the denoiser: its buffers, its settings, the camera, and the order of pixels.
+// Pixels are ordered by tiles of 8 x 8: the 64 of a tile are contiguous, tile after tile. So a tile is a page
+// of keys and the queries of one batch entry, and attention reads the path tracer's output without a copy.
+// The picture's sides are multiples of 8.
 const uint kTile = 8u, kTilePixels = 64u;
 
-struct Surface {   // what the eye sees in a pixel; where that is a mirror, what is seen in it
+struct Surface {   // the visible surface of a pixel; for a mirror, the surface seen in it
     vec4 normal;   // w: 1 where the thing that the ray met first is the one that moves
-    vec4 position; // of what is seen, at rest
-    vec4 first;    // of what the ray met first, at rest; w: 0 for the sky and the lamp
+    vec4 position; // position of the visible surface, at rest
+    vec4 first;    // position of the ray's first hit, at rest; w: 0 for the sky and the lamp
     vec4 albedo;
 };
 // All by tiles. Queries and keys are 16 floats each, see features.comp; of keys and values this frame's

@@ -1,7 +1,7 @@
 // A small path tracer: a checkered floor, a wall, spheres (one of metal, one that moves), a fence of thin
-// rods and a lamp that is large enough for soft shadows. Light comes by paths of up to four surfaces, at each
-// of which one point of the lamp is asked for (next event estimation). Writes what is seen and its light, by
-// tiles; of the reference the light alone, added to what is there where from_plane is to_plane.
+// rods and a lamp that is large enough for soft shadows. Paths have up to four surfaces and sample one point
+// of the lamp at each (next event estimation). Writes visible surfaces and their light, by tiles. For the
+// reference it writes only the light, and adds it to the present values if from_plane is to_plane.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 layout(local_size_x = 64) in;
@@ -98,7 +98,7 @@ vec3 in_ball() {
 // Light that reaches the eye along a ray whose first hit is known.
 vec3 radiance_along(vec3 from, vec3 along, Hit hit) {
     vec3 sum = vec3(0.0), carried = vec3(1.0);
-    bool lamp_counts = true;  // behind a diffuse surface it has been asked for already
+    bool lamp_counts = true;  // false after a diffuse surface, which has sampled the lamp already
     for (int bounce = 0; bounce < kBounces; ++bounce) {
         if (bounce > 0) hit = meet(from, along);
         if (hit.what == kSky) return sum + carried * sky(along);
@@ -125,7 +125,7 @@ vec3 radiance_along(vec3 from, vec3 along, Hit hit) {
     return sum;
 }
 
-// What is seen: through mirrors, as if they were smooth.
+// Returns the visible surface, following mirrors as if they were smooth.
 Surface surface_along(vec3 from, vec3 along, Hit hit) {
     Surface s;
     s.first = vec4(at_rest(hit), hit.what == kSky || hit.what == kLamp ? 0.0 : 1.0);
@@ -137,7 +137,7 @@ Surface surface_along(vec3 from, vec3 along, Hit hit) {
         hit = meet(hit.point, along);
     }
     const bool shines = hit.what == kSky || hit.what == kLamp;
-    // What shines has its light in place of an albedo, one place and no normal.
+    // An emitter has its light in place of an albedo, one position and no normal.
     s.albedo.rgb *= hit.what == kSky ? sky(along) : hit.what == kLamp ? kLampRadiance : albedo_of(hit);
     s.normal.xyz = shines ? vec3(0.0) : hit.normal;
     s.position = vec4(shines ? vec3(0.0, 4.0, 0.0) : clamp(at_rest(hit), vec3(-4.0), vec3(4.0)), 0.0);

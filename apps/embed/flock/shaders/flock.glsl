@@ -1,4 +1,4 @@
-// What every pass of the flock sees. Two heads of attention look at the same keys, each with its own reach.
+// Shared by all passes of the flock. Two heads of attention attend to the same keys, each with its own reach.
 #ifndef ACCESS
 #define ACCESS  // the vertex shader only reads
 #endif
@@ -10,7 +10,7 @@ layout(set = 0, binding = 4) readonly buffer Means { vec4 means[]; };    // [2 h
 layout(set = 0, binding = 5) readonly buffer Sums { float log_sums[]; };  // [2 heads, birds], by attention
 layout(push_constant) uniform Push {
     uint bird_count;
-    float near_reach, far_reach;  // of the two heads, in units of the picture's half width
+    float near_reach, far_reach;  // reaches of the two heads, in units of the picture's half width
     float seconds;                // since the last frame
     float attention_weight;       // 0: birds fly straight
 };
