@@ -1,6 +1,7 @@
-// What the page's engines do in Chromium: six tokens in the Worker, attention of 1,024 tokens x 12 heads x 64 (causal and
-// full) beside ONNX Runtime Web and the native kernel, 4,096 tokens x 8 heads x 64 and the memory it takes, and how smoothly
-// the deep zoom of 16,384 tokens moves. Contestants take turns, so that a busy moment of the machine meets all of them.
+// Measures the page's engines in Chromium: six tokens in the Worker, attention of 1,024 tokens x 12 heads x 64
+// (causal and full) compared with ONNX Runtime Web and the native kernel, 4,096 tokens x 8 heads x 64 and the memory
+// it takes, and how smoothly the deep zoom of 16,384 tokens moves. Contestants take turns, so that a busy moment of
+// the machine meets all of them.
 //   node web/bench/browser.mjs [--ort FOLDER] [--native FOVEA] [--rounds N] [--json FILE]
 //     --ort      npm's onnxruntime-web, installed anywhere outside this repository; without it, its rows are left out
 //     --native   the built command line (default: build/default/bin/fovea, where it is there)

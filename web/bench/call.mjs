@@ -1,4 +1,5 @@
-// What one attention call costs from JavaScript: inputs copied into the engine's memory, the call, the output copied out.
+// Measures one attention call from JavaScript: inputs copied into the engine's memory, the call, the output copied
+// out.
 //   node web/bench/call.mjs MODULE.mjs [batch heads tokens dim]     default: 2 2 6 2, the smallest problem of docs/lab/performance.md
 import { pathToFileURL } from "node:url";
 import { resolve } from "node:path";

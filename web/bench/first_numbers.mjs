@@ -1,5 +1,5 @@
-// How long a reader waits for the first numbers that the engine computed, for builds of the page by turns: before and after
-// a change. Each visit has a browser profile of its own, so that nothing is cached.
+// Measures how long a reader waits for the first computed numbers, for builds of the page in interleaved runs: before
+// and after a change. Each visit has a new browser profile, so that nothing is cached.
 //
 //   node web/bench/first_numbers.mjs FOLDER [FOLDER ...] [--rounds N]      FOLDER: a build/web
 import { mkdtempSync, rmSync } from "node:fs";

@@ -15,7 +15,7 @@ EM_JS(int, host_read, (uint32_t file, double first, uint32_t size, void* out),
       { return Module["host"].read(file, first, size, out >>> 0); });
 EM_JS(void, host_progress, (double share), { Module["host"].progress(share); });
 EM_JS(void, host_classes, (uint32_t first, uint8_t* out), { Module["host"].classes(first, out >>> 0); });
-// A text behind its size, to be freed.
+// Returns the text after its size; the caller frees it.
 EM_JS(uint32_t*, host_lower, (uint32_t character), { return Module["host"].lower(character); });
 EM_JS(uint32_t*, host_normal, (int form, const char* text, uint32_t size),
       { return Module["host"].normal(form, text >>> 0, size); });

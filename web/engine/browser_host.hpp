@@ -1,5 +1,5 @@
-// What the page does for the module that runs published models: it reads files, says how far a run is, and
-// knows what Unicode says of texts. The other side is web/src/model_host.ts.
+// Services of the page for the module that runs published models: reading files, reporting progress, and the
+// Unicode properties of texts. The other side is web/src/model_host.ts.
 #pragma once
 
 #include <fovea/files/checkpoint.hpp>

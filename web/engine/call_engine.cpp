@@ -103,7 +103,7 @@ std::vector<std::pair<std::string, Field>> fields_of(int32_t operation) {
 struct Planned {
     Plan plan;
     bool on_gpu = false;
-    std::vector<uint32_t> words;  // of the slice that was asked for last
+    std::vector<uint32_t> words;  // words of the last requested slice
 };
 
 std::map<int32_t, Planned>& plans() {

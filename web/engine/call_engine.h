@@ -22,7 +22,8 @@ WEB_API int32_t webCallPlan(int32_t operation, const double* values, const doubl
 /* JSON: kernel, "reason", number of slices, "flops", and "bindings": number, bytes that the plan wants, bytes
  * of the tensor, whether it is written. */
 WEB_API const char* webCallInfo(int32_t plan);
-/* Of a GPU's plan: the dispatches of a slice as gpu_plan.hpp has them, behind the count of words. */
+/* For a GPU's plan: returns the dispatches of a slice, in the format of gpu_plan.hpp, after the count of
+ * words. */
 WEB_API const uint32_t* webCallSlice(int32_t plan, double slice);
 /* Runs a CPU's plan. buffers: an address for each FoveaBinding, 0 where there is none; as many bytes as the
  * plan wants. */

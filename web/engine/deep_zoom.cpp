@@ -12,7 +12,8 @@ namespace {
 
 // Fits the memory of a phone's tab.
 constexpr uint64_t kTileBytes = uint64_t{96} << 20;
-// Of a session's text. Level 7 has vectors of 768 numbers, of which the layer holds four for each token.
+// Limits for a session's text. Level 7 has vectors of 768 values, and the layer has four of them for each
+// token.
 constexpr size_t kMostTokens = 1u << 16, kMostWideTokens = 1u << 14;
 // Patterns and painted masks are held cell by cell; causal masks and windows are rules.
 constexpr uint64_t kMostMaskCells = uint64_t{1} << 26;

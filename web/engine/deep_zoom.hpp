@@ -39,7 +39,8 @@ class DeepZoom {
     const MapExtent& extent() const { return tiles_.extent(); }
     const MapTiles& tiles() const { return tiles_; }
     std::vector<MapPiece> pieces() { return tiles_.pieces(); }
-    // Of a session's text, else none; and what of the session could not be taken.
+    // Return the tokens of a session's text, if it has one, and notes about the parts of the session that
+    // were not used.
     const std::vector<Token>& tokens() const { return tokens_; }
     const std::vector<SessionNote>& notes() const { return notes_; }
 
@@ -69,7 +70,8 @@ class DeepZoom {
 
     // One weight, as a tile of a single cell.
     Result<double> weight(Engine& engine, uint64_t query, uint64_t key);
-    // Every step behind it but what it does with values, from q and k alone: the row's sum is computed anew.
+    // Returns every step of a weight except those with values, computed only from q and k: the row's sum is
+    // computed again.
     Result<Derivation> derive(uint64_t query, uint64_t key) const;
 
   private:
@@ -79,7 +81,7 @@ class DeepZoom {
     Bindings tile_bindings(MapPixels& pixels);
 
     FoveaAttentionDesc call_;
-    std::shared_ptr<const void> owner_;  // of what inputs_ shows
+    std::shared_ptr<const void> owner_;  // owner of the memory of inputs_
     std::array<FoveaHostBuffer, FOVEA_BIND_COUNT> inputs_;
     MapTiles tiles_;
     std::vector<float> lse_;

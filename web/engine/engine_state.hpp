@@ -1,5 +1,5 @@
-// What the C functions of web_engine.h and call_engine.h share: the engine, the map, the text that was
-// returned last.
+// State shared by the C functions of web_engine.h and call_engine.h: the engine, the map, the last returned
+// text.
 #pragma once
 
 #include "deep_zoom.hpp"

@@ -22,7 +22,7 @@ namespace {
 using namespace fovea;
 using namespace fovea::web;
 
-// What WebAssembly's 32-bit addresses reach, less room for what a run takes in small pieces.
+// The reach of WebAssembly's 32-bit addresses, less room for a run's small allocations.
 constexpr uint64_t kMostMemory = uint64_t{3} << 30;
 constexpr uint64_t kMostTokens = 1024;
 constexpr uint32_t kThumbnailSide = 48;
@@ -42,12 +42,12 @@ struct State {
     std::unique_ptr<EngineRunner> runner;
     std::vector<std::pair<std::string, uint64_t>> files;
     std::optional<TextModel> model;
-    std::vector<SplitToken> tokens;  // of the run
+    std::vector<SplitToken> tokens;  // tokens of the run
     std::unique_ptr<PromptRun> run;  // the last one, for the next one and for what a reader looks at
-    std::vector<float> pictures;     // of its heads, [layers, heads, side, side]
+    std::vector<float> pictures;     // thumbnails of its heads, [layers, heads, side, side]
     std::optional<Trace> layer;      // the one that was looked into last
     uint32_t layer_number = 0;
-    std::list<HeldStage> stages;  // of that layer; what they hold stays where it is
+    std::list<HeldStage> stages;  // stages of that layer; their tensors do not move
     std::optional<PreparedAttention> prepared;
     std::vector<float> weights, masked, valued, numbers;
     std::string text, error;
@@ -221,7 +221,7 @@ const char* run_json(uint64_t first) {
     return answer(json.done());
 }
 
-// Layer `n` of the last run as a trace of its own.
+// Returns layer `n` of the last run as a separate trace.
 Result<Trace*> layer_of(uint32_t n) {
     State& s = state();
     if (!s.run) return Error{FOVEA_INVALID_ARGUMENT, "layer", "no model was run"};
@@ -368,7 +368,7 @@ const char* webModelRun(const char* text) {
     Result<Prompt> prompt = prompt_of(s, *ask, *tokens);
     if (!prompt) return refuse(prompt.error().text);
     s.tokens = std::move(*tokens);
-    // What the unchanged model says is shown with it.
+    // The unchanged model's predictions are shown next to the changed ones.
     if (prompt->changed() && (!s.run || s.run->prompt().ids != prompt->ids || !s.run->unchanged())) {
         Prompt plain;
         plain.ids = prompt->ids, plain.side = prompt->side;

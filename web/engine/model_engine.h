@@ -1,5 +1,5 @@
-/* The page's door to published models (<fovea/model/checkpoint_model.hpp>): a module of its own, which a
- * Worker of its own calls, so that a reader who opens no model never loads it.
+/* The page's door to published models (<fovea/model/checkpoint_model.hpp>): a separate module, called by a
+ * separate Worker, so that a reader who opens no model never loads it.
  *
  * Files stay where they are: the module asks for their bytes when it needs them. Texts are UTF-8 and end with
  * 0. A returned text is owned by the module and lives until the next call that returns one. A call that fails
@@ -42,11 +42,11 @@ WEB_API const char* webModelSplit(const char* text);
  * computed and this one does not change is kept. JSON: tokens (id, text, begin, end, with places in the
  * text's bytes), side (of a thumbnail), pictures (address and count of [layers, heads, side, side], the
  * largest weight of each pixel's cells), heads (of each layer a list of: previous, induction, first, same,
- * entropy, job), firstLayer (what was not computed again lies before it). */
+ * entropy, job), firstLayer (layers before it were not computed again). */
 WEB_API const char* webModelRun(const char* ask);
-/* What comes next behind a token. JSON: next (a list of text, probability, and unchanged: what the model
- * without changes gives it), said (the unchanged model's own list, null without changes), lens (for each
- * layer and behind the last a list of text and probability: the model as if it ended there). Null texts: no
+/* Returns the predictions after a token. JSON: next (a list of text, probability, and unchanged: the
+ * unchanged model's probability), said (the unchanged model's own list, null without changes), lens (for
+ * each layer and after the last one a list of text and probability: the logit lens). Null texts: no
  * unembedding. */
 WEB_API const char* webModelNext(uint32_t token);
 /* One head of the last run. JSON: weights, masked, valued (addresses and count of [tokens, tokens]; the last
@@ -55,10 +55,10 @@ WEB_API const char* webModelHead(uint32_t layer, uint32_t head);
 /* One weight taken apart: the members of a derivation, scale, and origins of query, key and value: what
  * tensor and row of the files their first number comes from. */
 WEB_API const char* webModelDerive(uint32_t layer, uint32_t head, uint32_t query, uint32_t key);
-/* A token's row of a stage of a layer of the last run, or of the nearest stage that the layer has; of stages
- * with fewer heads than the model the one that `head` shares. JSON: stage (which it is), stages (id, formula,
- * heads, rows and columns of each that has a row for each token and is no matrix of pairs), row (address and
- * count). */
+/* Returns a token's row of a stage of a layer of the last run, or of the nearest stage that the layer has. If
+ * a stage has fewer heads than the model, it is the head that `head` shares. JSON: stage (the one used),
+ * stages (id, formula, heads, rows and columns of each that has a row for each token and is not a matrix of
+ * pairs), row (address and count). */
 WEB_API const char* webModelRow(uint32_t layer, const char* stage, uint32_t head, uint32_t row);
 /* One number of such a row as the sum that it is. JSON: value, and sum, null where the number is given: how
  * (with the tensor and row of the files), a and b (what the factors are), terms (name, a, b and product of

@@ -1,4 +1,4 @@
-// What the page shows: a session, its model and its trace, and the cells that a reader asks about.
+// The shown page: a session, its model and its trace, and the cells that a reader asks about.
 #pragma once
 
 #include <fovea/inspect.hpp>
@@ -26,9 +26,8 @@ struct PageStage {
 
 class Page {
   public:
-    // `address` is a session as read_address reads it; `tensors`, or null, stand in for its text. What was
-    // drawn for `previous` (or null) is used again. `runner` is borrowed.
-    // A session with a task shows `learned`.
+    // `address` is a session that read_address reads; `tensors`, unless null, replace its text. Weights drawn
+    // for `previous`, unless null, are reused. `runner` is borrowed. A session with a task shows `learned`.
     static Result<Page> open(std::string_view address, std::shared_ptr<const SessionTensors> tensors,
                              std::shared_ptr<const LearnedModel> learned, EngineRunner& runner,
                              const Page* previous);
@@ -37,15 +36,15 @@ class Page {
     const std::vector<Token>& tokens() const { return model_.input.tokens; }
     const std::vector<SessionNote>& notes() const {
         return notes_;
-    }  // what was read or done otherwise than asked
+    }  // the requests that were changed or not followed
     const Trace& trace() const { return trace_; }
-    const LearnedModel* learned() const { return model_.learned.get(); }  // of a session with a task
+    const LearnedModel* learned() const { return model_.learned.get(); }  // for a session with a task
     // Over all layers: heads are counted layer by layer.
     uint32_t heads() const { return trace_.layers() * trace_.heads(); }
     // The layer whose stages are shown: that of the session's head.
     uint32_t layer() const { return std::min(session().head, heads() - 1) / trace_.heads(); }
-    // What the model says comes next behind each token: the likeliest of its vocabulary, likeliest first.
-    // Empty without an unembedding.
+    // Returns the model's predictions after each token, the most likely ones of its vocabulary first. Empty
+    // without an unembedding.
     Result<std::vector<std::vector<NextToken>>> said();
 
     // The stages that all heads of the layer share, or that show one head: computed now, and of one head
@@ -54,8 +53,8 @@ class Page {
     Result<std::vector<PageStage>> head_stages(uint32_t head);
     // The weights of one head as they multiply the values.
     Result<F32Tensor> final_weights(uint32_t head);
-    // Every step behind one weight. Where the mask comes after the softmax, those of the other route, which
-    // gives the same.
+    // Returns every step of one weight. If the mask comes after the softmax, these are the steps of the
+    // equivalent other route.
     Result<Derivation> derive(const Cell& cell);
 
   private:

@@ -17,7 +17,7 @@ constexpr Rgb rgb(uint32_t code) {
             static_cast<uint8_t>(code & 0xFFu)};
 }
 
-// From the page's background to its accent, so that what weighs nothing does not stand out in either theme.
+// From the page's background to its accent, so that a weight of 0 does not stand out in either theme.
 constexpr std::array<Rgb, 6> kInkLight = {rgb(0xf4f3ee), rgb(0xdfe3f7), rgb(0xbccaf6),
                                           rgb(0x91a6f0), rgb(0x5f7ae6), rgb(0x2447d6)};
 constexpr std::array<Rgb, 6> kInkDark = {rgb(0x1f2127), rgb(0x26305a), rgb(0x33458f),

@@ -1,5 +1,5 @@
-/* The page's door to training (<fovea/train.hpp>): a module of its own, which a Worker of its own calls, so
- * that a reader who never trains never loads it.
+/* The page's door to training (<fovea/train.hpp>): a separate module, called by a separate Worker, so that a
+ * reader who never trains never loads it.
  *
  * Texts are UTF-8 and end with 0. A returned text is owned by the module and lives until the next call that
  * returns one. A call that fails returns a null pointer and leaves the reason in webTrainError(). One thread
@@ -23,9 +23,9 @@ extern "C" {
 WEB_API const char* webTrainError(void);
 
 /* Begins a run at step 0. `place`: task, changes and seed of the session key `train` (read_training_place of
- * <fovea/train/training_run.hpp>); what it says behind them is not followed. JSON:
- * vocabulary (texts), context, layers, heads, scores (name and label of those that the task has), goal
- * (accuracy, within), weights (their number), example (a sequence to look at). */
+ * <fovea/train/training_run.hpp>); the rest is ignored. JSON: vocabulary (texts), context, layers, heads,
+ * scores (name and label of those that the task has), goal (accuracy, within), weights (their number),
+ * example (a sequence to inspect). */
 WEB_API const char* webTrainOpen(const char* place);
 /* `count` steps further. JSON: a list with step, loss, accuracy and heads (the scores of each, null where the
  * task has no such score), of the state before each step, on the step's own sequences. */

@@ -28,9 +28,9 @@ struct State {
     std::unique_ptr<web::Engine> engine;
     std::unique_ptr<EngineRunner> runner;
     std::optional<Page> page;
-    std::vector<PageStage> stages;  // those that were asked for last
-    int32_t head = kNoHead;         // whose they are
-    std::vector<float> weights;     // of that head, as they multiply the values
+    std::vector<PageStage> stages;  // the last requested stages
+    int32_t head = kNoHead;         // head of the weights and pictures
+    std::vector<float> weights;     // weights of that head, as they multiply the values
     SessionTensors given;           // tensors of the session that was read last
     // The model of the task that was shown last: the page fetches one and gives it.
     std::shared_ptr<const LearnedModel> learned;
@@ -82,10 +82,10 @@ std::string stage_json(const PageStage& stage) {
 
 // A painted mask is edited up to so many tokens a side.
 constexpr uint64_t kMostEditedSide = 128;
-// Entropy, mean distance, weight on the first and on the previous token, behind the thumbnails.
+// Entropy, mean distance, weight on the first and on the previous token, after the thumbnails.
 constexpr size_t kHeadFacts = 4;
 
-// What a session with a task has beside its stages; null without one.
+// Returns the additional data of a session with a task; null without one.
 Result<std::string> learned_json(Page& page) {
     if (!page.learned()) return std::string("null");
     const auto said = page.said();

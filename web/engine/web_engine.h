@@ -1,5 +1,5 @@
-/* The page's door to the engine: C functions that a Worker calls. Everything behind them is computed by the
- * public interface <fovea/fovea.h> on the CPU backend; nothing here touches the page.
+/* The page's door to the engine: C functions that a Worker calls. Everything else is computed by the public
+ * interface <fovea/fovea.h> on the CPU backend; nothing here touches the page.
  *
  * Texts are UTF-8 and end with 0. A returned text or array is owned by the engine and lives until the next
  * call that returns one. A call that fails returns 0 (or a null pointer) and leaves the reason in webError().
@@ -30,10 +30,10 @@ WEB_API const char* webError(void);
 WEB_API void* webAllocate(uint32_t size_bytes);
 WEB_API void webRelease(void* memory);
 
-/* A session (<fovea/model/session.hpp>) as text: a .fovea file, or the part of an address behind '#'. JSON:
- * "session", as write_session writes it but without its tensors; "notes", a key and a sentence each: what
- * could not be taken as it stands, and which keys the page does not show; "tensors", q, k and v with shape,
- * address and count of their float32 values (count 0: none); "tokens", the texts of the rows. */
+/* Reads a session (<fovea/model/session.hpp>) from text: a .fovea file, or the part of an address after '#'.
+ * JSON: "session", as write_session writes it but without its tensors; "notes", a key and a sentence for each
+ * value that was not used or that the page does not show; "tensors", q, k and v with shape, address and count
+ * of their float32 values (count 0: none); "tokens", the texts of the rows. */
 WEB_API const char* webReadSession(const char* text, int32_t is_file);
 /* A .fovea file of an address and the tensors that are shown; an address as the model writes it. */
 WEB_API const char* webWriteSession(const char* address);
@@ -47,23 +47,23 @@ WEB_API const char* webSessionStage(const char* session, const char* stage, uint
 WEB_API int32_t webLearned(const void* bytes, uint32_t size_bytes);
 /* Computes the session of an address. JSON: "notes" as above; "tokens"; "rows", "keys", "heads";
  * "outputBias" of the layer; "visible", the whole mask as the key "bits" of a session has it ("" beyond 128
- * tokens); "arithmetic", what computes and why; "learned", of a session with a task: layers, labels (what
- * each head is called, layer by layer), vocabulary, said (what comes next behind each token, by the model)
- * and sure (how likely), of the layer queryBias, keyBias, valueBias and whether rotary positions turn queries
- * and keys ("rotates"), else null. Heads are those of all layers, and stages those of the layer of the
- * session's head. */
+ * tokens); "arithmetic", what computes and why; "learned", of a session with a task: layers, labels (of each
+ * head, layer by layer), vocabulary, said (the prediction after each token) and sure (its probability), of
+ * the layer queryBias, keyBias, valueBias and whether rotary positions turn queries and keys ("rotates"),
+ * else null. Heads are those of all layers, and stages those of the layer of the session's head. */
 WEB_API const char* webCompute(const char* address);
-/* The same for tensors given by the reader in the place of the text: float32 q [heads, rows, dim], k
- * [kv_heads, keys, dim], v [kv_heads, keys, dim_v] (v may be 0). `tokens`: JSON, a list of the texts that
- * queries and keys stand for, or "": they have numbers. */
+/* The same for the reader's tensors instead of the text: float32 q [heads, rows, dim], k [kv_heads, keys,
+ * dim], v [kv_heads, keys, dim_v] (v may be 0). `tokens`: JSON, a list of the texts of queries and keys, or
+ * "": they are numbered. */
 WEB_API const char* webComputeTensors(const char* address, uint32_t heads, uint32_t kv_heads, uint32_t rows,
                                       uint32_t keys, uint32_t dim, uint32_t dim_v, const float* q,
                                       const float* k, const float* v, const char* tokens);
 /* JSON: the stages of one head (or, if head < 0, those that all heads share), each with its formula, its
  * shape and the address of its float32 values. */
 WEB_API const char* webStages(int32_t head);
-/* float32 [heads, size, size]: each head's weights, averaged down to size x size; size at most the token
- * count. Behind them [heads, 4]: entropy, mean distance, weight on the first and on the previous token. */
+/* Returns float32 [heads, size, size]: each head's weights, averaged down to size x size; size at most the
+ * token count. After them [heads, 4]: entropy, mean distance, weight on the first and on the previous
+ * token. */
 WEB_API float* webThumbnails(int32_t size);
 /* JSON: every step from a query and a key to their weight and its share of the context row. */
 WEB_API const char* webDerive(int32_t head, int32_t query, int32_t key);
@@ -77,8 +77,9 @@ WEB_API float* webFileTensor(uint32_t index);
 
 /* JSON: name, title, tutorial, level and number of printed tables of each worked example. */
 WEB_API const char* webLessons(void);
-/* JSON: one worked example in strict float32: each printed table's strings beside ours, how many are exact,
- * and its first seed ("seed": -1 where nothing is drawn). seed >= 0 takes that one's place. */
+/* Returns JSON of one worked example in strict float32: each printed table's strings next to the computed
+ * ones, the number of exact ones, and its first seed ("seed": -1 if nothing is drawn). seed >= 0 replaces
+ * it. */
 WEB_API const char* webLesson(const char* name, double seed);
 
 /* Deep zoom: the weights of one head as tiles of 256 x 256 pixels, never held as a matrix. webMapBegin makes
@@ -97,10 +98,10 @@ WEB_API double webMapPrepare(double max_flops);
 WEB_API const char* webMapView(double row, double key, double rows, double keys, uint32_t width,
                                uint32_t height);
 WEB_API const char* webMapStep(double max_flops);
-/* A tile's pixels [256, 256]: mass, then the largest weight. NaN where something was no number. */
+/* Returns a tile's pixels [256, 256]: mass, then the largest weight; NaN for invalid pixels. */
 WEB_API float* webMapPixels(uint32_t level, uint32_t y, uint32_t x, int32_t sampled);
-/* The weight of one cell, computed like a tile of that cell alone. webMapDerive is JSON: every step behind it
- * but those with values, from q and k alone; the cost is that of the row. */
+/* The weight of one cell, computed like a tile of only that cell. webMapDerive is JSON: every step of the
+ * weight except those with values, computed only from q and k; the cost is that of the row. */
 WEB_API double webMapCell(double query, double key);
 WEB_API const char* webMapDerive(double query, double key);
 

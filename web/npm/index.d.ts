@@ -28,7 +28,7 @@ export interface Weights {
     alibi?: Float32Array;
     /** Scores are capped to softcap * tanh(score / softcap); 0: not. */
     softcap?: number;
-    /** What q·k is multiplied by; 1/sqrt(dim) if it is not given. */
+    /** The factor of q·k; 1/sqrt(dim) by default. */
     scale?: number;
     device?: Device;
 }
@@ -66,7 +66,7 @@ export interface MapOptions extends Weights {
 }
 
 export interface MapResult {
-    /** `[heads, height, width]`: the sum of the weights of each pixel's cells. NaN where a weight is no number. */
+    /** `[heads, height, width]`: the sum of the weights of each pixel's cells. NaN if a weight is not finite. */
     mass: Float64Array;
     /** The largest of them. */
     max: Float32Array;

@@ -23,7 +23,7 @@ import { ZoomDoor } from "./zoom/zoom_door.ts";
 const app = new App();
 let door: ZoomDoor | undefined;
 let restarts = 0,
-    refusals = 0; // of memory
+    refusals = 0; // failures to allocate memory
 
 function connectTheme(): void {
     const root = document.documentElement,
@@ -110,7 +110,7 @@ function showBadge(): void {
         .join("; ");
 }
 
-// What would change words but not numbers is off while nothing can compute.
+// While nothing can compute, disables controls that would change text but not numbers.
 function withoutEngine(failed: boolean): void {
     app.failed = failed;
     document.documentElement.classList.toggle("no-engine", failed);
@@ -123,7 +123,7 @@ function withoutEngine(failed: boolean): void {
     app.showSoon();
 }
 
-// A session that stands within the file itself (Python's fovea.view) is shown first, unless the address asks for another.
+// A session embedded in the file (Python's fovea.view) is shown first, unless the address names another.
 async function openWithin(): Promise<void> {
     const within = document.getElementById("session");
     if (!within) return;
@@ -287,7 +287,7 @@ Object.assign(globalThis, {
         toHash,
     },
 });
-// The plane of queries and keys comes behind the first numbers. The page that is one file goes without.
+// The plane of queries and keys is loaded after the first numbers. The single-file page does not have it.
 declare const VECTORS_FILE: string;
 if (VECTORS_FILE)
     app.onResult.add(function load() {

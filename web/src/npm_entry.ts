@@ -1,5 +1,5 @@
-// The package `fovea` (web/npm): attention, map and merge on arrays, by the engine's module and, for large calls, by a GPU.
-// web/tools/npm.mjs bundles it with the module; its types stand in web/npm/index.d.ts.
+// The package `fovea` (web/npm): attention, map and merge on arrays, by the engine's module and, for large calls, by
+// a GPU. web/tools/npm.mjs bundles it with the module; its types are in web/npm/index.d.ts.
 import type { CallModule } from "./engine/call_abi.ts";
 import type { EngineModule } from "./engine/engine_abi.ts";
 import { Gpu, kernelsOf, type Kernel } from "./gpu/gpu.ts";
@@ -200,7 +200,7 @@ export async function map(
     }
     const flops = 2 * shape.dim * pairs(shape);
     const { results, device } = await computed("tile", numbers, tensors, flops, options.device);
-    const none = 2n ** 64n - 1n; // a weight of it is no number
+    const none = 2n ** 64n - 1n; // marks a weight that is not finite
     return {
         mass: Float64Array.from(new BigUint64Array(results.get(tileBindings.mass)!), (units) =>
             units === none ? NaN : Number(units) * massUnit,

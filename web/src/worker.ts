@@ -141,7 +141,7 @@ async function start(engine: string, lock: string): Promise<EngineInfo> {
     };
 }
 
-// Where each tensor of the file last opened lies. An npz is a set of npy files.
+// The places of the tensors of the file last opened. An npz is a set of npy files.
 let held: { npy: Uint8Array<ArrayBuffer> | null; index: number; count: number }[] = [];
 
 // Several npy files are one set of tensors, as the entries of an npz are.
@@ -180,7 +180,8 @@ function fileTensor(index: number): Float32Array {
     return session!.fileTensor(tensor.index, tensor.count);
 }
 
-// The weights of a task come when a session first wants them, beside the engine if the page begins with them.
+// The weights of a task are fetched when a session first needs them, in parallel to the engine if the page begins
+// with them.
 let shownTask = "";
 const fetched = new Map<string, Promise<Uint8Array>>();
 function fetchLearned(task: string): Promise<Uint8Array> {

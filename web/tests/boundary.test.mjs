@@ -1,5 +1,5 @@
-// What comes from outside the page or leaves its engine: damaged archives, sizes beyond 31 and 32 bits, memory that is refused,
-// answers that cannot be sent. In node, without the engine.
+// Tests inputs from outside the page and from its engine: damaged archives, sizes beyond 31 and 32 bits, failed
+// allocations, replies that cannot be sent. In node, without the engine.
 import assert from "node:assert/strict";
 import { mkdtempSync, rmSync, unlinkSync, writeFileSync } from "node:fs";
 import { get } from "node:http";
@@ -49,7 +49,7 @@ test("an npz with any bit turned over is refused, or is the same", async () => {
             if (found) assert.deepEqual(found, expected, `byte ${at}`);
         }
     assert.ok(refused > whole.length); // more than half
-    // The entry's header: method, checksum, sizes, name. They would be read from the directory alone.
+    // The entry's header: method, checksum, sizes, name. A reader could take them only from the directory.
     for (const at of [8, 14, 18, 22, 31]) {
         const file = whole.slice();
         file[at] ^= 1;

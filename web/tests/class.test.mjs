@@ -52,7 +52,7 @@ describe("pages for a class", { skip: missing ?? false }, () => {
         assert.equal(image, "task/induction/preview.png");
         assert.deepEqual(readFileSync(join(site, image)).subarray(1, 4).toString(), "PNG");
         assert.match(html, /<meta name="twitter:card" content="summary_large_image">/);
-        // What such a card says beside it.
+        // The texts that such a card shows.
         assert.match(html, /<title>[^<]{20,}<\/title>/);
         assert.match(html, /<meta name="description" content="[^"]{60,}">/);
     });

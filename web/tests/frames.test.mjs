@@ -1,4 +1,5 @@
-// What a frame costs and shows: a keystroke takes one layout beyond the field's own, and nothing moves while the page loads.
+// Tests the cost and the contents of a frame: a keystroke takes one layout beyond the field's own, and nothing moves
+// while the page loads.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { Lab, missing, settled } from "./support.mjs";
@@ -23,7 +24,7 @@ describe("frames", { skip: missing ?? false }, () => {
             await page.close();
             for (const [what, { layouts, ms }] of Object.entries(costs))
                 t.diagnostic(`${what}: ${layouts} layouts, ${ms.toFixed(1)} ms of the main thread (medians)`);
-            // What a busy machine makes of 16 ms, the field tells.
+            // How far a busy machine exceeds 16 ms shows in the field.
             if (words > 100)
                 assert.ok(
                     costs.letter.ms <= Math.max(16, 4 * costs.field.ms),
@@ -74,7 +75,7 @@ describe("frames", { skip: missing ?? false }, () => {
                     value,
                 ]),
             );
-        await page.waitForTimeout(1500); // what the last frame left behind
+        await page.waitForTimeout(1500); // remains of the last frame
         const before = await counts();
         await page.waitForTimeout(3000);
         const after = await counts(),

@@ -64,7 +64,7 @@ for (const [implementation, lack] of [
             const { stdout } = await promisify(execFile)(program("operations"), [
                 ...["--on", implementation, "--cases", isNightly ? "60" : "12"],
             ]);
-            // All of them, but for one that WebGPU cannot bind.
+            // All of them, except one that WebGPU cannot bind.
             const [, all] = stdout.match(/Running (\d+) tests/);
             assert.match(stdout, new RegExp(`\\[  PASSED  \\] ${all - 1} tests`));
             assert.match(stdout, /SKIPPED \] Operations\.rope_in_place\n/);

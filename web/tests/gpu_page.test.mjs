@@ -1,5 +1,6 @@
-// The page with a GPU, with one that computes wrong numbers, one that is lost, and with none: the words in the badge, and the
-// same numbers whoever computes. The GPU is Chromium's adapter in software, which the page takes for these tests alone.
+// The page with a GPU, with one that computes wrong numbers, one that is lost, and with none: the text of the badge,
+// and the same numbers on every device. The GPU is Chromium's software adapter, which the page accepts only for these
+// tests.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { gpuArgs } from "./gpu_player.mjs";

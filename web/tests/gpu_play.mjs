@@ -1,10 +1,11 @@
-// What gpu_player.mjs bundles for a page or for node: one plan on an open device, through the page's own script.
+// The code that gpu_player.mjs bundles for a page or for node: one plan on an open device, through the page's own
+// script.
 import { Gpu } from "../src/gpu/gpu.ts";
 
 export const openGpu = (makeKernel, options) => Gpu.open(makeKernel, { fallback: true, ...options });
 
-// `slices`: the words of each (web/engine/gpu_plan.hpp). `bindings`: number, wanted, bytes. The contents, behind the plan,
-// of those that are wanted.
+// `slices`: the words of each (web/engine/gpu_plan.hpp). `bindings`: number, wanted, bytes. Returns the contents of
+// the wanted ones after the plan has run.
 export async function playPlan(gpu, slices, bindings) {
     const buffers = new Map();
     try {

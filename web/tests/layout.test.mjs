@@ -1,4 +1,4 @@
-// Where things stand at the widths that the page is made for: what is in sight, what is whole, what lies on what.
+// Tests the layout at the widths that the page is made for: visible parts, complete parts, overlaps.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { Lab, missing, settled, withPages } from "./support.mjs";
@@ -45,7 +45,8 @@ describe("the layout", { skip: missing ?? false }, () => {
             }),
         );
 
-    // The columns beside a learned head's matrix are longer than it: it stays in sight, so that nothing lies empty.
+    // The columns next to a trained head's matrix are longer than the matrix: it stays visible, so that no area is
+    // empty.
     for (const [width, height] of [
         [1440, 900],
         [1366, 768],

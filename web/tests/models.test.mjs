@@ -224,7 +224,7 @@ describe("models in node", { skip: missing ?? false }, () => {
         const steps = session.derive(1, 2, 9, 4);
         near([steps.weight], [head.weights[9 * tokens + 4]]);
         assert.match(steps.origins[0], /layers\.1\..*q_proj\.weight, row 8/);
-        // Off: the table beside the unchanged one, from the head's layer on.
+        // Ablated: the table next to the unchanged one, from the head's layer on.
         const off = session.run({ text, scales: [[1, 2, 0]], patches: [], hidden: [] });
         assert.equal(off.firstLayer, 1);
         const changed = session.next(tokens - 1);
@@ -240,7 +240,7 @@ describe("models in node", { skip: missing ?? false }, () => {
         // Back: the same bits.
         session.run({ text, scales: [], patches: [], hidden: [] });
         assert.deepEqual(session.next(tokens - 1), before);
-        // A change and another text at once: the table beside is of that text.
+        // A change and another text at once: the unchanged table is for that text.
         const other = "2 7 1 8 2 8 1 8 2 8 4";
         session.run({ text: other, scales: [], patches: [], hidden: [] });
         const unchanged = session.next(tokens - 1);
@@ -576,7 +576,7 @@ describe("models on the page", { skip: missing ?? false }, () => {
             assert.match(cell, /q · k/);
             assert.match(cell, /model\.layers\.1\.self_attn\.q_proj\.weight, row 8/);
             assert.match(cell, /model\.layers\.1\.self_attn\.k_proj\.weight, row 0/);
-            // Off, and the unchanged table beside it; undone, and it is gone.
+            // Ablated: the unchanged table is shown, too; undone: it disappears.
             await page.click("#model-off");
             await settled(page);
             assert.match(await page.textContent("#model-next thead"), /with the changes.*without/);
@@ -601,7 +601,8 @@ describe("models on the page", { skip: missing ?? false }, () => {
             await page.click("#model-hide");
             await settled(page);
             assert.equal(await page.getAttribute("#model-hide", "aria-pressed"), "true");
-            // One number of a layer: the stage's largest, its sum, and through a click the number behind it.
+            // One value of a layer: the stage's largest, its sum, and after a click the value that it was computed
+            // from.
             assert.match(await page.textContent("#model-row-name"), /^Layer 1: Feed-forward of “the”$/);
             assert.match(
                 await page.textContent("#model-sum"),

@@ -1,6 +1,6 @@
-// What the Python package shows in a notebook, in a Chromium without a network: a map, a lesson, and the page in frames,
-// whose numbers are those of Python. The file is made of what the objects give to a notebook (_repr_png_, _repr_html_),
-// as nbconvert puts it into its own.
+// Tests the notebook output of the Python package in a Chromium without a network: a map, a lesson, and the page in
+// frames, whose numbers are those of Python. The file contains the objects' representations (_repr_png_,
+// _repr_html_), as nbconvert embeds them.
 import assert from "node:assert/strict";
 import { chromium } from "playwright-core";
 import { execFileSync, spawnSync } from "node:child_process";

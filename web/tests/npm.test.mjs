@@ -36,7 +36,7 @@ before(async () => {
 });
 after(() => project && rmSync(project, { recursive: true, force: true }));
 
-// What the example computed, as text: o, lse, device.
+// The results of the example as text: o, lse, device.
 const asText = `\nconst close = (a) => Array.from(a, (x) => Number(x.toFixed(4)));\nconst text = JSON.stringify([close(o), close(lse), device]);\n`;
 const expected = '[[1,2,2.3395,3.3395],[0.7071,1.1079],"cpu"]';
 

@@ -1,5 +1,5 @@
-// What the page computes by itself while it draws (numbers as text, places on a colour map) is what the engine's
-// inspection library computes. Run through `npm test`; needs `npm run build` first.
+// Checks that the page's own computations while drawing (numbers as text, positions in a colormap) agree with the
+// engine's inspection library. Run through `npm test`; needs `npm run build` first.
 import assert from "node:assert/strict";
 import { before, test } from "node:test";
 import { openEngine } from "../tools/engine.mjs";

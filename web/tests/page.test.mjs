@@ -305,7 +305,7 @@ describe("the page", { skip }, () => {
             const { i: row, j: column } = await page.evaluate(() => globalThis.fovea.app.state);
             assert.equal((await stageValues(page, "weights")).values[6 * row + column], 0);
             assert.match(page.url(), /mask=painted&bits=/);
-            // A stroke hides all on its way; a rectangle what lies between its corners.
+            // A stroke masks all cells on its way; a rectangle the cells between its corners.
             const { left, top, cell } = await page.evaluate(() => globalThis.fovea.workbench.matrix.layout);
             let corner;
             const at = (i, j) => [corner.x + left + (j + 0.5) * cell, corner.y + top + (i + 0.5) * cell];
@@ -373,7 +373,7 @@ describe("the page", { skip }, () => {
             await page.evaluate(() => globalThis.fovea.workbench.matrix.focus());
             await page.keyboard.press("+");
             await page.waitForFunction(() => /view=[\d.]+,[\d.]+,1\.5/.test(location.hash));
-            await page.waitForTimeout(1000); // what moves within 0.9 s is one step back
+            await page.waitForTimeout(1000); // changes within 0.9 s are one undo step
             await page.keyboard.press("f");
             await page.waitForFunction(() => !location.hash.includes("view="));
             await page.goBack();
@@ -658,7 +658,7 @@ describe("the page", { skip }, () => {
         "an engine that dies three times is not started again by itself",
         withPage({}, async (page) => {
             await page.evaluate(() => {
-                // how often the badge has said that there is no engine: each time may be short
+                // how often the badge has reported a missing engine: each time may be short
                 const badge = document.getElementById("badge-text");
                 globalThis.deaths = 0;
                 new MutationObserver(() => {
@@ -790,7 +790,7 @@ describe("the page", { skip }, () => {
             const before = await points(),
                 apart = (a, b) => Math.hypot(a[0] - b[0], a[1] - b[1]);
             assert.equal(before.length, 6);
-            // "journey" and "starts" have almost one row; "one" lies far from both.
+            // "journey" and "starts" have almost the same row; "one" is far from both.
             assert.ok(
                 apart(before[1], before[2]) < 0.2 * apart(before[1], before[4]),
                 JSON.stringify(before),

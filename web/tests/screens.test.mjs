@@ -10,7 +10,7 @@ const accept = process.env.FOVEA_ACCEPT === "1";
 const folder = join(root, "web", "tests", "screens"),
     fresh = join(root, "build", "screens");
 const shrink = 4;
-// Of 255: how far the mean of all pixels, and how many of them at all, may be off.
+// Tolerances of 255: for the mean difference of all pixels, and for the number of different pixels.
 const meanTolerance = 3,
     pixelTolerance = 40,
     pixelShare = 0.01;
@@ -105,7 +105,7 @@ describe("the page's look", { skip: missing ?? false }, () => {
                         t.skip("this machine has other fonts than the kept pictures");
                         return;
                     }
-                    // What differs between machines and runs is left out.
+                    // Leaves out parts that differ between machines and runs.
                     await page.evaluate(() => {
                         document.getElementById("badge-text").textContent = "live";
                         document.getElementById("embed-code").textContent = "<iframe>";

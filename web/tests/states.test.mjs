@@ -1,4 +1,4 @@
-// What the page shows where something is missing, refused or slow.
+// Tests the page when something is missing, rejected or slow.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { after, before, describe, test } from "node:test";
@@ -222,7 +222,7 @@ describe("states", { skip: missing ?? false }, () => {
         const page = await lab.page("#v=1&level=6");
         assert.ok(await page.isVisible("#reshape"));
         assert.match(await page.textContent("#reshape-note"), /\[6, 2\]/);
-        // As a reader does it: a click on the words, once the figure that scrolled into view stands still.
+        // Clicks the words as a reader does, once the figure that scrolled into view is still.
         await page.click('label:has(input[name="reshape"][value="2"])');
         assert.match(await page.textContent("#reshape-note"), /\[2, 6, 1\]/);
         await page.close();

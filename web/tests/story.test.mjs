@@ -9,7 +9,7 @@ import { Lab, isNightly, missing, root, settled, withPages } from "./support.mjs
 const stories = JSON.parse(readFileSync(join(root, "lens/model/tables/stories.json"), "utf8"));
 const numbersIn = (text) => text.match(/−?\d+\.\d{3,4}/g) ?? [];
 
-// What the page shows: the numbers of the stage in view and the inspector's, and those of all stages.
+// The displayed values: the numbers of the stage in view and of the inspector, and those of all stages.
 const shown = (page) =>
     page.evaluate(() => {
         const { app, workbench } = globalThis.fovea,
@@ -50,7 +50,7 @@ describe("walks", { skip: missing ?? false }, () => {
         ...stories.levels.map((steps, n) => [`level=${n + 1}`, steps]),
         ...Object.entries(stories.tasks).map(([task, steps]) => [`task=${task}`, steps]),
     ];
-    // Of the twelve every third, and the last; all of them in the nightly run.
+    // Every third of the twelve, and the last; all of them in the nightly run.
     for (const [where, steps] of walks.filter((_, n) => isNightly || n % 3 === 0 || n === walks.length - 1))
         test(
             `${where}: ${steps.length} steps by keyboard`,

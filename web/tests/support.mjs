@@ -18,7 +18,7 @@ const candidates = [
 ];
 export const executablePath = candidates.find((path) => path && existsSync(path));
 
-// Whether the long sweeps run too: `./dev test nightly`.
+// True if the long sweeps run too: `./dev test nightly`.
 export const isNightly = process.env.FOVEA_NIGHTLY === "1";
 
 // Why the browser tests cannot run here; null when they can.
@@ -101,7 +101,7 @@ export const twoFrames = () =>
 // The page, or a frame of it, shows what it was last asked for, whole. Each test waits with this before it looks.
 export async function settled(page) {
     let last;
-    // What a page answers that is just being left counts as no.
+    // An answer from a page that is being left counts as no.
     const answer = (use) => page.evaluate(use).catch((error) => ((last = error), false));
     for (const end = Date.now() + 60_000; Date.now() < end;) {
         if ((await answer(isQuiet)) && (await answer(twoFrames)) && (await answer(isQuiet))) return;
@@ -143,7 +143,7 @@ export const near = (actual, expected, tolerance = 1e-6) => {
     );
 };
 
-// A test's body with a page of its own, in which nothing may go wrong.
+// Gives a test's body a new page, in which nothing may go wrong.
 export const withPages = (lab) => (options, use) => async () => {
     const { hash = "#v=1&level=2", ...rest } = options;
     const page = await lab().page(hash, rest);

@@ -101,7 +101,7 @@ describe("training", { skip: missing ?? false }, () => {
             await other.waitForFunction(() => /On new/.test(document.getElementById("play-now").textContent));
             assert.equal((await facts(other)).now, paused.now);
             await other.close();
-            // The reader's own sequence; a token that is none is refused in words.
+            // The reader's own sequence; an unknown token is rejected with a message.
             await page.fill("#play-tokens", "a b zz");
             await page.waitForFunction(() =>
                 /'zz' is no token/.test(document.getElementById("play-note").textContent),

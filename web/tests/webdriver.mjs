@@ -1,5 +1,5 @@
-// Firefox and WebKit, as Debian packages them, by WebDriver: Firefox listens to it itself (Marionette, JSON over a
-// socket), WebKitGTK has a small server (HTTP). Playwright drives neither of them without builds of its own.
+// Firefox and WebKit, as Debian packages them, by WebDriver: Firefox implements it itself (Marionette, JSON over a
+// socket), WebKitGTK has a small server (HTTP). Playwright drives both only with its own builds.
 import { spawn } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { connect, createServer } from "node:net";
@@ -18,7 +18,7 @@ const display = existsSync("/usr/bin/Xvfb") ? "/usr/bin/Xvfb" : undefined;
 const elementKey = "element-6066-11e4-a52e-4f735466cecf";
 const pause = (ms) => new Promise((done) => setTimeout(done, ms));
 
-// Starts a program of its own process group in a folder of its own; `stop` ends all of it.
+// Starts a program in a new process group and a new folder; `stop` ends all of it.
 function started(program, args, env = {}) {
     const child = spawn(program, args, { stdio: "ignore", detached: true, env: { ...process.env, ...env } });
     const gone = new Promise((done) => child.once("exit", done));
@@ -240,8 +240,8 @@ export class Driven {
         await self.driver.send("SetTimeouts", { script: 60_000, pageLoad: 60_000 });
         return self;
     }
-    // By way of an empty page, because another word behind the # alone loads nothing. A browser may answer before the new
-    // page is there, and then still speaks of the old one.
+    // Loads an empty page first, because a change after the # loads nothing. A browser may answer before the new page
+    // is there, and then still describes the old one.
     async goto(url) {
         for (const to of ["about:blank", url]) await this.driver.send("Navigate", { url: to });
         await this.wait(
@@ -260,7 +260,7 @@ export class Driven {
         if (value.error) throw new Error(value.error);
         return value.value;
     }
-    // What a page answers that is just being left counts as no, and so does its silence.
+    // An answer from a page that is being left counts as no, and so does a missing one.
     wait(what, test, ...args) {
         let last;
         return until(what, () =>

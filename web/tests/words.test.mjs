@@ -1,5 +1,5 @@
-// Words beside numbers: those that the page shows, says to screen readers, prints and puts into links belong to the
-// numbers in sight, whatever the reader did last.
+// Checks text next to numbers: the texts that the page shows, announces to screen readers, prints and puts into links
+// belong to the visible numbers, whatever the reader did last.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -45,7 +45,7 @@ describe("words and numbers", { skip: missing ?? false }, () => {
             });
             await page.waitForFunction(() => !document.getElementById("notice").hidden);
             await page.waitForFunction(() => document.getElementById("knobs").inert);
-            assert.match(await page.textContent("#intro"), /Heads that learned/); // what the page was built with
+            assert.match(await page.textContent("#intro"), /Heads that learned/); // the page's variant
             assert.equal(await page.inputValue("#text"), "with fovea fovea fovea");
             for (const part of ["#sentence", "#knobs", "#rail", '.levels li:has([data-level="3"])'])
                 assert.ok(await page.locator(part).evaluate((e) => e.inert), part);
@@ -396,7 +396,7 @@ describe("words and numbers", { skip: missing ?? false }, () => {
         }),
     );
 
-    // What the matrix writes beside its cells, in the order in which it does.
+    // The labels that the matrix writes next to its cells, in drawing order.
     const written = async (page) => {
         await settled(page);
         return page.evaluate(() => {

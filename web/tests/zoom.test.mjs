@@ -18,11 +18,11 @@ test("what stands out in a map is found where it was planted, and nothing in an 
         [
             ["key", 0, 0.21],
             ["key", 9, 0.11],
-            ["distance", 20, 0.31], // and key 9 lies 20 back once
+            ["distance", 20, 0.31], // and key 9 is 20 back once
         ],
     );
     assert.equal(sightsOf(causal, planted).at(-1).row, 50);
-    // Without a mask a late key counts as an early one, and with other queries than keys there are no distances.
+    // Without a mask a late key counts as an early one, and with different queries and keys there are no distances.
     const late = (row, key) => 0.5 * (key === 60) + 0.5 / 80;
     assert.deepEqual(
         sightsOf({ rows: 20, keys: 80, causal: false }, late).map(({ kind, at }) => [kind, at]),
@@ -195,7 +195,7 @@ describe("deep zoom", { skip: missing ?? false }, () => {
         for (let n = 0; n < names.length; ++n) {
             await chips.nth(n).click();
             await waitForExact(page);
-            // What the chip tells of is in the middle: far more than an even row would have there.
+            // The map is centered on the chip's subject: far more weight than an even row would have there.
             const share = await page.evaluate(async () => {
                 const { app, zoom } = globalThis.fovea,
                     [row, key] = zoom.center.map(Math.floor);

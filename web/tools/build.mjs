@@ -55,7 +55,7 @@ async function step(title, program, args) {
     if (told) console.error(`fovea: ${title}: done in ${seconds()} s`);
 }
 
-// What a variant builds: its engine, the models' and, once for all browsers, the trainer (without threads).
+// The builds of a variant: its engine, the models' and, once for all browsers, the trainer (without threads).
 async function compile(variant) {
     const folder = engineFolder(variant);
     const jobs = process.env.FOVEA_JOBS || String(availableParallelism());
@@ -139,7 +139,7 @@ async function bundle(engines, trainer, modelEngines, learnedFiles) {
             .find(([, o]) => o.entryPoint?.endsWith(entry))[0]
             .split("/")
             .pop();
-    // What only a reader with a GPU loads.
+    // Code that only a reader with a GPU loads.
     const gpu = await build({ ...common, entryPoints: [join(web, "src/gpu/gpu_page.ts")] });
     const worker = await build({
         ...common,
@@ -180,7 +180,7 @@ async function bundle(engines, trainer, modelEngines, learnedFiles) {
     const main = await build({
         ...common,
         plugins: [cssAsText],
-        splitting: true, // what is asked for later comes later
+        splitting: true, // modules requested later are loaded later
         chunkNames: "[name]-[hash]",
         entryPoints: [join(web, "src/main.ts")],
         define: {
@@ -220,7 +220,7 @@ function filesUnder(folder) {
         .filter((f) => statSync(f).isFile());
 }
 
-// Beside each file its brotli form, for hosts that serve those (nginx's brotli_static); sizes are theirs.
+// Writes a brotli form of each file, for servers that send those (nginx's brotli_static); reported sizes are theirs.
 function compress() {
     const sizes = {};
     for (const file of filesUnder(out)) {
@@ -326,7 +326,7 @@ for (const [name, text] of Object.entries({
     ...(await staticParts(drawing, "static")),
     mainFile: `assets/${names.main}`,
     styleFile: `assets/${names.style}`,
-    // What the first view shows: its task's own preview, by a whole address where the site's is known.
+    // The first view: its task's own preview, by a whole address if the site's is known.
     preview: process.env.FOVEA_SITE
         ? new URL("task/induction/preview.png", process.env.FOVEA_SITE).href
         : "task/induction/preview.png",

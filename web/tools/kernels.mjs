@@ -25,7 +25,7 @@ const tile = (general, may = 0) => ({
 const combine = { name: "flash_combine", constants: [64], flags: freeFlags };
 const extra = { name: "flash_extra", constants: [32], flags: 0 };
 
-// The page: heads of 64, causal or not; and what the check of a GPU asks for beside (gpu_check.ts).
+// The kernels for the page, heads of 64, causal or not, and those for the check of a GPU (gpu_check.ts).
 export const pageKernels = [flash(0, 2), flash(1, 2, flags("Mask")), combine, extra, tile(0)];
 
 // The package `fovea`: values of up to 16, 32, 64 and 128 columns, with a mask or without.

@@ -52,7 +52,7 @@ export function serve(folder, { port = 0, isolated = true, prefix = "/" } = {}) 
                 "cross-origin-opener-policy": "same-origin",
                 "cross-origin-embedder-policy": "require-corp",
             });
-        // The build leaves a brotli form beside each file.
+        // The build makes a brotli form of each file.
         const packed =
             /\bbr\b/.test(request.headers["accept-encoding"] ?? "") &&
             statSync(`${file}.br`, { throwIfNoEntry: false });

@@ -5,7 +5,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { cssAsText } from "./css_text.mjs";
 
-// As a Content-Security-Policy names a script or a style that stands in the page.
+// The name by which a Content-Security-Policy allows a script or a style inside the page.
 export const sourceHash = (text) => `'sha256-${createHash("sha256").update(text).digest("base64")}'`;
 
 // `html` is the site's page; `engine` the folder of the built engine; `learned` tasks and the files of their weights.

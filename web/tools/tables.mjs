@@ -38,7 +38,7 @@ export function tablesOf(folder) {
         stages = read("stages"),
         levels = read("levels"),
         tasks = read("learned")
-            .filter(({ lead }) => lead) // what the page has words for
+            .filter(({ lead }) => lead) // levels that the page has text for
             .map(({ task, name, title, lead, session }) => ({
                 ...{ task, name, title, lead, session },
                 bytes: statSync(join(folder, "..", "learned", `${task}.safetensors`)).size,

@@ -1,6 +1,6 @@
 // The kernels of shaders/ as WGSL: glslang makes SPIR-V of them with FOVEA_WGSL, spirv-opt bakes the constants in, naga
-// (npm naga-wasm, pinned) writes WGSL, and a pass over its text does what naga leaves undone. That text is no contract, so
-// the pass says where it does not know what it reads instead of guessing.
+// (npm naga-wasm, pinned) writes WGSL, and a pass over its text does what naga leaves undone. That text is no
+// contract, so the pass fails with the place of unknown text instead of guessing.
 //
 //   node web/tools/wgsl.mjs MODULE ID=VALUE ... [> FILE]     one kernel, for a look at it
 //
@@ -33,7 +33,7 @@ export const flags = (...names) =>
     }, 0);
 // The bit of FOVEA_SPEC_CALL by which a kernel takes slices of several batch entries.
 export const entriesCall = 1 << Number(shared.match(/\bkEntriesCall = 1u << (\d+)/)[1]);
-// What needs no buffer: kernels may always be asked for it, so that fewer of them serve all calls.
+// Flags that need no buffer: kernels may always be made with them, so that fewer kernels serve all calls.
 export const freeFlags = flags(
     ...["BottomRight", "PackedQ", "PackedKv", "AllKeys", "Sparse"],
     ...["Output", "Lse", "Sampled", "Entries"],
@@ -78,7 +78,7 @@ const biasMask = shared
     .slice(1)
     .map(Number);
 export const biasFlags = biasMask[0] << biasMask[1];
-// What a kernel for dispatches with `flags` may be asked for without another buffer.
+// The flags that a kernel for dispatches with `flags` may have without another buffer.
 export const allowed = (flags) => flags | freeFlags | (flags & biasFlags ? biasFlags : 0);
 
 // Where ./dev setup puts the compilers, else wherever the shell finds them.
@@ -108,8 +108,8 @@ function modules() {
     );
 }
 
-// On the edge that a branch takes where its condition is false, the condition is false: spirv-opt does not know, and so keeps
-// what stands behind `if (!hidden && has_flag(F))` though no dispatch has F.
+// On a branch's false edge its condition is false. spirv-opt does not use that, and so keeps the code of `if (!hidden
+// && has_flag(F))` although no dispatch has F.
 function withKnownEdges(assembly) {
     const no = assembly.match(/(%\d+) = OpConstantFalse /)?.[1];
     if (!no) return assembly;
@@ -138,7 +138,7 @@ function withKnownEdges(assembly) {
         .join("\n");
 }
 
-// Their names; the place in it is the number that plans call a module by.
+// The names of the modules; their order gives the numbers by which plans call them.
 export const moduleNames = () => Object.keys(modules());
 
 // SPIR-V of one module with `constants` ({ id: value }) baked in, as bytes.
@@ -228,7 +228,7 @@ function finished(wgsl, threads) {
         const push = only(wgsl, /var<immediate> (\w+): (\w+);\n/g, "the push constants");
         const next = { word: 0 },
             value = built(push[2], structs, next);
-        // An array in it that a variable indexes needs a variable of its own.
+        // If a variable indexes an array in it, it needs a separate variable.
         const indexed = new RegExp(`\\b${push[1]}\\.[\\w.]*\\[`).test(wgsl);
         wgsl = wgsl.replace(
             push[0],
@@ -270,7 +270,7 @@ function minified(wgsl) {
 export const slotsOf = (wgsl) =>
     [...wgsl.matchAll(/@group\(0\) ?@binding\((\d+)\)/g)].map((m) => Number(m[1]));
 
-// What web/src/gpu/gpu.ts takes: a kernel for dispatches with these constants and at most these flags.
+// The input of web/src/gpu/gpu.ts: a kernel for dispatches with these constants and at most these flags.
 export function kernelFrom(translator, name, constants, flags) {
     const { small } = translator.translate(name, { ...constants, [flagsConstant]: flags });
     return {

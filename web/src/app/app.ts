@@ -23,12 +23,12 @@ const addressMs = 600;
 // Keys of an address that are of the frame around the layer, not of the session: `bare` for a page within another
 // (1, or what of the page to keep, by comma), `big` for a projector.
 const frameKeys = /&(?:bare|big)=[^&]*/g;
-// How long a change waits for the numbers behind it, so that both are drawn in one frame.
+// How long a change waits for its numbers, so that both are drawn in one frame.
 const patienceMs = 40;
-// What another of these changes makes a place in the matrix meaningless.
+// If one of these changes, a place in the matrix loses its meaning.
 const moving: (keyof State)[] = ["level", "task", "text", "len", "stage", "heads"];
 
-// Numbers with what they were computed from: nothing beside them may speak of another state.
+// Numbers together with the state that they were computed from; nothing shown with them may belong to another state.
 export interface Result extends Omit<Computed, "steps"> {
     keyTokens: string[];
     stages: Stage[];
@@ -61,7 +61,7 @@ export class App {
     onTrouble: (text: string, canRetry: boolean, lasting?: boolean) => void = () => {};
     // The state comes from the address (Back, or a link): fields that are being edited must follow.
     following = false;
-    // There is no engine: the page shows what it has, and its controls are off.
+    // True without an engine: the page shows its static content, and its controls are off.
     failed = false;
     // The numbers are of an earlier state, and newer ones are on their way.
     stale = true;
@@ -74,7 +74,7 @@ export class App {
     private lastBurst = { field: "", time: 0 };
     private addressTimer = 0;
     private left = new Map<number | string, State>(); // how each level and task was left
-    private told: Note[] = []; // of what was read last, until the reader changes something
+    private told: Note[] = []; // notes of the last session that was read, until the reader changes something
     private unread = !held()?.fovea; // the address that the page was opened with
     readonly framing = (location.hash.match(frameKeys) ?? []).join("");
 
@@ -86,7 +86,7 @@ export class App {
         });
     }
 
-    // For what is read or loaded beside the engine: `settled` waits for it.
+    // Tracks work other than the engine's, such as reading and loading: `settled` waits for it.
     during<T>(work: Promise<T>): Promise<T> {
         ++this.loading;
         return work.finally(() => --this.loading);
@@ -131,7 +131,7 @@ export class App {
         }
     }
 
-    // A session as text becomes a state; what could not be taken as it stands is told.
+    // Turns a session's text into a state; notes report what was not used.
     private async read(text: string, isFile: boolean): Promise<{ state: State; own: OwnTensors | null }> {
         const { session, notes, own } = await this.engine.ask("readSession", { text, isFile });
         this.told = notes;
@@ -191,8 +191,8 @@ export class App {
         this.showLater();
     }
 
-    // A level is found as it was left; the sentence goes along. A walk goes on only where it is asked to, and leaves
-    // nothing behind.
+    // Shows a level as it was left; the sentence is kept. A walk continues only on request, and leaves nothing
+    // behind.
     setLevel(level: number, step = 0): void {
         const { state } = this,
             own = presetState(level);
@@ -249,11 +249,11 @@ export class App {
         } finally {
             if (first) {
                 this.waking = false; // whatever a part threw
-                this.showSoon(); // what was asked meanwhile
+                this.showSoon(); // for requests made meanwhile
             }
         }
         this.following = false;
-        // What the address asks for stands there, in the place of the page's first state.
+        // The state of the address is shown now, instead of the page's first state.
         if (this.failed || (this.result && !this.stale))
             document.documentElement.classList.remove("is-addressed");
     }
@@ -295,7 +295,7 @@ export class App {
         this.running = false;
     }
 
-    // Whole sentences; that a text was cut stands beside the matrix.
+    // Joins whole sentences; the note about a cut text is next to the matrix.
     private notesOf({ notes }: Result): string {
         const texts = [...this.told, ...notes.filter(({ key }) => key !== "text")].map(({ text }) => text);
         return [...new Set(texts)].map((text) => `${text[0].toUpperCase()}${text.slice(1)}.`).join(" ");
@@ -344,8 +344,8 @@ export class App {
     }
 }
 
-// What an entry of the history holds beside its address, which may be too short for it: the state, and the name of
-// tensors that were shown.
+// The data of a history entry in addition to its address, which may be too short for it: the state, and the name of
+// the shown tensors.
 export interface Held {
     fovea?: State;
     own?: string;

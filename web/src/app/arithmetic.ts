@@ -1,5 +1,5 @@
-// The arithmetic of one number of any stage that is no matrix of queries and keys: where it comes from, from the stages that
-// the engine computed. Sums are made in float32 and in the plain order, as the engine's strict arithmetic makes them.
+// The arithmetic of one value of any stage other than a matrix of queries and keys, from the stages that the engine
+// computed. Sums are in float32 and in the plain order, as in the engine's strict arithmetic.
 import type { Learned, Stage } from "../engine/protocol.ts";
 
 export interface Term {
@@ -11,14 +11,14 @@ export interface Term {
 }
 export interface Arithmetic {
     what: string; // "row of step times column 1 of W_q"
-    names: [string, string, string]; // what `a`, `b` and their product are called
+    names: [string, string, string]; // the names of `a`, `b` and their product
     terms: Term[];
     steps: [string, number][]; // after the sum
-    value: number; // what all of it comes to
+    value: number; // the result
     uses: [string, "row" | "column", number][]; // the numbers it takes, by stage
 }
 
-// What arithmetic reads: a result of the page, or of a test.
+// The input of the arithmetic: a result of the page, or of a test.
 export interface Source {
     stages: Stage[];
     tokens: string[];

@@ -54,7 +54,7 @@ async function measure(app: App): Promise<void> {
     const most = app.engine.info?.threads ?? 1;
     const threads = [...new Set([1, 2, most])].filter((n) => n <= most);
     const rows: string[] = [];
-    let gain = 1; // of the largest size
+    let gain = 1; // speedup of the largest size
     const gpuSizes = sizes.slice(1); // heads of 64
     byId("bench-body").innerHTML = `<p class="note" role="status">Looking for a GPU…</p>`;
     const hasGpu = (await onGpu(app, gpuSizes[0])) !== null;
@@ -95,7 +95,7 @@ async function measure(app: App): Promise<void> {
 const onGpu = (app: App, size: typeof largest) =>
     app.engine.ask("bench", { ...size, causal: true, threads: 0 });
 
-// What the machine gives, and what keeps attention from being faster.
+// Lists the machine's capabilities, and the reasons that limit the speed of attention.
 async function limits(app: App, gain: number, crossing: string): Promise<[string, string][]> {
     const info = app.engine.info!,
         cores = navigator.hardwareConcurrency || 1;

@@ -90,7 +90,7 @@ function weightsSvg(weights: Float32Array): string {
 }
 
 export interface NamedHeads extends Pick<Learned, "layers" | "labels"> {
-    weights: Float32Array[]; // of each head, [side, side]
+    weights: Float32Array[]; // weights of each head, [side, side]
     first: number[]; // the mean weight on the first token
 }
 const leastRest = 0.25;
@@ -164,7 +164,7 @@ export interface InspectorContext {
     tokensColumn: string[];
     row: number;
     column: number;
-    label: string; // of the stage, and the number that stands in it
+    label: string; // label of the stage, and its value
     value: number;
 }
 
@@ -287,7 +287,7 @@ export function inspectorHtml(steps: Steps, c: InspectorContext): string {
     return `<div><p class="label">Query <b>${query}</b> → key <b>${key}</b></p><p class="big">${number(c.value)}</p><p class="note">${what}${rank}</p><ol class="steps">${list.join("")}</ol></div><div>${barsHtml(steps, c)}</div>`;
 }
 
-// Theirs beside ours; a difference would be marked.
+// Prints the tutorial's tables next to the computed ones and marks differences.
 export function lessonHtml(lesson: LessonResult): string {
     const tables = lesson.list.map((table) => {
         const columns = table.shape.at(-1) ?? 1,

@@ -52,7 +52,7 @@ export class Engine {
         });
     }
 
-    // Whether a GPU computes may have changed: after what one is used for.
+    // Asks if a GPU is used now, after work that could have used one.
     async lookAtGpu(): Promise<void> {
         const gpu = await this.ask("gpu", null);
         if (!this.info) return;

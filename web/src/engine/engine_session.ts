@@ -156,7 +156,7 @@ export class EngineSession {
         );
         const { rows, keys, heads } = page,
             head = Math.min(ask.head, heads - 1),
-            thumbnailSize = Math.min(ask.thumbnails, rows, keys); // of a few tokens each weight
+            thumbnailSize = Math.min(ask.thumbnails, rows, keys); // with few tokens, each weight
         const shared = this.stages(-1),
             stages = this.stages(head),
             steps = this.derive(head, Math.min(ask.row, rows - 1), Math.min(ask.column, keys - 1));

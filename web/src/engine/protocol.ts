@@ -1,8 +1,8 @@
-// What the page and its Worker say to each other. Every request has an id; a reply carries it.
+// The messages between the page and its Worker. Every request has an id; a reply carries it.
 import type { Tables } from "../page/colors.ts";
 import type { State, TensorShape } from "../page/state.ts";
 
-// What of a session could not be taken as it stands, in words.
+// Explains why a key of a session was not used.
 export interface Note {
     key: string;
     text: string;
@@ -90,12 +90,12 @@ export interface LessonResult {
     exact: number;
 }
 
-// What a session with a task has beside its stages; biases are of the layer in view.
+// The additional data of a session with a task; biases are of the layer in view.
 export interface Learned {
     layers: number;
-    labels: string[]; // what each head is called, layer by layer
+    labels: string[]; // label of each head, layer by layer
     vocabulary: string[];
-    said: string[][]; // what may come next behind each token, by the model, the likeliest first
+    said: string[][]; // the model's most likely predictions after each token
     sure: number[][]; // and how likely
     queryBias: number[];
     keyBias: number[];
@@ -104,7 +104,7 @@ export interface Learned {
 }
 export interface Computed {
     notes: Note[];
-    tokens: string[]; // none where tensors without names stand in for a text
+    tokens: string[]; // empty if tensors without names replace the text
     rows: number;
     keys: number;
     heads: number;
@@ -162,7 +162,7 @@ export interface OwnTensors {
     q: Float32Array;
     k: Float32Array;
     v: Float32Array | null;
-    tokens?: string[]; // what queries and keys stand for; missing: they have numbers
+    tokens?: string[]; // labels of queries and keys; missing: they are numbered
 }
 
 // One head's tensors, of a file whose heads are counted: what a map of them is computed from.
@@ -175,7 +175,7 @@ export interface OwnHead {
     q: Float32Array;
     k: Float32Array;
 }
-// What a map is of. `tokens`: of a session's text.
+// The source of a map. `tokens`: of a session's text.
 export interface MapOf {
     rows: number;
     keys: number;
@@ -231,7 +231,7 @@ export interface Requests {
             threads: number; // 0: on the GPU
             repeats: number;
         };
-        answer: number | null; // null: there is no GPU that does it
+        answer: number | null; // null: no GPU can do it
     };
     gpu: { ask: null; answer: GpuState };
     facts: { ask: null; answer: { bytes: number } };

@@ -7,9 +7,9 @@ import type { FileTensor } from "../engine/protocol.ts";
 
 const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }); // the engine judges a mark
 const maxBytes = 1 << 30;
-const maxRows = 4096; // of a whole matrix
-const mostRows = 1 << 20; // of a map
-// What the dimensions of q, k and v mean, by their letters; a batch shows its first entry.
+const maxRows = 4096; // limit for a whole matrix
+const mostRows = 1 << 20; // limit for a map
+// The dimensions of q, k and v, by their letters; of a batch the first entry is shown.
 const layouts = ["BHND", "BNHD", "HND", "NHD", "ND"] as const;
 type Layout = (typeof layouts)[number];
 const layoutNames: Record<Layout, string> = {

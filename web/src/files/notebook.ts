@@ -3,7 +3,7 @@
 import type { Copied } from "../layer/python_copy.ts";
 import type { Stage } from "../engine/protocol.ts";
 
-// A notebook with more is no text any more: arrays are exported for that.
+// A notebook with more values would be too large to read: arrays are exported for that.
 const mostNumbers = 400_000;
 
 const list = (values: ArrayLike<number>) =>

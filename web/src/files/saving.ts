@@ -1,5 +1,6 @@
-// What an export writes: numbers, an array, a drawing, a notebook. Loaded when a reader first saves one; the page's own
-// drawing of cells is lent to it, as a copy of it would be a file that the first view waits for.
+// The formats of an export: numbers, an array, a drawing, a notebook. Loaded when a reader first saves one. The page
+// passes in its own function for drawing cells, because a shared module would be a file that the first view waits
+// for.
 import type { Rgb, Scale } from "../page/colors.ts";
 import type { MatrixView } from "../matrix/matrix.ts";
 import type { MatrixContent } from "../matrix/matrix_content.ts";

@@ -10,7 +10,7 @@ export interface Kernel {
     name: string;
     constants: number[];
     flags: number;
-    slots: number[]; // that its code declares in group 0
+    slots: number[]; // slots that its code declares in group 0
     code: string;
 }
 // Null where there is none.
@@ -21,7 +21,7 @@ export class GpuRefusal extends Error {
     override name = "GpuRefusal";
 }
 
-// What plans depend on, as web/engine/gpu_plan.hpp has it.
+// The limits that plans depend on, as in web/engine/gpu_plan.hpp.
 export interface GpuPlanLimits {
     storageBuffers: number;
     workgroupThreads: number;
@@ -44,7 +44,7 @@ export interface GpuRunOptions {
 }
 
 const upTo = (bytes: number, step: number) => Math.ceil(bytes / step) * step; // beyond 32 bits too
-const recordBytes = 256; // of one dispatch's push constants, where uniform buffers may begin
+const recordBytes = 256; // size of one dispatch's push constants, a valid offset of uniform buffers
 const slicesAhead = 2; // submitted and not yet known to be done: the device never waits for the script
 
 interface Binding {
@@ -145,8 +145,8 @@ export class Gpu {
         );
     }
 
-    // A device of its own, with as much as the adapter has of what calls need. Fails with the reason. `fallback`: take an
-    // adapter that is a program, which is slower than the CPU engine: for tests. `storageBuffers` asks for less.
+    // Opens a separate device with as many of the adapter's limits as calls need. Fails with the reason. `fallback`:
+    // accept a software adapter, which is slower than the CPU engine, for tests. `storageBuffers` asks for fewer.
     static async open(
         findKernel: FindKernel,
         {
@@ -175,7 +175,7 @@ export class Gpu {
         return new Gpu(device, name || "GPU", findKernel);
     }
 
-    // A buffer that plans may bind, with the bytes of `data` at its begin and zeros behind them.
+    // Makes a buffer that plans may bind, with the bytes of `data` at its begin and zeros after them.
     buffer(bytes: number, data?: ArrayBufferView): GPUBuffer {
         const size = Math.max(16, upTo(bytes, 16));
         if (size > this.device.limits.maxBufferSize)
@@ -352,7 +352,7 @@ export class Gpu {
         device.queue.submit([encoder.finish()]);
     }
 
-    // Ranges of the workspace that overlap become one buffer, others buffers of their own: WebGPU takes no buffer that one
+    // Overlapping ranges of the workspace become one buffer, others separate ones: WebGPU rejects a buffer that one
     // dispatch both reads and writes.
     private regionsOf(dispatches: Dispatch[]): { begin: number; end: number; buffer: GPUBuffer }[] {
         const ranges = dispatches
@@ -379,7 +379,7 @@ export class Gpu {
         });
     }
 
-    // What a kernel declares and this dispatch does not touch.
+    // Binds a slot that a kernel declares and this dispatch does not use.
     private placeholder(slot: number): GPUBufferBinding {
         let buffer = this.placeholders.get(slot);
         if (!buffer) this.placeholders.set(slot, (buffer = this.buffer(256)));

@@ -1,5 +1,5 @@
-// Calls by their numbers: planned by the engine's module, run on a GPU by gpu.ts or on the CPU by the module itself. What a
-// call means stands in fovea.h; here are the names of its numbers and of its buffers. Touches no page.
+// Calls by number: planned by the engine's module, run on a GPU by gpu.ts or on the CPU by the module itself. fovea.h
+// documents the calls; this file names their numbers and their buffers. It does not depend on a page.
 import type { CallModule } from "../engine/call_abi.ts";
 import { allocate } from "../engine/memory.ts";
 import type { Gpu } from "./gpu.ts";
@@ -33,7 +33,7 @@ const bindingCount = 48; // FOVEA_BIND_COUNT
 
 // The engine takes NaN for what is not given, and would make another number of what a field does not hold.
 const floats = /^(scale|softcap|dropout_p)$/,
-    wide = /len|strides|offset|window|seed|page|row|key|first|cost|limit/; // of 64 bits
+    wide = /len|strides|offset|window|seed|page|row|key|first|cost|limit/; // names of 64-bit fields
 function isHeld(name: string, value: unknown): boolean {
     if (typeof value !== "number") return false;
     if (floats.test(name)) return Number.isFinite(Math.fround(value)) && !(value && !Math.fround(value));

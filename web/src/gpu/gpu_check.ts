@@ -1,6 +1,6 @@
-// Whether this machine's GPU computes what the CPU engine computes: a browser may assume that no number is infinite or NaN,
-// drivers have bugs, and neither says so. Small problems with what goes wrong first: rows that see nothing, a NaN in a key
-// that a mask hides, softcap, keys in splits, map tiles.
+// Checks that this machine's GPU gives the CPU engine's results: a browser may assume that all numbers are finite,
+// drivers have bugs, and neither is reported. Uses small problems with fragile features: fully masked rows, a NaN in
+// a masked key, softcap, key splits, map tiles.
 import type { Gpu } from "./gpu.ts";
 import {
     bindings,
@@ -52,7 +52,7 @@ function problems(calls: Calls): Problem[] {
             [bindings.v, numbersOf(keys * dim, 3)],
         ]);
     const tokens = 40;
-    // Query 5 sees nothing; key 7 is seen by nobody, and is no number.
+    // Query 5 is fully masked; key 7 is masked for all queries, and is NaN.
     const mask = new Uint8Array(tokens * tokens);
     for (let i = 0; i < tokens; ++i)
         for (let j = 0; j < tokens; ++j) mask[i * tokens + j] = i !== 5 && j !== 7 && (i + 3 * j) % 4 ? 1 : 0;

@@ -38,7 +38,7 @@ export class GpuHost {
                 return await work(page);
             } catch (error) {
                 const { name, message } = error as Error;
-                if (name === "GpuRefusal") return undefined; // this call alone
+                if (name === "GpuRefusal") return undefined; // only this call
                 this.page = null;
                 page.close();
                 this.losses += 1;

@@ -17,13 +17,13 @@ interface Span {
     count: number;
 }
 
-// FLOPs of a slice: 2 to 20 ms on a GPU, and not seconds where a program stands in for one.
+// FLOPs of a slice: 2 to 20 ms on a GPU, and not seconds on a software adapter.
 const sliceFlops = 2e9,
     softwareSliceFlops = 1e7;
 const stepMs = 12; // how long a view may wait for a tile that it may not need
 
 export class PageGpu {
-    private inputs = new Map<number, GPUBuffer>(); // of the map, by binding; lse is one of its tiles'
+    private inputs = new Map<number, GPUBuffer>(); // inputs of the map, by binding; lse is an input of its tiles
     private zeros: GPUBuffer | null = null;
     private forward = 0; // plan
     private nextSlice = 0;
@@ -94,7 +94,7 @@ export class PageGpu {
         return 1;
     }
 
-    // Values play no part in lse: the keys stand in, or zeros where those are too few.
+    // lse does not depend on values: the keys are bound instead, or zeros if those are too few.
     private values(): GPUBuffer {
         const { bytes } = this.calls.info(this.forward).bindings.find((b) => b.number === bindings.v)!,
             keys = this.inputs.get(bindings.k)!;
@@ -103,7 +103,7 @@ export class PageGpu {
         return this.zeros;
     }
 
-    // q, k, what a mask has and lse stay on the device as long as the map does. Returns where lse lies here.
+    // q, k, the mask's data and lse stay on the device as long as the map. Returns the place of lse here.
     private upload(): Span {
         const { inputs, lse } = this.calls.json<{
             inputs: { binding: number; address: number; bytes: number }[];

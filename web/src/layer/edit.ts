@@ -1,5 +1,5 @@
-// A number typed into a cell of X or of a weight matrix: a field over the cell. Loaded when the first cell is opened, so it
-// imports nothing but types: what it shared with the page would become a file of its own that the first view waits for.
+// Edits a number in a cell of X or of a weight matrix in a field over the cell. Loaded when the first cell is opened.
+// It imports only types: code shared with the page would become a file of its own that the first view waits for.
 import type { App, Result } from "../app/app.ts";
 import type { Stage } from "../engine/protocol.ts";
 import type { MatrixView } from "../matrix/matrix.ts";
@@ -13,13 +13,13 @@ interface Workbench {
     say(text: string): void;
 }
 export interface EditLimits {
-    least: number; // of a number
+    least: number; // least value of a number
     most: number;
-    cells: number; // that can be the reader's own
+    cells: number; // cells that the reader can edit
 }
 
-// What the field holds becomes the cell's own number; nothing typed gives the cell its first number back. Null where it is
-// no number that a cell can hold.
+// Sets the cell's number to that of the field; an empty field restores the first number. Null if the text is not a
+// valid number.
 function withEdit(
     edits: string,
     { least, most, cells }: EditLimits,
@@ -35,7 +35,7 @@ function withEdit(
     return all.length > cells ? null : all.join(",");
 }
 
-// Where a cell of the picture or of the table stands in the window.
+// Returns the place in the window of a cell of the picture or of the table.
 function boxOf(workbench: Workbench, host: HTMLElement, row: number, column: number): DOMRect | undefined {
     if (!workbench.matrix.element.hidden) return workbench.matrix.cellBox(row, column);
     return host.querySelector("table")?.rows[row + 1]?.cells[column + 1]?.getBoundingClientRect();
@@ -79,7 +79,7 @@ export function openCell(
         field.remove();
         if (focus) workbench.matrix.focus();
     };
-    // False where the text is no number that a cell can hold.
+    // False if the text is not a valid number.
     const take = (focus: boolean): boolean => {
         const edits =
             field.value === before

@@ -20,13 +20,13 @@ const columns = [
     ["output"],
     ["probabilities"],
 ];
-const either = new Set(["masked", "dropped"]); // the first of a column that the layer has stands for all of it
+const either = new Set(["masked", "dropped"]); // of the stages in a column the first that the layer has is shown
 const mostCell = 26,
     stepMs = 200;
 // All of it stays on one screen and, but on a phone, in one row.
 const wide = matchMedia("(min-width: 1200px) and (min-height: 880px)"),
     narrower = [1200, 1000, 760].map((width) => ({ width, is: matchMedia(`(min-width: ${width}px)`) }));
-// Of the larger edge of a picture: with few columns there is room for larger ones.
+// Limit of the larger side of a picture: fewer columns leave room for larger ones.
 function mostSide(columns: number): number {
     const width = narrower.find(({ is }) => is.matches)?.width ?? Infinity;
     return wide.matches ? 104 + 26 * Math.max(0, 8 - columns) : Math.min(104, (width - 80) / columns - 42);
@@ -70,7 +70,7 @@ export class Flow {
             .filter((stages) => stages.length > 0);
     }
 
-    // What of a stage the picked number comes from, or becomes.
+    // Frames the cells of a stage that the picked value is computed from, or that it is an input of.
     private framesOf(result: Result, id: string): Frame[] {
         const { state } = this.app,
             stage = this.workbench.stage()!,

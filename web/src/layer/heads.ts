@@ -23,7 +23,7 @@ function jensenShannon(p: Float32Array, q: Float32Array): number {
 export class Heads {
     private readonly a: MatrixView;
     private readonly b: MatrixView;
-    private drawn: Result | null = null; // whose thumbnails are shown
+    private drawn: Result | null = null; // result of the shown thumbnails
     private theme = false;
 
     constructor(

@@ -1,5 +1,5 @@
-// Who looks at whom as lines above the matrix: from the picked word to every word it looks at, the thicker the more; behind
-// them, faint, the strong ones of all other words. A click on a word picks its row.
+// Draws attention as lines above the matrix: from the picked word to every word that it attends to, thicker for
+// larger weights; below them, faint, the strong ones of all other words. A click on a word picks its row.
 import type { App, Result } from "../app/app.ts";
 import { byId, hide, setHtml } from "../page/dom.ts";
 import { escape, fixed } from "../page/format.ts";

@@ -21,7 +21,7 @@ export class MaskEditor {
     private shown = false;
     private tool: Tool = "cell";
     private last: Cell | null = null; // where the stroke is, or the rectangle's first corner
-    private value = 0; // what the stroke sets: 1 visible, 0 hidden
+    private value = 0; // value that the stroke sets: 1 visible, 0 masked
     private strokes = 0;
 
     constructor(

@@ -1,5 +1,6 @@
-// Principal components (Pearson, 1901) of a few wide rows: where they lie along the two directions in which they differ most.
-// By power iteration on the products of rows with each other (Gower, 1966), which are fewer than those of columns.
+// Principal components (Pearson, 1901) of a few wide rows: their positions along the two directions of the largest
+// variance. By power iteration on the products of rows with each other (Gower, 1966), which are fewer than those of
+// columns.
 export function planeOf(data: Float32Array, width: number): { points: [number, number][]; share: number } {
     const count = data.length / width,
         mean = new Float64Array(width),
@@ -18,7 +19,7 @@ export function planeOf(data: Float32Array, width: number): { points: [number, n
         axes: Float64Array[] = [];
     let held = 0;
     for (let axis = 0; axis < 2; ++axis) {
-        // From the longest row, so that the same words lie in the same places.
+        // Starts with the longest row, so that the same words get the same places.
         let along = products.reduce((a, b, n) => (b[n] > a[products.indexOf(a)] ? b : a)).slice(),
             variance = 0;
         for (let step = 0; step < 100; ++step) {

@@ -33,7 +33,7 @@ export class Reshape {
     private step = 0;
     private shown = 0; // between steps while it moves
     private frame = 0;
-    private width = 0; // of the canvas; 0 while it is hidden
+    private width = 0; // width of the canvas; 0 while it is hidden
     private readonly canvas = byId<HTMLCanvasElement>("reshape-canvas");
 
     constructor(private readonly app: App) {

@@ -1,5 +1,5 @@
-// New HTML over old of the same shape, as each key makes for the inspector: where only words and values of attributes differ,
-// they are written where they stand. To read HTML takes longer.
+// Updates HTML with new HTML of the same structure, as each key press makes for the inspector: if only text and
+// attribute values differ, they are written in place. Parsing HTML would take longer.
 import { attribute, setHtml, written } from "../page/dom.ts";
 
 export function rewriteHtml(element: Element, html: string): void {
@@ -8,14 +8,14 @@ export function rewriteHtml(element: Element, html: string): void {
     else setHtml(element, html);
 }
 
-// False where more differs, or where something else stands there; nothing is written then.
+// False if more differs, or if the element has other contents; then nothing is written.
 const partsOf = (html: string) => html.split(/(<[^>]*>)/);
 function rewrite(element: Element, before: string, html: string): boolean {
     const old = partsOf(before),
         parts = partsOf(html),
         walk = document.createTreeWalker(element, NodeFilter.SHOW_ELEMENT | NodeFilter.SHOW_TEXT),
         writes: (() => void)[] = [],
-        bones = (tag: string) => tag.replace(/(?<! data-\w+)="[^"]*"/g, ""); // what is another thing has other data
+        bones = (tag: string) => tag.replace(/(?<! data-\w+)="[^"]*"/g, ""); // a different element has other data-
     const same = parts.every((now, i) => {
         const was = old[i];
         if (!now || now.startsWith("</")) return now === was;

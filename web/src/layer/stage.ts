@@ -27,7 +27,7 @@ const ofVocabulary = new Set(["logits", "probabilities"]); // a column for each 
 const railIsRow = matchMedia("(max-width: 1199px)");
 const copyButtons = `<p class="copies"><span class="label">Copy these steps as</span> ${["Text", "CSV", "LaTeX", "Python"].map((name, i) => `<button type="button" class="quiet" data-copy="${i}">${name}</button>`).join(" ")}</p>`;
 
-// What a screen reader is told of when it changes: empty where there is nothing to tell.
+// Returns what a screen reader announces when it changes: empty if there is nothing to announce.
 function spokenFacts(state: State, stage: Stage): Record<string, string> {
     const mask = select("mask").querySelector<HTMLOptionElement>(`option[value="${state.mask}"]`)?.text ?? "";
     return {
@@ -369,7 +369,7 @@ export class Workbench {
         choose(select("map"), state.map);
     }
 
-    // The nearer end of the range follows the pointer; the fields beside the bar do the same for keyboards.
+    // The nearer end of the range follows the pointer; the fields next to the bar do the same for keyboards.
     private dragRange(): void {
         const canvas = byId<HTMLCanvasElement>("bar");
         let end: "lo" | "hi" | null = null;
@@ -421,7 +421,7 @@ export class Workbench {
         this.invite();
         this.app.change({ i: row, j: column }, { numbers: false, burst: "pick" });
         this.matrix.pick(row, column);
-        this.matrix.draw(); // what was picked shows before its arithmetic has come
+        this.matrix.draw(); // shows the pick before its arithmetic arrives
         this.say(this.cellText());
     }
 
@@ -454,8 +454,8 @@ export class Workbench {
         return `query ${content.rowLabels[row]}, key ${content.columnLabels[column]}, ${content.name.toLowerCase()} ${fixed(value, 3)}, ${where}`;
     }
 
-    // What was changed by key or control, and what it did to the picked cell. A sentence being typed and a mask being
-    // painted are not interrupted: the fields and the mask editor speak for themselves.
+    // Announces what a key or control changed, and its effect on the picked cell. Typing a sentence and painting a
+    // mask are not interrupted: the fields and the mask editor have their own announcements.
     private announceChange(stage: Stage): void {
         const now = spokenFacts(this.app.state, stage),
             before = this.spoken;

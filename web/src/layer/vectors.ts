@@ -1,5 +1,5 @@
-// Queries and keys of two numbers as arrows in a plane: the picked word's query and any key can be dragged, and the weights follow.
-// What is dragged is tried out here alone; the numbers of the layer stay.
+// Queries and keys with two dimensions as arrows in a plane: the picked word's query and any key can be dragged, and
+// the weights follow. Dragging is only a trial: the layer's numbers do not change.
 import type { App, Result } from "../app/app.ts";
 import { byId, setHtml, setText } from "../page/dom.ts";
 import { escape, fixed, short } from "../page/format.ts";
@@ -11,9 +11,9 @@ import { connectWords } from "./words.ts";
 type Point = [number, number];
 const side = 320,
     margin = 30,
-    nudge = 0.05, // of the largest number, by an arrow key
+    nudge = 0.05, // step of an arrow key, as a fraction of the largest number
     reach = 12, // how near to its end an arrow is taken
-    theQuery = -1; // beside the keys' numbers
+    theQuery = -1; // an index outside those of the keys
 
 // A row of weights for any query, by the rules of the layer: what the mask and a distance bias add is kept.
 export function weightsOf(
@@ -37,7 +37,7 @@ export function weightsOf(
 export class Vectors {
     private readonly moved = new Map<number, Point>(); // by key, or theQuery
     private held = theQuery;
-    private of = ""; // what is drawn: a result, its picked row and its head
+    private of = ""; // the drawn state: a result, its picked row and its head
     private result: Result | null = null;
 
     constructor(private readonly app: App) {
@@ -143,7 +143,7 @@ export class Vectors {
         );
     }
 
-    private unit = () => (this.extent() * 1.25) / (side / 2 - margin); // of the picture, in the plane
+    private unit = () => (this.extent() * 1.25) / (side / 2 - margin); // unit of the picture, in the plane
     private place(event: PointerEvent): Point {
         const box = byId("vectors-plot").getBoundingClientRect(),
             at = (value: number, size: number) => ((value / size) * side - side / 2) * this.unit();
@@ -171,7 +171,7 @@ export class Vectors {
                 name = n === theQuery ? "query" : "key";
             return `<circle id="vectors-${name}${n === theQuery ? "" : n}" data-end="${n}" class="${name}" cx="${text(x)}" cy="${text(y)}" r="${r.toFixed(1)}" tabindex="0" role="slider" aria-label="${label}" aria-valuemin="-180" aria-valuemax="180" aria-valuenow="${Math.round((Math.atan2(point[1], point[0]) * 180) / Math.PI)}" aria-valuetext="${round(point)}"/>`;
         };
-        // Equal words have one label; one that would lie on another, from the top down, goes below it.
+        // Equal words share one label; from the top down, a label that would overlap another goes below it.
         const labels: Record<string, string> = {},
             taken: Point[] = [];
         for (const n of [...keys.keys()].sort((a, b) => keys[b][1] - keys[a][1])) {

@@ -6,7 +6,7 @@ import { planeOf } from "./principal.ts";
 import type { Workbench } from "./stage.ts";
 
 const mostWords = 64,
-    letter = 7, // of a label, in pixels
+    letter = 7, // width of a letter of a label, in pixels
     side = 320,
     margin = 30;
 
@@ -22,7 +22,7 @@ export function connectWords(app: App, workbench: Workbench): void {
     byId("vectors").after(panel);
     const inputsOf = (result: Result) =>
         result.stages.find(({ id }) => id === "inputs") ?? result.stages.find(({ id }) => id === "normed");
-    // Of the newest vectors: a pick alone draws them again.
+    // The plane of the newest vectors; a pick only draws it again.
     let vectors: Float32Array | null = null,
         plane = { points: [] as [number, number][], share: 1 };
     const draw = () => {
@@ -48,8 +48,8 @@ export function connectWords(app: App, workbench: Workbench): void {
                 circle = `<circle class="${n === picked ? "query" : "key"}" cx="${x.toFixed(1)}" cy="${y.toFixed(1)}" r="${n === picked ? 6 : 4}"/>`;
             if (seen.has(name)) return n === picked ? circle : "";
             seen.add(name);
-            // The first place beside its point where a label lies on no other. A word that has one gets another only where
-            // the first place is free: equal words stand in heaps.
+            // The first place next to its point where a label overlaps no other. A word that already has a label gets
+            // another only if the first place is free, because equal words form clusters.
             const label = { x: x + 9, y: 0, long: token.length * letter },
                 free = (at: number) =>
                     taken.every(

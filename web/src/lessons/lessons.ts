@@ -1,4 +1,4 @@
-// The tutorials' tables beside ours.
+// The tutorials' tables next to the computed ones.
 import type { App } from "../app/app.ts";
 import { byId, input, select } from "../page/dom.ts";
 import { levels } from "../page/state.ts";

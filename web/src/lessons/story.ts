@@ -21,7 +21,7 @@ const keyNames: Record<string, string> = {
 
 export class Story {
     private stories: typeof stories | null = null;
-    private before: State | null = null; // what the reader had before the walk
+    private before: State | null = null; // the reader's state before the walk
     private told = ""; // the step that was last announced, and whether it was done
     private reading = false;
 
@@ -76,7 +76,7 @@ export class Story {
         return { ...presetState(level, task), ...this.steps[number - 1].show, step: number };
     }
 
-    // The walk behind this one: the next level, the next task, and behind the last task level 1.
+    // The next walk: the next level, the next task, and after the last task level 1.
     private get following(): { name: string; go: () => void } | null {
         const { app } = this,
             { level, task } = app.state,
@@ -175,13 +175,13 @@ export class Story {
         if (told === this.told) return;
         const isNew = !this.told.startsWith(`${place} `);
         this.told = told;
-        // Beside the number that a pick announces, not over it.
+        // Added to the announcement of the picked number, without replacing it.
         if (isNew) this.workbench.say(`${step.title}. ${step.text} Try it: ${step.try}`);
         else if (done)
             this.workbench.say(`Done. You should now see: ${step.see} ${this.workbench.cellText()}`);
     }
 
-    // A link to a step alone: what the step shows. A longer link shows what it says.
+    // A link with only a step shows the step's state. A longer link shows its own state.
     private begin(): void {
         const { app } = this,
             { level, task, step } = app.state;

@@ -1,4 +1,4 @@
-// A matrix on a canvas, with a grid for keyboards and screen readers beside it.
+// A matrix on a canvas, with a grid for keyboards and screen readers.
 import { autoRange, colorTable, logFloor, picture, themeColors, type Scale } from "../page/colors.ts";
 import { attribute, setText } from "../page/dom.ts";
 import { fixed } from "../page/format.ts";
@@ -77,7 +77,7 @@ export class MatrixView {
     readonly ofSums = `450 ${12 * this.type}px ${fonts}`;
     private available = 0; // pixels, 0 while it is hidden
     private room = Infinity; // from its upper edge to the end of the first screen, where it begins there
-    private widths: [number, number] = [0, 0]; // of the widest row label and column label
+    private widths: [number, number] = [0, 0]; // widths of the widest row label and column label
     private viewTimer = 0;
     private readonly pixels = document.createElement("canvas");
     private image: HTMLCanvasElement | null = null; // `pixels`, when they are of these numbers
@@ -232,7 +232,7 @@ export class MatrixView {
             : null;
     }
 
-    // Where a cell stands, in pixels of the window.
+    // Returns the place of a cell, in pixels of the window.
     cellBox(row: number, column: number): DOMRect {
         const { x, y } = this.canvas.getBoundingClientRect(),
             { left, top, cell } = this.layout;
@@ -454,7 +454,7 @@ export class MatrixView {
 
     digitsFrom = ({ signed }: MatrixContent) => (signed ? wideSigned : wideDigits) * this.type;
 
-    // Words take room where cells are large enough for them; beside smaller ones stand numbers.
+    // Words get room if cells are large enough for them; smaller cells get numbers.
     private measure(): void {
         const content = this.content!;
         this.layout = this.layoutWith(content.rows <= 200 && content.columns <= 200);
@@ -472,8 +472,8 @@ export class MatrixView {
         const left = Math.min(labels ? stepped(this.widths[0]) : 36, available * 0.28) + 14;
         const right = content.sums && content.rows <= 64 && available >= 380 ? 54 * this.type : 2; // a phone needs the room for digits
         const columnWidth = Math.min(labels ? this.widths[1] : 36, 120);
-        // The last slanted label leans out to the right, and half of a number; among few columns there is room for it beside
-        // the sums.
+        // The last slanted label extends to the right by half of a number; with few columns there is room for it next
+        // to the sums.
         const lean = labels ? Math.min(80, columnWidth * 0.72) : 14,
             aside = content.columns > 24 ? Math.max(right, lean) : right;
         // Column sums: as digits where they fit, else as bars.
@@ -518,8 +518,8 @@ export class MatrixView {
         });
     }
 
-    // What a picture is drawn from, beside a mask under edit. A pick asks for three frames (its own, its arithmetic's and
-    // the focus that moves), of which one has something new to show.
+    // The inputs of a picture, except a mask being edited. A pick asks for three frames (its own, its arithmetic's
+    // and the moving focus), of which only one has something new to show.
     private get drawnFrom(): unknown[] {
         const { content, picked, hovered, marked, rectangle, origin } = this;
         return [

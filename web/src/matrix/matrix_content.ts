@@ -1,4 +1,4 @@
-// What a matrix shows, and who hears of what is done to it.
+// The contents of a matrix, and the listeners for its events.
 export interface MatrixContent {
     data: Float32Array;
     rows: number;
@@ -47,7 +47,7 @@ export interface MatrixHandlers {
     open?(row: number, column: number): void; // a double click, or Enter
 }
 
-// What the mask editor wants to hear while it is open: a pointer's stroke, and the same by keyboard.
+// The events for the mask editor while it is open: a pointer's stroke, and the same by keyboard.
 export interface Brush {
     down(cell: [number, number]): void;
     over(cell: [number, number]): void;

@@ -20,7 +20,7 @@ export interface Layout {
     labels: boolean;
 }
 
-// What is drawn.
+// The drawn matrix.
 export interface Drawn {
     readonly grid: HTMLElement;
     readonly content: MatrixContent | null;
@@ -30,7 +30,7 @@ export interface Drawn {
     readonly zoom: number;
     readonly origin: [number, number]; // first visible cell: row, column (fractions)
     readonly type: number; // how large letters are
-    readonly ofSums: string; // their font
+    readonly ofSums: string; // the font of the sums
     columnSums: Float32Array | null;
     readonly scale: Scale;
     readonly visible: Uint8Array | null; // the mask while it is edited: what is hidden is hatched
@@ -103,7 +103,7 @@ export function paintCells(
                     context.lineTo(x + cell - gap, y + 12);
                     context.fill();
                 }
-                if (hidden) continue; // its hatching says so: a 0 would look like a small weight
+                if (hidden) continue; // the hatching shows it: a 0 would look like a small weight
                 // An exact 0 is a cell that plays no part: its digits step back.
                 context.fillStyle = value === 0 && !content.signed ? colors.faint : fill;
                 context.fillText(
@@ -135,7 +135,7 @@ export function paintCells(
         outlineRectangle(view, context, colors.surface, corners, []);
         outlineRectangle(view, context, colors.ink, corners);
     }
-    // What the next press fills.
+    // The cells that the next press fills.
     if (view.rectangle) outlineRectangle(view, context, colors.accent, view.rectangle);
     context.restore();
 }
@@ -204,7 +204,7 @@ function paintImage(view: Drawn, context: CanvasRenderingContext2D, colors: Reco
     context.strokeRect(x - 4.5, y - 4.5, 9, 9);
 }
 
-// What each key receives from all queries.
+// Paints the sums of each key's weights over all queries.
 export function paintColumnSums(
     view: Drawn,
     context: CanvasRenderingContext2D,
@@ -309,7 +309,7 @@ export function paintLabels(
     };
     const put = (index: number, axis: 0 | 1) => {
         const on = strong(index, axis),
-            room = axis && !labels ? 26 : 12; // of the number beside the picked one
+            room = axis && !labels ? 26 : 12; // room for the number next to the picked one
         if (!on && (index % stride || (stride > 1 && Math.abs(index - view.picked[axis]) * cell < room)))
             return false;
         write(`${on ? 600 : 450} ${(cell >= 14 ? 13 : 11) * view.type}px ${fonts}`);

@@ -1,5 +1,5 @@
-// What the module that runs published models asks of the page: bytes of files, how far a run is, and what Unicode says of
-// texts, which browsers know. The other side is web/engine/browser_host.cpp.
+// Services of the page for the module that runs published models: bytes of files, progress, and the Unicode
+// properties of texts, which browsers know. The other side is web/engine/browser_host.cpp.
 import { allocate } from "../engine/memory.ts";
 import type { ModelModule } from "./model_abi.ts";
 
@@ -25,7 +25,7 @@ export function makeHost(module: () => ModelModule, progress: (share: number) =>
     const files: ReadableFile[] = [];
     const decoder = new TextDecoder("utf-8", { ignoreBOM: true }), // each byte counts
         encoder = new TextEncoder();
-    // Memory that threads share cannot be decoded where it lies.
+    // Memory that threads share cannot be decoded in place.
     const textAt = (address: number, size: number) =>
         decoder.decode(module().HEAPU8.slice(address, address + size));
     const give = (count: number, bytes: Uint8Array) => {
@@ -64,7 +64,7 @@ export function makeHost(module: () => ModelModule, progress: (share: number) =>
             for (let n = 0; n < 256; ++n) {
                 const surrogate = first + n >= 0xd800 && first + n < 0xe000,
                     letter = surrogate ? "" : String.fromCodePoint(first + n);
-                // What nobody has assigned is no "other": \p{Cn} is left out.
+                // An unassigned code point is not "other": \p{Cn} is left out.
                 heap[out + n] = surrogate
                     ? 64
                     : classes.reduce((bits, [bit, of]) => (of.test(letter) ? bits | bit : bits), 0) &

@@ -22,7 +22,7 @@ export const figures: [keyof HeadFigures, string][] = [
     ["first", "first token"],
     ["same", "same token"],
 ];
-const namedHeads = 4; // of each figure
+const namedHeads = 4; // heads to name for each figure
 const percent = (share: number) => `${(100 * share).toFixed(share < 0.0995 ? 1 : 0)}%`;
 export const nameOf = (layer: number, head: number) => `L${layer}H${head}`;
 

@@ -1,4 +1,4 @@
-// What the page and the Worker that runs published models say to each other.
+// The messages between the page and the Worker that runs published models.
 import type { Steps } from "../engine/protocol.ts";
 
 export interface ModelFacts {
@@ -15,7 +15,7 @@ export interface ModelFacts {
     softcap: number;
     types: { name: string; bytes: number }[];
     bytes: number;
-    layerBytes: number; // of the largest as float32
+    layerBytes: number; // bytes of the largest layer as float32
     held: boolean; // the files are in memory
     whyNoText: string | null; // token numbers are typed instead
     text: string; // to begin with
@@ -36,10 +36,10 @@ export interface HeadFigures {
 }
 export interface ModelRun {
     tokens: ModelToken[];
-    side: number; // of a thumbnail
+    side: number; // side of a thumbnail
     pictures: Float32Array; // [layers, heads, side, side]
     heads: HeadFigures[][];
-    firstLayer: number; // that was computed anew
+    firstLayer: number; // the first layer that was computed again
     ms: number;
 }
 export interface Likely {
@@ -78,7 +78,7 @@ export interface ModelSum {
     result: Figure;
     factors: ModelSum[];
 }
-// What a map of one head is computed from.
+// The inputs for a map of one head.
 export interface ModelMap {
     q: Float32Array; // [tokens, dim]
     k: Float32Array;
@@ -92,7 +92,7 @@ export interface ModelMap {
     right: number;
 }
 export interface ModelSteps extends Steps {
-    origins: string[]; // of query, key and value
+    origins: string[]; // origins of query, key and value
     scale: number;
 }
 

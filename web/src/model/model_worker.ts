@@ -1,10 +1,10 @@
-// The thread that runs a reader's own model. Its files are read where they lie, a piece at a time.
+// The thread that runs a reader's own model. It reads the model's files in place, piece by piece.
 import type { ModelModule } from "./model_abi.ts";
 import { makeHost, type ReadableFile } from "./model_host.ts";
 import { ModelSession } from "./model_session.ts";
 import type { ModelRequest } from "./model_protocol.ts";
 
-// Of Workers alone, which the page's own declarations leave out.
+// Exists only in Workers, so the page's declarations lack it.
 declare class FileReaderSync {
     readAsArrayBuffer(blob: Blob): ArrayBuffer;
 }

@@ -1,4 +1,4 @@
-// What runs a reader's own model: loaded when one is opened.
+// The code that runs a reader's own model: loaded when one is opened.
 import type { AppKit } from "../app/kit.ts";
 import { adoptStyle } from "../page/style_text.ts";
 import { Runner, stopped } from "./model_runner.ts";

@@ -22,7 +22,7 @@ export class OpenModel {
     run: ModelRun | null = null;
     layer = 0;
     head = 0;
-    token = 0; // whose next ones are shown: the row
+    token = 0; // row of the shown predictions
     readonly scales = new Map<string, number>(); // by "layer,head"
     private key = 0;
     private next: ModelNext | null = null;
@@ -32,7 +32,7 @@ export class OpenModel {
     private readonly patches = new Map<string, string>();
     private readonly hidden = new Set<number>();
     private typing = 0;
-    private letGo = () => {}; // of a wait for typing to pause
+    private letGo = () => {}; // stops waiting for a pause in typing
     private computing = false;
     private wanted = false; // a run of the newest state
     private moves = false; // to its end
@@ -68,7 +68,7 @@ export class OpenModel {
         this.listen();
     }
 
-    // Of a wait for typing to pause, nothing comes any more.
+    // Stops waiting for a pause in typing: nothing follows.
     close(): void {
         clearTimeout(this.typing);
         this.letGo();
@@ -368,7 +368,7 @@ export class OpenModel {
     }
 }
 
-// What a reader sees first: the head with the highest score that has a name.
+// Returns the first head to show: the one with the highest score that has a name.
 function mostNamed(run: ModelRun): [number, number] {
     let best = 0,
         at: [number, number] = [0, 0];

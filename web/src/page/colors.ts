@@ -1,9 +1,9 @@
-// Colours for numbers. The tables are the engine's; where a value lies on one follows the same rule as
-// fovea/inspect/colour_map.hpp (a test holds both equal).
+// Colors for values. The tables are the engine's; the position of a value follows the same rule as
+// fovea/inspect/colour_map.hpp (a test checks that both agree).
 
 export type Rgb = [number, number, number];
 
-// What the reader chooses from. "auto" is the page's own map: ink, or balance where numbers are signed.
+// The reader's choices. "auto" is the page's own map: ink, or balance if values are signed.
 export const mapNames = ["auto", "ink", "viridis", "magma", "cividis", "grey", "blue-orange"] as const;
 const tableNames = ["ink", "balance", ...mapNames.slice(2)];
 const tableKey = (name: string, dark: boolean) => `${name} ${dark ? "dark" : "light"}`;
@@ -102,7 +102,7 @@ function luminance(rgb: Rgb): number {
     });
     return 0.2126 * r + 0.7152 * g + 0.0722 * b;
 }
-// Near black or white, whichever stands out more.
+// Near black or white, whichever has more contrast.
 export const inkOn = (rgb: Rgb) => (luminance(rgb) > 0.179 ? "#15161a" : "#ffffff");
 
 // Finite extremes; where a matrix is signed, the same distance on both sides of 0.
@@ -119,7 +119,7 @@ export function autoRange(data: Float32Array, signed: boolean): [number, number]
     return [-extent, extent];
 }
 
-// How many finite values lie in each of `count` equal parts of the scale; what lies outside is at its ends.
+// Counts the finite values in each of `count` equal parts of the scale; values outside count at its ends.
 export function histogram(data: Float32Array, scale: Scale, count: number): Uint32Array {
     const bins = new Uint32Array(count);
     for (const x of data)

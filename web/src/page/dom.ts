@@ -12,7 +12,7 @@ export function setText(element: Element, text: string): void {
     const part = element.childElementCount ? element : (element.firstChild ?? element);
     if (part.textContent !== text) part.textContent = text;
 }
-// What is chosen again is looked at by the browser's autofill, for a millisecond.
+// Setting an unchanged value would also trigger the browser's autofill for a millisecond.
 export function choose(list: HTMLSelectElement, value: string): void {
     if (list.value !== value) list.value = value;
 }

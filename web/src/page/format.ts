@@ -76,6 +76,6 @@ function ordinal(n: number): string {
 }
 const rankName = (n: number) =>
     ["highest", "second highest", "third highest"][n] ?? `${ordinal(n + 1)} highest`;
-// Where the n-th largest of a row's visible weights stands.
+// Describes the rank n of a row's visible weights.
 export const place = (n: number, of: number) =>
     of === 1 ? "the only key seen" : `${n > 0 && n === of - 1 ? "lowest" : rankName(n)} of ${of}`;

@@ -1,5 +1,5 @@
-// The page's state: a session without its tensors. What a session is stands in lens/model/tables; reading and checking
-// one is the engine's (webReadSession). Here a state becomes an address, as <fovea/model/session.hpp> writes it.
+// The page's state: a session without its tensors. lens/model/tables defines sessions; the engine reads and checks
+// them (webReadSession). Here a state becomes an address, as <fovea/model/session.hpp> writes it.
 import { defaults, levels, stageTable, tasks, version, type StageText, type State } from "./model_tables.ts";
 
 export { levels, limits, tasks, type State } from "./model_tables.ts";
@@ -12,21 +12,21 @@ const stageOrder = stageTable.map(({ id }) => id);
 export const inOrder = <T extends { id: string }>(stages: T[]): T[] =>
     [...stages].sort((a, b) => stageOrder.indexOf(a.id) - stageOrder.indexOf(b.id));
 
-// What a mask says of the keys beside it.
+// The keys that follow from a mask.
 export const ofMask = (mask: string) => ({
     mask,
     causal: mask === "causal" || mask === "window",
     windowed: mask === "window",
 });
 
-// A level's own session, or that of a task, whose model has rules of its own: the level is where one comes back to.
+// Returns a level's own session, or that of a task, whose model has its own rules; the level is the one to return to.
 export function presetState(level: number, task = ""): State {
     const { session } = tasks.find((one) => one.task === task) ?? levels[level - 1],
         state = { ...defaults, ...session, level, task };
     return { ...state, ...ofMask(state.mask), under: state.mask };
 }
 
-// What a reader sees who comes without a wish: heads that learned.
+// The first view of a reader without a link: trained heads.
 export const firstState = () => presetState(2, tasks[0].task);
 
 const encode = (value: State[keyof State]) =>
@@ -39,7 +39,7 @@ export function toHash(state: State): string {
         parts = [`v=${version}`, `level=${state.level}`];
     for (const key of Object.keys(defaults) as (keyof State)[]) {
         if (key === "level" || String(state[key]) === String(own[key])) continue;
-        if (key === "mask") Object.assign(own, ofMask(state.mask)); // what follows from it is not written beside it
+        if (key === "mask") Object.assign(own, ofMask(state.mask)); // it implies these keys
         parts.push(`${key}=${encode(state[key])}`);
     }
     return `#${parts.join("&")}`;
@@ -58,7 +58,7 @@ export const isEditable = (stage: string, task: string, own: unknown): boolean =
 export const longestAddress = 2000;
 export const isWhole = (state: State) => toHash(state).length <= longestAddress;
 
-// What of a state an address can hold: without the mask that was painted, then without the sentence.
+// Returns the state as an address, as far as one can hold it: without the painted mask, then without the sentence.
 export function addressOf(state: State): string {
     if (isWhole(state)) return toHash(state);
     const { mask, causal, windowed, bits, side, under, text } = presetState(state.level, state.task);

@@ -33,6 +33,6 @@ export function connectPlayground(app: App): void {
     app.onShow.add(() => {
         if (!app.state.train || begun) return;
         void begin();
-        byId("play").scrollIntoView(); // who follows a link into a run wants to see it
+        byId("play").scrollIntoView(); // a link into a run should show it
     });
 }

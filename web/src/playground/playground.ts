@@ -36,7 +36,7 @@ const tasks: Record<string, { name: string; about: string }> = {
 const speeds: Record<string, number> = { slow: 20, fast: 200, most: Infinity };
 const newest = 2 ** 32;
 
-// What the address says of a run: "induction+nostart,1,150,2,q c d".
+// The run that an address describes: "induction+nostart,1,150,2,q c d".
 interface Place {
     task: string;
     flags: string[];
@@ -51,7 +51,7 @@ function readPlace(text: string): Place {
         whole = (value: string, most: number) => Math.min(most, Math.max(0, Math.floor(Number(value)) || 0));
     return {
         task: task in tasks ? task : "induction",
-        flags, // what the engine does not know it refuses in words
+        flags, // the engine rejects unknown flags with a message
         seed: seed === "" ? 1 : whole(seed, newest - 1),
         step: whole(step, 5000),
         off: whole(off, 255),

@@ -1,4 +1,4 @@
-// What the playground draws: curves over the steps, and a head's weights.
+// Draws the playground: curves over the steps, and a head's weights.
 import type { Probe, Report } from "./train_protocol.ts";
 import type { Rgb } from "../page/colors.ts";
 
@@ -94,7 +94,7 @@ export function drawCurves(
 const edge = 22; // for the tokens along two sides
 const side = (canvas: HTMLCanvasElement) => canvas.clientWidth;
 
-// Row and column under a point of a head's picture; null beside it and where the future is hidden.
+// Returns row and column under a point of a head's picture; null outside of it and above the diagonal.
 export function headCell(
     canvas: HTMLCanvasElement,
     count: number,
@@ -130,7 +130,7 @@ export function drawHead(
                 Math.max(0.5, cell - gap),
             );
         }
-    // What the head is called by: the cells whose weights its score is the mean of.
+    // The head's label: the cells whose weights its score averages.
     const label = probe.labels[head];
     if (label?.named && cell >= 5) {
         context.strokeStyle = style.getPropertyValue("--warm");

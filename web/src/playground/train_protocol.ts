@@ -1,9 +1,9 @@
-// What the playground and its Worker say to each other.
+// The messages between the playground and its Worker.
 
 // For each head a number for each score; null where the task has no such score.
 export type HeadScores = (number | null)[];
 export interface Report {
-    step: number; // of the state that was looked at
+    step: number; // step of the evaluated state
     loss: number;
     accuracy: number;
     heads: HeadScores[];
@@ -12,9 +12,9 @@ export interface TrainTask {
     vocabulary: string[];
     context: number;
     layers: number;
-    heads: number; // of a layer
+    heads: number; // heads of a layer
     weights: number;
-    accuracy: number; // that counts as learned, by the step `within`
+    accuracy: number; // accuracy that counts as learned, by the step `within`
     within: number;
     scores: { index: number; name: string; label: string }[];
     example: string;
@@ -22,12 +22,12 @@ export interface TrainTask {
 export interface Probe {
     step: number;
     tokens: string[];
-    said: string[]; // what comes next, by the model
+    said: string[]; // the model's predictions
     sure: number[]; // and how likely
     weights: Float32Array; // [heads of all layers, length, length]
     heads: number;
     labels: { text: string; named: boolean; value: number; score: number }[];
-    cells: [score: number, query: number, key: number][]; // whose weights a score is the mean of
+    cells: [score: number, query: number, key: number][]; // cells whose weights a score averages
     loss: number | null;
     accuracy: number | null;
 }

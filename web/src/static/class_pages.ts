@@ -12,7 +12,7 @@ export interface ClassPage {
     path: string; // "level/3"
     title: string;
     about: string; // one sentence, as text
-    html: string; // of the body
+    html: string; // HTML of the body
     picture: { width: number; height: number; rgb: Uint8Array };
 }
 

@@ -1,10 +1,10 @@
-// What is worth a look in a map of attention: keys that many rows look at, and stripes at one distance behind the
-// diagonal. Found in the map's own numbers, whatever text it is of.
+// Finds notable parts of an attention map: keys that many rows attend to, and stripes at one distance below the
+// diagonal. Uses only the map's own values, for any text.
 export interface Sight {
     kind: "key" | "distance";
     at: number; // the key, or how far back: in pixels of the map
     row: number; // where it is strongest
-    share: number; // of a row's weight that lies there, as a mean over the rows that could
+    share: number; // share of a row's weight there, averaged over the rows that could have it
 }
 
 export const mostZoomed = 1 / 80; // cells in a pixel: room for a weight's digits
@@ -43,7 +43,7 @@ export function sightsOf(sides: Sides, mass: (row: number, key: number) => numbe
             }
         }
     return (["key", "distance"] as const).flatMap((kind) => {
-        // The last ones have too few rows to be a pattern; beside the diagonal lies its band.
+        // The last ones have too few rows to be a pattern; the diagonal itself has its band.
         const means = sums[kind]
                 .map(
                     (sum, at) =>

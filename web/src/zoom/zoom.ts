@@ -19,7 +19,8 @@ const stepMs = 10; // how long the engine's thread may be deaf to a pick or a ne
 const quickMs = 400; // a forward pass that is made again with every change of the text
 const patienceMs = 1000; // until a forward pass says how long it will take
 
-// What a map is of: planted patterns over so many tokens, what the page shows, or tensors that are too long for it.
+// The source of a map: planted patterns over so many tokens, the page's session, or tensors that are too long for the
+// page.
 type Source = number | "own" | "file";
 const superseded = new Error("another map");
 const plain = { scale: "auto", temp: 1, cap: 0, p: 0, alibi: false };
@@ -29,8 +30,8 @@ export class DeepZoom {
     private source: Source = 16384;
     private rows = 16384;
     private keys = 16384;
-    private words: string[] = []; // what both stand for; none: they have numbers
-    private rules: State | null = null; // of the session that the map is of
+    private words: string[] = []; // labels of queries and keys; none: they are numbered
+    private rules: State | null = null; // rules of the map's session
     private of = ""; // and what else it was made from, to see when that changes
     // `rules`: of the model that the tensors are of, in the place of the session's.
     private file: { own: OwnTensors; name: string; head: number; rules?: State } | null = null;
@@ -45,7 +46,7 @@ export class DeepZoom {
     private started = false;
     private run = 0; // counts forward passes: who finds another number has been given up
     private legend = ""; // which one is shown
-    private seen = false; // the whole map was exact once, and what stands out in it is offered
+    private seen = false; // the whole map was exact once, and its notable parts are offered
     private stateTimer = 0;
     private moved = false; // the engine does not know the view yet
     private working = false;
@@ -97,7 +98,7 @@ export class DeepZoom {
         new ResizeObserver(() => this.view(false)).observe(this.canvas);
     }
 
-    // The engine was started anew, or the reader stopped it: there is no map.
+    // The engine was restarted, or the reader stopped it: there is no map.
     restart(): void {
         ++this.run;
         this.started = false;
@@ -132,7 +133,7 @@ export class DeepZoom {
     private get session(): State {
         return (this.source === "file" && this.file!.rules) || this.app.state;
     }
-    // What the session's map is made from, as text; the tensors beside it are compared by themselves.
+    // The inputs of the session's map as text; its tensors are compared separately.
     private get asked(): string {
         return weighed(this.session);
     }
@@ -213,7 +214,7 @@ export class DeepZoom {
             byId("zoom-start").hidden = true;
             byId("zoom-head-box").hidden = !(this.source === "file" && this.file!.own.shape.heads > 1);
             if (!quietly) {
-                this.canvas.width = 0; // of another map
+                this.canvas.width = 0; // clears another map
                 byId("zoom-stop").hidden = false;
             }
             await this.openMap();
@@ -253,8 +254,8 @@ export class DeepZoom {
         }
     }
 
-    // What the map is of (tokens, or the session's own), row and key in the middle, cells in a pixel, reducer: what a link
-    // holds.
+    // The state of a link: the map's source (tokens, or the session's own), row and key in the middle, cells per
+    // pixel, reducer.
     private get place(): string {
         return [
             this.source,
@@ -306,7 +307,7 @@ export class DeepZoom {
         return Math.max(mostZoomed, Math.min(Math.max(this.rows, this.keys) / 64, cells));
     }
 
-    // The whole map beside its words or numbers.
+    // The whole map together with its words or numbers.
     fit(): void {
         const [width, height] = this.size;
         const toFit = ([left, top]: [number, number]) =>
@@ -400,7 +401,8 @@ export class DeepZoom {
         return this.isCausal && key > query;
     }
 
-    // What was picked: every step to its weight, the row's largest score and sum made again from q and k.
+    // Explains the picked cell: every step to its weight, with the row's largest score and sum computed again from q
+    // and k.
     private async derive(cell: [number, number]): Promise<void> {
         if (!this.started) return;
         const { byId, number, escape, scoreSteps } = this.kit,

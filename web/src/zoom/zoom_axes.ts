@@ -1,12 +1,12 @@
-// What stands over a map: numbers and words along its edges, the weights' digits, and what the colours mean.
+// Draws over a map: numbers and words along its edges, the weights' digits, and the legend of colors.
 import type { Rgb, Scale } from "../page/colors.ts";
 import type { PageKit } from "../app/kit.ts";
 
-// Where a map lies on its canvas.
+// The place of a map on its canvas.
 export interface MapPlace {
     rows: number;
     keys: number;
-    words: string[]; // what queries and keys stand for; none: they have numbers
+    words: string[]; // labels of queries and keys; none: they are numbered
     width: number;
     height: number;
     cell: number; // pixels of a cell's side
@@ -20,13 +20,13 @@ const fourDigitsFrom = 44,
 const wordMargin: [number, number] = [108, 72]; // left, top: for words
 const numberMargin: [number, number] = [70, 20];
 
-// What is kept free of cells beside them, where cells are large enough to be read.
+// Returns the margin for the labels of cells, if cells are large enough to be read.
 export function marginOf(cell: number, words: string[]): [number, number] {
     if (words.length && cell >= wordsFrom) return wordMargin;
     return cell >= digitsFrom ? numberMargin : [0, 0];
 }
 
-// What the colours mean: a bar beside the map's tools.
+// Shows the legend of colors: a bar next to the map's tools.
 export function showLegend({ byId, css, number, setText }: PageKit, { table, low, high }: Scale): void {
     const bar = byId<HTMLCanvasElement>("zoom-bar"),
         context = bar.getContext("2d")!;
@@ -144,7 +144,7 @@ export class MapAxes {
         }
     }
 
-    // Numbers at round distances; behind them the word that stands there.
+    // Writes numbers at round distances, followed by the word at that place.
     private numberAxes(): void {
         const { place } = this,
             { width, height, cell, words } = place,

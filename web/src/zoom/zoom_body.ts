@@ -1,4 +1,4 @@
-// What stands below the button of the deep zoom, once its script is here.
+// Builds the content below the button of the deep zoom, once its script is loaded.
 export const zoomBody =
     `<div class="zoom-tools"><div class="segmented" role="radiogroup" aria-label="What a pixel shows" id="reducer"><label><input type="radio" name="reducer" value="mass" checked><span>mass</span></label><label><input type="radio" name="reducer" value="max"><span>largest</span></label></div>` +
     `<span class="buttons"><button type="button" id="zoom-in" class="quiet" aria-label="Zoom in">+</button><button type="button" id="zoom-out" class="quiet" aria-label="Zoom out">−</button><button type="button" id="zoom-fit" class="quiet">Fit</button></span>` +

@@ -16,7 +16,7 @@ export class ZoomDoor {
             this.opened = true;
             if (!app.state.zoom) return;
             this.goThere();
-            // Who follows a link into the map wants to see it, whatever is still loaded above it.
+            // A link into the map should show it, even while content above it is still loading.
             const stay = new ResizeObserver(() => byId("zoom").scrollIntoView());
             stay.observe(document.body);
             for (const act of ["wheel", "touchstart", "pointerdown", "keydown"])
@@ -31,7 +31,7 @@ export class ZoomDoor {
             void this.enter((zoom) => zoom.openFile(own, name, rules));
             byId("zoom").scrollIntoView();
         };
-        // "Deep zoom shows all of them", beside a text that was cut.
+        // "Deep zoom shows all of them", next to a cut text.
         byId("stage-about").addEventListener("click", (event) => {
             if (!(event.target as Element).closest('[href="#zoom"]')) return;
             select("zoom-tokens").value = "own";

@@ -1,4 +1,4 @@
-// What a map is made from, and the time that it takes.
+// The inputs of a map, and the time that it takes.
 import type { OwnHead, OwnTensors } from "../engine/protocol.ts";
 import type { State } from "../page/state.ts";
 

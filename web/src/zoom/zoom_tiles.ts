@@ -21,7 +21,7 @@ export function scaleOf(
     level: number,
     keys: number,
 ): Scale {
-    // Of few keys each has more.
+    // If a map has few keys, each has a larger weight.
     const few = 4 / keys,
         high =
             reducer === "mass"
