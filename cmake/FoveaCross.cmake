@@ -20,7 +20,7 @@ if(EMSCRIPTEN)
     add_link_options(-sPROXY_TO_PTHREAD=1 -sPTHREAD_POOL_SIZE=4 -Wno-pthreads-mem-growth)
   endif()
   if(FOVEA_WASM_VARIANT MATCHES "^relaxed")
-    # Node 20 has relaxed instructions behind this flag.
+    # Node 20 needs this flag for relaxed instructions.
     list(GET CMAKE_CROSSCOMPILING_EMULATOR 0 _fovea_node)
     set(CMAKE_CROSSCOMPILING_EMULATOR ${_fovea_node} --experimental-wasm-relaxed-simd)
   endif()

@@ -65,7 +65,7 @@ foreach(component IN LISTS _fovea_components)
   endforeach()
 endforeach()
 
-# What an imported target needs from elsewhere.
+# External targets that an imported target needs.
 set(FOVEA_NEEDS_VOLK OFF)
 if(TARGET volk::volk)
   set(FOVEA_NEEDS_VOLK ON)
@@ -119,7 +119,7 @@ foreach(program IN ITEMS fovea_cli fovea_visualizer)
 endforeach()
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE ${PROJECT_SOURCE_DIR}/CHANGELOG.md
   DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT core)
-# A project of its own: it is copied from there and builds against what is installed.
+# A separate project: users copy it from there and build it against the installed library.
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/samples DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT core)
 
 if(PROJECT_IS_TOP_LEVEL)

@@ -13,7 +13,7 @@ option(FOVEA_BUILD_SHARED "Build libfovea as a shared library too (target fovea:
 option(FOVEA_CORE_ONLY "Build the component core alone: libfovea, without the C++ libraries above it" OFF)
 option(FOVEA_INSTALL "Make the install targets" ${PROJECT_IS_TOP_LEVEL})
 option(FOVEA_WARNINGS_AS_ERRORS "Treat compiler warnings as errors (on in CI)" OFF)
-# In a host's build a Vulkan backend that is left out without a word would be missed at the link at last.
+# Fail early: in an application's build, a Vulkan backend that is silently left out would show only as a link error.
 set(_fovea_vulkan ON)
 if(PROJECT_IS_TOP_LEVEL OR EMSCRIPTEN)
   set(_fovea_vulkan AUTO)
@@ -71,8 +71,8 @@ if(MSVC)
     target_compile_options(fovea_flags INTERFACE /clang:-ffp-contract=off)
   endif()
 else()
-  # -ffp-contract=off: a product and a sum are two roundings unless a kernel asks for a fused multiply-add by
-  # name. The tutorials' digits and the equality of all CPU targets stand on it.
+  # -ffp-contract=off: a product and a sum are rounded separately unless a kernel explicitly asks for a fused
+  # multiply-add. The tutorials' digits and the equality of all CPU targets depend on it.
   target_compile_options(fovea_flags INTERFACE -Wall -Wextra -Wshadow -Wno-missing-field-initializers
     -ffp-contract=off $<$<BOOL:${FOVEA_WARNINGS_AS_ERRORS}>:-Werror>)
   if(MINGW)

@@ -19,7 +19,8 @@ function(_fovea_targets_below folder out)
   set(${out} ${targets} PARENT_SCOPE)
 endfunction()
 
-# Of the targets those that link LIBRARY, or all. A definition that the header reads (GTEST_HAS_PTHREAD) must be the same.
+# Applies to the targets that link LIBRARY, or to all. A definition that the header reads (GTEST_HAS_PTHREAD) must be
+# the same.
 function(_fovea_precompile_with carrier targets)
   foreach(target IN LISTS targets)
     get_target_property(type ${target} TYPE)

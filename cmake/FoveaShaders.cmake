@@ -4,7 +4,7 @@
 #
 # Without glslang, and with one that is too old for a module, the SPIR-V of a release's source archive is taken (shaders/spirv). Where
 # that is missing too, with FOVEA_VULKAN=OFF and in WebAssembly, the module has no code (foveaShaderCode gives null) and plans
-# that need it are refused. spirv-opt and spirv-val are used where they lie beside the compiler.
+# that need it are refused. spirv-opt and spirv-val are used if they are in the compiler's folder.
 include_guard(GLOBAL)
 include(FoveaTools)
 

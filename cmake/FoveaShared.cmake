@@ -1,4 +1,5 @@
-# What a shared library shows is a list, so that nothing gets out by accident; tests compare it with the headers.
+# A shared library exports only the functions of a list, so that nothing gets out by accident; tests compare it with
+# the headers.
 include_guard(GLOBAL)
 
 # fovea_show_only(TARGET OUTPUT_NAME LIST...): each LIST is a file in the sources, with one function name a line.

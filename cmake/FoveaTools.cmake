@@ -73,7 +73,7 @@ function(_fovea_find_vulkan_headers)
   set(_fovea_no_headers "no Vulkan headers >= 1.4 found${seen}" PARENT_SCOPE)
 endfunction()
 
-# volk and VMA may lie beside the Vulkan headers or come as packages.
+# volk and VMA may be next to the Vulkan headers or come as packages.
 function(_fovea_find_volk_and_vma)
   set(folders "${FOVEA_TOOLS}/include" "$ENV{VULKAN_SDK}/include/volk" "$ENV{VULKAN_SDK}/include"
               "$ENV{VULKAN_SDK}/include/vma")
@@ -127,7 +127,8 @@ function(_fovea_find_glslang)
   endif()
   set(FOVEA_GLSLANG "${FOVEA_GLSLANG}" PARENT_SCOPE)
   set(FOVEA_GLSLANG_VERSION "${FOVEA_GLSLANG_VERSION}" PARENT_SCOPE)
-  # A validator older than the compiler refuses what the compiler may emit: look beside the compiler first.
+  # A validator older than the compiler rejects code that the compiler may emit, so the compiler's folder is searched
+  # first.
   get_filename_component(beside "${FOVEA_GLSLANG}" DIRECTORY)
   find_program(validator spirv-val HINTS "${beside}" NO_CACHE)
   find_program(disassembler spirv-dis HINTS "${beside}" NO_CACHE)
@@ -197,7 +198,7 @@ endfunction()
 # SPIR-V that the source archive of a release brings along, for builds without a shader compiler.
 file(GLOB _fovea_released_shaders ${PROJECT_SOURCE_DIR}/shaders/spirv/*.spv)
 _fovea_find_glslang()
-# A cross build looks for headers only when asked: what it finds of the machine that builds is no driver's there.
+# A cross build looks for headers only when asked: those of the build machine do not belong to the target.
 set(_fovea_cross FALSE)
 if(CMAKE_CROSSCOMPILING AND NOT WIN32)
   set(_fovea_cross TRUE)

@@ -14,8 +14,8 @@
 #   swiftshader comes with Chromium                                 no 16-bit storage, subgroups of 4, the smallest limits
 #
 # BUILD/gpus/DEVICE does the same on a GPU that is not there: a hardware driver of the private tools folder, which
-# compiles every pipeline to that GPU's instructions and then computes nothing. What stands in a result is what memory
-# held before. fovea_add_gpu_test registers such a test.
+# compiles every pipeline to that GPU's instructions and then computes nothing. Results then contain what memory held
+# before. fovea_add_gpu_test registers such a test.
 #   build/default/gpus/amd-navi31 build/default/bin/fovea explain --lengths 4096 --heads 32,8 --dims 128
 #
 # The validation layer is the one in the private tools folder, which needs a newer C library than Debian 12 has: so
@@ -26,8 +26,9 @@ include_guard(GLOBAL)
 set(FOVEA_TEST_DRIVERS "" CACHE STRING "More Vulkan drivers to test on, each as NAME=MANIFEST")
 set(_fovea_driver_folder "${CMAKE_BINARY_DIR}/drivers")
 
-# A manifest that names its library without a folder would find another driver's library under with-prefix, so the
-# copy names the system's by its whole path. Sets OUT to the copy, or to nothing when there is no such library.
+# With a manifest that names its library without a folder, another driver's library under with-prefix would be found,
+# so the copy has the whole path of the system's library. Sets OUT to the copy, or to nothing if there is no such
+# library.
 function(_fovea_absolute_manifest manifest name out)
   set(${out} "" PARENT_SCOPE)
   file(READ "${manifest}" text)
@@ -187,7 +188,7 @@ endfunction()
 
 _fovea_find_gpus()
 
-# Registers NAME@GPU: COMMAND behind the script of that GPU, with the labels "gpu" and "gpu-GPU".
+# Registers NAME@GPU: COMMAND run by the script of that GPU, with the labels "gpu" and "gpu-GPU".
 function(fovea_add_gpu_test name gpu)
   set(test "${name}@${gpu}")
   if(gpu IN_LIST FOVEA_GPU_NAMES)

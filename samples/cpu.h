@@ -1,5 +1,4 @@
-/* What the samples on the processor share: the end at an error, a run of a plan, the time, numbers that
- * anybody can make again. */
+/* Shared by the samples on the CPU: exit on an error, running a plan, timing, reproducible numbers. */
 #ifndef FOVEA_SAMPLES_CPU_H
 #define FOVEA_SAMPLES_CPU_H
 

@@ -1,7 +1,7 @@
 /* A tree of drafts over a long cache, on the processor: speculative decoding checks many continuations at once, each draft
- * sees the whole cache and its own forefathers (Miao et al., SpecInfer, 2024). A mask over all keys is bytes that say
- * nothing but for the last few; here the cache is a call without a mask, the drafts' own keys a small call with one, and
- * foveaPlanMerge makes the two results one. No Vulkan.
+ * sees the whole cache and its own forefathers (Miao et al., SpecInfer, 2024). A mask over all keys has
+ * useful bytes only for the last few; here the cache is a call without a mask, the drafts' own keys a small
+ * call with one, and foveaPlanMerge makes the two results one. No Vulkan.
  *
  * q and o are [heads, drafts, dim]; k and v [heads_kv, cache + drafts, dim], the drafts' rows after the cache's. */
 #include "cpu.h"
@@ -21,7 +21,7 @@ static int sees(int draft, int other) {
     return draft == other;
 }
 
-/* Keys [first, first + count); where the mask's bytes lie is the binding's matter. */
+/* Plans keys [first, first + count); the binding decides where the mask's bytes begin. */
 static FoveaPlan plan_of(const FoveaDeviceFacts* facts, uint64_t count, int masked, int wants_lse) {
     FoveaAttentionDesc desc = foveaAttentionDesc();
     desc.batch = 1;

@@ -114,7 +114,7 @@ int main(void) {
         Frame* f = &frames[count++ % kFrames];
         vkWaitForFences(h.device, 1, &f->done, VK_TRUE, UINT64_MAX); /* the frame before the last has finished */
         vkResetFences(h.device, 1, &f->done);
-        /* Of the frame before alone: the first ones of all may hold a driver's late compilation. */
+        /* Only the previous frame: the very first ones may include a driver's late compilation. */
         const double measured = slowest_slice(&h, f, properties.limits.timestampPeriod * 1e-9);
         if (measured > 0) slowest = measured;
         if (f->pool) vkResetDescriptorPool(h.device, f->pool, 0);

@@ -1,5 +1,5 @@
-/* What a program has anyway, for the samples with Vulkan: a device with a queue, command buffers, memory that
- * the processor sees. Plain Vulkan 1.1 by prototypes. Errors end the program. */
+/* The parts that every application has, for the samples with Vulkan: a device with a queue, command buffers,
+ * host-visible memory. Plain Vulkan 1.1 by prototypes. Errors end the program. */
 #ifndef FOVEA_SAMPLES_HOST_H
 #define FOVEA_SAMPLES_HOST_H
 
@@ -22,7 +22,7 @@ typedef struct Host {
     VkDevice device;
     VkQueue queue;
     VkCommandPool commands;
-    FoveaDeviceEnables enabled; /* what the device was created with */
+    FoveaDeviceEnables enabled; /* the features that the device was created with */
 } Host;
 
 /* A device with all that Fovea can use of it enabled. `enabled` points into itself: the host stays where it
@@ -42,8 +42,7 @@ static inline void open_host(Host* h) {
                                   &needs, &diag) == FOVEA_OK,
             diag.text);
     require(foveaEnableNeeds(&needs, &h->enabled, &diag) == FOVEA_OK, diag.text);
-    const float priority =
-        1; /* of queue family 0: take one that has compute, as family 0 of most devices does */
+    const float priority = 1; /* queue family 0: choose one with compute, as family 0 of most devices has */
     const VkDeviceQueueCreateInfo queue = {
         .sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO, .queueCount = 1, .pQueuePriorities = &priority};
     const VkDeviceCreateInfo device = {.sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO,

@@ -42,7 +42,7 @@ static void attend(const FoveaDeviceFacts* facts, const FoveaAttentionDesc* desc
     run(plan, call);
 }
 
-/* What each key received from the last queries of each head: whole units of FOVEA_TILE_UNIT. */
+/* Computes the mass of each key over the last queries of each head, in integer units of FOVEA_TILE_UNIT. */
 static void key_mass(const FoveaDeviceFacts* facts, const FoveaAttentionDesc* desc, float* q, float* k, float* lse,
                      uint64_t mass[kHeads][kTokens]) {
     FoveaDiag diag = foveaDiag();
@@ -59,7 +59,7 @@ static void key_mass(const FoveaDeviceFacts* facts, const FoveaAttentionDesc* de
     run(plan, call);
 }
 
-static const uint64_t* ranked; /* of qsort's comparison */
+static const uint64_t* ranked; /* key of qsort's comparison */
 static int by_mass(const void* a, const void* b) {
     const int32_t left = *(const int32_t*)a, right = *(const int32_t*)b;
     if (ranked[left] != ranked[right]) return ranked[left] > ranked[right] ? -1 : 1;
@@ -119,7 +119,8 @@ int main(void) {
     gather(&facts, kept, k, small_k);
     gather(&facts, kept, v, small_v);
 
-    /* The next token sees all of the past, so no mask: what is kept no longer stands where it stood. */
+    /* The next token attends to the whole past, so there is no mask; kept keys are no longer at their
+     * positions. */
     static float next[kHeads * kDim], whole[kHeads * kDim], small[kHeads * kDim];
     for (uint32_t n = 0; n < kHeads * kDim; ++n) next[n] = number(0, n % kDim) * 9 + number(4, n) * 0.2f;
     const FoveaAttentionDesc over_all = attention(1, kTokens, 0, 0), over_kept = attention(1, kKept, 0, 0);

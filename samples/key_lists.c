@@ -1,7 +1,7 @@
 /* Sparse attention by lists of keys, on the processor: each key/value head of each sequence reads only the blocks that its
  * list names (Quest, Tang et al., 2024, picks them as below: by what the largest product with a block's keys can be). A
  * list is a row of the block table that a paged cache has anyway: heads become batch entries of one key/value head, and
- * a block of head h is a page of its own. What no list names is never read. No Vulkan.
+ * each block of a head is a separate page. What no list names is never read. No Vulkan.
  *
  * q and o are [heads, dim], one token; the pool of keys, and of values, is [blocks, heads_kv, block rows, dim]. */
 #include "cpu.h"
@@ -16,8 +16,9 @@ static int32_t every_block[kHeadsKv][kBlocks], lists[kHeadsKv][kListed];
 
 static float* block_of(float* pool, uint32_t head, uint32_t block) { return pool + (block * kHeadsKv + head) * kBlock; }
 
-/* The most that a query of the group can have as product with a key of the block: by column the larger of q times the
- * least and q times the greatest number there. A program keeps these two rows a block beside its cache. */
+/* Returns an upper bound for the product of a query of the group with a key of the block: by column the
+ * larger of q times the least and q times the greatest element there. A program keeps these two rows per
+ * block next to its cache. */
 static float bound(uint32_t head, uint32_t block) {
     const float* keys = block_of(k, head, block);
     float largest = -INFINITY;

@@ -1,5 +1,5 @@
-/* Decoding from a paged cache on the processor: two sequences of different lengths, one token each at a time. Three
- * plans serve every token, because lengths and pages stand in tables that each run reads. No Vulkan.
+/* Decoding from a paged KV cache on the CPU: two sequences of different lengths, one token each at a time.
+ * Three plans serve every token, because each run reads lengths and pages from tables. No Vulkan.
  *
  * q, k, v and o are [2, heads, 1, dim]; the pools of keys and values are [pages, heads_kv, page rows, dim]. */
 #include "cpu.h"
@@ -75,12 +75,12 @@ int main(void) {
     attend.page_size = kPageRows;
     attend.page_count = kPages;
     attend.block_table_pages = kTablePages;
-    attend.flags = FOVEA_FLAG_BATCH_TABLE; /* the one query sees every token of its own, itself included */
+    attend.flags = FOVEA_FLAG_BATCH_TABLE; /* the one query attends to every token of its sequence */
     FoveaPlan append_plan, attend_plan;
     require(foveaPlanAppend(&facts, &append, NULL, &append_plan, &diag) == FOVEA_OK, diag.text);
     require(foveaPlanAttention(&facts, &attend, NULL, &attend_plan, &diag) == FOVEA_OK, diag.text);
 
-    /* Which page of the pool holds page n of a sequence: here pages lie scattered. */
+    /* The pool's page for page n of a sequence: here pages are scattered. */
     int32_t pages[kSequences][kTablePages];
     for (int s = 0; s < kSequences; ++s)
         for (int n = 0; n < kTablePages; ++n) pages[s][n] = (n * 5 + s * 2 + 3) % kPages;

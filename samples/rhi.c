@@ -73,8 +73,8 @@ FoveaResult play_plan(Rhi* rhi, FoveaPlan plan, RhiBuffer* const* buffers, Fovea
     return result;
 }
 
-/* What Fovea must know of the engine's device: the limits and features that the engine created it with. These are those
- * that every device of Vulkan 1.1 has, but for the alignment, which may be less. */
+/* The properties of the engine's device for Fovea: the limits and features that the engine enabled. These are
+ * the minimum of every Vulkan 1.1 device, except the alignment, which may be less. */
 FoveaDeviceFacts facts_of_any_device(void) {
     FoveaDeviceFacts facts = foveaDeviceFacts();
     facts.backend = FOVEA_BACKEND_VULKAN;

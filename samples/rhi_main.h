@@ -1,4 +1,4 @@
-/* What rhi.c gives to the program in rhi_vulkan.c. */
+/* The functions of rhi.c for the program in rhi_vulkan.c. */
 #ifndef FOVEA_SAMPLES_RHI_MAIN_H
 #define FOVEA_SAMPLES_RHI_MAIN_H
 

@@ -4,11 +4,11 @@
     python3 scripts/bench_sdpa.py --fovea build/default/bin/fovea_bench_vulkan --bench --suite prefill,decode --longest 8192
     python3 scripts/bench_sdpa.py --fovea PROGRAM --device cpu --backends math,flash --bench --suite fused --longest 512
 
-What stands behind --bench goes to fovea_bench_vulkan as it is (--device, --suite, --longest, --seconds, --tuning,
+Arguments after --bench go to fovea_bench_vulkan unchanged (--device, --suite, --longest, --seconds, --tuning,
 --precision). Each round runs the command once and then every SDPA backend on each of its rows; medians over the
-rounds are printed. On a CUDA device times are those of its own clock (events), on the CPU processor time of all
-threads, as the command tells it of a software driver. A backend that cannot run a row says why. Rows under a mask are
-left out. Ratios are Fovea's time over the backend's: below 1 Fovea is faster.
+rounds are printed. On a CUDA device times are those of its own clock (events), on the CPU it is the CPU time of
+all threads, as the command reports it for a software driver. A backend that cannot run a row says why. Rows under
+a mask are left out. Ratios are Fovea's time over the backend's: below 1 Fovea is faster.
 
 Needs torch >= 2.3.
 """

@@ -38,7 +38,7 @@ def compiled_in(tools, tree):
 
 
 def loaded(path):
-    """What the dynamic linker loads for a file, and what it is called itself."""
+    """Returns the libraries that the dynamic linker loads for a file, and its own name."""
     with open(path, 'rb') as file:
         is_windows = file.read(2) == b'MZ'
     command, pattern = (['objdump', '-p'], r'DLL Name: (\S+)') if is_windows else (['readelf', '-d'], r'\(NEEDED\).*\[(.*?)\]')

@@ -15,7 +15,7 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-NOTEBOOKS = ('performance.md', 'tuning.md', 'findings.md', 'platforms.md')  # what was run, as it was called on that day
+NOTEBOOKS = ('performance.md', 'tuning.md', 'findings.md', 'platforms.md')  # commands as they were run on that day
 DOCUMENTS = ('README.md', 'CHANGELOG.md', 'SECURITY.md', 'CONTRIBUTING.md', 'docs/**/*.md', 'python/README.md', 'web/npm/README.md')
 COMMAND = re.compile(r'(?:\./dev |\b|`)fovea ([a-z]+)\b(?=[ `\n]|$)([^`\n]*)')
 WINDOW = re.compile(r'(?:\./dev visualizer|\bfovea-visualizer)\b([^`\n]*)')
@@ -34,7 +34,7 @@ def documents():
 
 @functools.cache
 def help_of(program, command=''):
-    """None: there is no such command."""
+    """None if there is no such command."""
     told = subprocess.run([program, *([command] if command else []), '--help'], capture_output=True, text=True)
     return told.stdout if told.returncode == 0 else None
 
@@ -112,7 +112,7 @@ VARIABLES_READ = (  # how code of each kind names the variables that it reads
     (('.cmake', 'CMakeLists.txt'), re.compile(rf'\$ENV\{{({VARIABLE})\}}')),
     (('.sh', 'dev', 'setup-debian'), re.compile(rf'\$\{{({VARIABLE}):?-')),
 )
-# Of the shell, the system or a script's own steps.
+# Variables of the shell, the system or a script's own steps.
 OTHER_VARIABLES = {'ID', 'VERSION_ID', 'VERSION_CODENAME', 'BASH_SOURCE', 'LD_LIBRARY_PATH', 'GPU_DAY_BEHIND'}
 
 

@@ -78,7 +78,8 @@ def run_model(name, layer, text, with_input):
 
 
 def visible_and_added(kept):
-    """What of a layer's mask the file says by tensors: (visible or None, added or None), bool and float [1, 1 or H, L, L]."""
+    """The parts of a layer's mask that the file has as tensors: (visible or None, added or None), bool and float [1,
+    1 or H, L, L]."""
     import numpy as np
 
     visible, added = kept.options.get("mask"), kept.options.get("bias")

@@ -54,13 +54,14 @@ program() { # NAME ARGS...
         "$here/bin/$name" "$@"
 }
 
-# A step has a time of its own: what does not end is stopped with all that it started, and the next one begins.
+# Each step has a time limit: a step that does not end is stopped with everything that it started, and the next one
+# begins.
 step() { # NAME SECONDS COMMAND...
     local name=$1 limit=$2 began=$SECONDS status
     shift 2
     [[ $quick == no ]] || limit=$((limit / 5 + 20))
     echo "== $name (at most $limit s)"
-    # A program of this script's runs in a process of its own, which `timeout` can stop.
+    # A function of this script runs in a separate process, which `timeout` can stop.
     [[ $1 != program ]] || set -- "$here/gpu-day.sh" "$@"
     timeout --kill-after=5 "$limit" "$@" >"$out/$name.log" 2>&1
     status=$?
@@ -95,7 +96,7 @@ run() {
     [[ -n $behind || -d $here/lib ]] || fail "no programs beside this script; see 'pack', or name a --behind"
     mkdir -p "$out" && out=$(realpath "$out") || exit 2
     export GPU_DAY_BEHIND=$behind
-    # Behind a wrapper is a driver of software: the longest calls would take it minutes each.
+    # A wrapper means a software driver: the longest calls would take it minutes each.
     local longest=16384
     [[ $quick == no && -z $behind ]] || longest=1024
 

@@ -35,7 +35,7 @@ def lines(text, indent):
 def main():
     source = Path(sys.argv[1]) / "src"
     data = (source / "unicode_property_data.c").read_text()
-    # Several names may stand for one array.
+    # Several names may share one array.
     ranges = {}
     for name, body in re.findall(r"^CR_(\w+)\[\] = \{ \d+,\n(.*?)^\}", data, re.M | re.S):
         numbers = [int(n, 16) for n in re.findall(r"0x([0-9a-f]+)", body)]
@@ -67,7 +67,7 @@ def main():
             assert first % 16 == 0 and last % 16 == 15, name
     folds = (source / "unicode_fold_data.c").read_text()
     parts = dict(re.findall(r"OnigUnicodeFolds(\d)\[\] = \{(.*?)\};", folds, re.S))
-    # What follows NORMAL_END, I and U+0130, is in lens/tokenizer/code_set.cpp.
+    # lens/tokenizer/code_set.cpp has the properties that follow NORMAL_END, I and U+0130.
     numbers = {}
     for length, body in parts.items():
         plain = re.sub(r"/\*.*?\*/", "", body[:body.index("#define")])

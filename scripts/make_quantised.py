@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes tests/files/data/quantised.safetensors: blocks of ggml's types and what they stand for.
+"""Writes tests/files/data/quantised.safetensors: blocks of ggml's types and their values.
 
     python3 scripts/make_quantised.py [--check] [--ggml libggml-base.so.0]
 
@@ -85,7 +85,7 @@ def q6_k(b):
     return (np.repeat(scales, 16, axis=1) * value.reshape(len(b), 256).astype(F)).reshape(len(b), 256)
 
 
-# name: numbers of a block, bytes, where its halves stand, values, ggml's number
+# name: elements of a block, bytes, offsets of its halves, values, ggml's number
 TYPES = {
     "q4_0": (32, 18, [0], q4_0, 2),
     "q4_1": (32, 20, [0, 2], q4_1, 3),

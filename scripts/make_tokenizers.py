@@ -3,10 +3,11 @@
 
     python3 scripts/make_tokenizers.py [--texts 150] [--out FOLDER]
 
-NAME.json is a tokenizer.json, NAME.gguf a file with a tokenizer alone. NAME.expected.json is a list of [text, numbers, decoded,
-[begin, end, ...]]: bytes of the text for each token, where the reference says them (rounded to whole characters there), else null.
-References: the library `tokenizers` for tokenizer.json, and for the GGUF files of the same tables; `sentencepiece` for
-llama_spm.gguf. The committed files were made with tokenizers 0.23.1 and sentencepiece 0.2.2 (Debian sid).
+NAME.json is a tokenizer.json, NAME.gguf a file with only a tokenizer. NAME.expected.json is a list of [text,
+numbers, decoded, [begin, end, ...]]: bytes of the text for each token, where the reference says them (rounded to
+whole characters there), else null. References: the library `tokenizers` for tokenizer.json, and for the GGUF files
+of the same tables; `sentencepiece` for llama_spm.gguf. The committed files were made with tokenizers 0.23.1 and
+sentencepiece 0.2.2 (Debian sid).
 """
 
 import argparse

@@ -6,13 +6,13 @@
 NAME is a mutant or a part of its name. Each of them (tests/mutants/AREA.toml) replaces one piece of text; the suites that
 should see it (tests/mutants/suites.toml) run in their order until one fails. A suite fails too where it takes five times the
 processor time that it takes without a mutant, and ten seconds more. A copy of the sources is built once, in
-build/mutants/base; of a mutant only the files that it is part of are compiled, to objects of its own that are linked
-instead, so that mutants are tried side by side. What is no C++ source is built in the copy, one mutant at a time. The
-working tree is never touched.
+build/mutants/base; for a mutant only the files that include it are compiled, to separate objects that are linked
+instead, so that mutants run in parallel. Other files than C++ sources are built in the copy, one mutant at a time.
+The working tree is never touched.
 
 Every outcome is written to build/mutants/results.json as it comes. --resume goes on from there: a mutant that was killed
 is not run again while its file and its entry are what they were; one that survived is, for the tests may be better now.
---check only sees whether every pattern still stands exactly once in its file.
+--check only checks that every pattern occurs exactly once in its file.
 
 At the end a table with each area's processor time, and last `K of N killed, E equivalent`: N counts those that can be seen
 at all.
@@ -90,7 +90,7 @@ def looks_at_the_copy(suite):
 
 
 def in_place(mutant, suites):
-    """Whether it cannot be made beside the base: it is no C++ source, or a suite looks at the copy itself."""
+    """True if it needs its own build: it is not a C++ source, or a suite inspects the copy itself."""
     return not mutant['file'].endswith(('.cpp', '.hpp')) or any(looks_at_the_copy(suites[name]) for name in mutant['suites'])
 
 
@@ -100,9 +100,9 @@ class Base:
     def __init__(self, jobs):
         self.folder, self.jobs = WORK / 'base', jobs
         self.source, self.build = self.folder / 'source', self.folder / 'build'
-        self.lock = threading.Lock()  # of what stands in the copy and the build
-        self.objects = {}  # of a target: command by object file
-        self.links = {}  # of a target: the command that links it
+        self.lock = threading.Lock()  # protects the copy and the build
+        self.objects = {}  # by target: command by object file
+        self.links = {}  # by target: the command that links it
         self.users = {}  # object files by the source or header that they are made of
 
     def copy(self):
@@ -128,8 +128,8 @@ class Base:
     def configure(self, work):
         self.build.mkdir(parents=True, exist_ok=True)
         tools = os.environ.get('FOVEA_CACHE', str(pathlib.Path.home() / '.cache' / 'fovea'))
-        # Compiled quickly rather than well. Tests are listed by ctest alone, which never runs here: a program that is
-        # linked anew need not be asked for them.
+        # Compiled quickly, with little optimization. Only ctest lists tests, and it never runs here: a program that
+        # is linked again need not be asked for them.
         status, output = work.run(['cmake', '-S', str(self.source), '-B', str(self.build), '-G', 'Ninja',
                                    '-DCMAKE_BUILD_TYPE=Release', '-DCMAKE_CXX_FLAGS_RELEASE=-O1 -DNDEBUG',
                                    '-DCMAKE_GTEST_DISCOVER_TESTS_DISCOVERY_MODE=PRE_TEST', f'-DFOVEA_TOOLS={tools}'],
@@ -146,8 +146,8 @@ class Base:
                               text=True).stdout.splitlines()
 
     def linked(self, target):
-        """The object files that the linker takes. Of an archive those that something asks for: another of its objects, put
-        beside them, would ask for what the program is not linked with."""
+        """Returns the object files that the linker takes, of an archive only those that are used: another of its
+        objects, linked in addition, might need symbols that the program does not have."""
         command = self.links[target].split(' && ')
         if len(command) < 2:  # a library: all of them
             return set(self.objects[target])
@@ -195,7 +195,7 @@ class Work:
         `limit` is in processor seconds of each process, so that a busy machine kills no mutant; what waits for ever ends
         after as many minutes as these are seconds, half an hour at most.
         """
-        # A folder of its own for what tests write: those that run side by side give their files the same names.
+        # A separate folder for the files of tests: those that run in parallel use the same names.
         own = self.folder / 'written'
         own.mkdir(parents=True, exist_ok=True)
         environment = dict(os.environ, CCACHE_BASEDIR=str(self.base.folder), CCACHE_NOHASHDIR='1', CI='',
@@ -229,7 +229,8 @@ class Work:
                         self.base.source if suite.get('in_source') else self.base.build)
 
     def link(self, target):
-        """What went wrong, or nothing. Compiles what the mutated file is part of, links it instead of the base's."""
+        """Returns an error, or nothing. Compiles the files that include the mutated file, and links them instead of
+        the base's."""
         base, name = self.base, self.mutant['file']
         overlay = self.folder / 'source'
         mutated = overlay / name
@@ -245,7 +246,7 @@ class Work:
             if not source.is_absolute():
                 source = base.build / source
             own = os.path.relpath(source, base.source)
-            # Beside the mutated header, so that an include by its bare name finds it, too.
+            # In the mutated header's folder, so that an include by its bare name finds it, too.
             if not (overlay / own).is_file():
                 (overlay / own).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(source, overlay / own)
@@ -269,14 +270,13 @@ class Work:
         self.bin.mkdir(parents=True, exist_ok=True)
         program = re.search(r' -o bin/(\S+)', command)[1]
         command = command.replace(f' -o bin/{program} ', f' -o {self.bin / program} {" ".join(more)} ')
-        # What follows the link (listing tests) is of the base's program.
+        # The commands after the link (listing tests) belong to the base's program.
         status, output = self.run(['sh', '-c', command.split(' && ')[1]], 600)
         return '' if status == 0 else output[-200:]
 
     def make_in_place(self):
-        """The mutated text stands in the copy while all is built and taken out of it.
-
-        (what went wrong or nothing, what suites found that look at the copy or the build itself)
+        """The mutated text is in the copy while everything is built and is removed afterwards. Returns (an error or
+        nothing, the result of suites that inspect the copy or the build itself).
         """
         base, found = self.base, ''
         path = base.source / self.mutant['file']
@@ -328,7 +328,7 @@ class Work:
 
 
 class Results:
-    """What is known so far, on the disk after every mutant."""
+    """The results so far, written to disk after every mutant."""
 
     def __init__(self, resume):
         self.lock, self.resume = threading.Lock(), resume
@@ -347,7 +347,7 @@ class Results:
 
     def add(self, mutant, outcome, seconds):
         with self.lock:
-            if RESULTS.is_file():  # what another run has found since
+            if RESULTS.is_file():  # results of other runs since
                 self.known = json.loads(RESULTS.read_text(encoding='utf-8'))
             self.known[mutant['name']] = {'key': self.key(mutant), 'outcome': outcome, 'seconds': round(seconds, 1)}
             temporary = RESULTS.with_suffix('.new')
@@ -398,7 +398,7 @@ def run(suites, mutants, jobs, results):
         print(f'{mutant["area"]:9} {mutant["name"]:58} {outcome} ({work.seconds:.0f} s)', flush=True)
         return mutant, outcome, work.seconds
 
-    # What is built in place comes when nothing else links the base any more, neighbours in a file behind each other.
+    # Mutants built in place come last, when nothing else links the base, grouped by file.
     outcomes = []
     for last in (False, True):
         phase = [mutant for mutant in mutants if in_place(mutant, suites) == last]

@@ -5,8 +5,8 @@
 
 Names are in backticks in the second column of tables: under "What is proved", and in all of promises.md; a * is any text. A name is a
 test of ctest in BUILD, with or without "@DRIVER", or a GoogleTest Suite.Name in a source that a CMakeLists.txt lists.
-A part that BUILD leaves out, as when a library is missing, has its tests in the sources' CMakeLists.txt alone: those
-count too.
+A part that BUILD leaves out, as when a library is missing, has its tests only in the sources' CMakeLists.txt:
+those count too.
 """
 import fnmatch
 import json

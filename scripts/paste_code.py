@@ -5,8 +5,8 @@
     paste_code.py --check  changes nothing; names each block that differs, and each C or C++ block, fenced or indented, without a
                            source; exit 1
 
-A block is taken from a file's region when this comment stands before it:   <!-- code: apps/embed/minimal.c [record] -->
-The region goes from the line after the one with [record] to the line before the one with [end record]; text behind
+A block is taken from a file's region when this comment is before it:   <!-- code: apps/embed/minimal.c [record] -->
+The region goes from the line after the one with [record] to the line before the one with [end record]; text after
 [record] on its line is its first comment and belongs to it.
 """
 import pathlib

@@ -1,7 +1,7 @@
 #!/bin/bash
-# Makes the Python package's wheel from what a build has made, and installs it into a virtual environment beside it, without a
-# network:  scripts/python-wheel.sh BUILD/python   leaves BUILD/python/wheel/fovea-*.whl and BUILD/python/venv.
-# Does nothing where both are newer than the package, the library and this script.
+# Makes the Python package's wheel from the files of a build, and installs it into a virtual environment next to it,
+# without a network:  scripts/python-wheel.sh BUILD/python   leaves BUILD/python/wheel/fovea-*.whl and BUILD/python/venv.
+# Does nothing if both are newer than the package, the library and this script.
 set -euo pipefail
 root=$(dirname "$(dirname "$(realpath "$0")")")
 folder=$(realpath "$1")

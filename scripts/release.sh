@@ -3,7 +3,7 @@
 # and pkg-config files, licence and bill of materials for this machine's kind. The same sources, compiler and tools give the
 # same bytes: nothing in an archive tells a folder, a user or a time but the commit's.
 #   scripts/release.sh [--core] [--target NAME]... [--check] [--out FOLDER] [--build FOLDER]
-#     --core           the component core alone, by the preset of that name
+#     --core           only the component core, by the preset of that name
 #     --target NAME    the component core for another kind of machine, too: aarch64 (Linux) or windows (x86-64, MinGW-w64)
 #     --check          makes all a second time, from a copy in another folder and without a compiler cache, and compares
 #     --out FOLDER     where the archives go, out/release
@@ -51,7 +51,7 @@ fi
 export SOURCE_DATE_EPOCH LC_ALL=C TZ=UTC
 umask 022
 
-# What the repository holds; of sources from an archive all but what builds leave behind.
+# Copies the files of the repository; from an archive's sources, everything that is not build output.
 copy_sources() { # FROM TO
     mkdir -p "$2"
     if [[ -e $1/.git ]]; then

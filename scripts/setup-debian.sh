@@ -11,7 +11,7 @@
 set -euo pipefail
 
 codename=$(. /etc/os-release && echo "${VERSION_CODENAME:-unknown}")
-# What every program is built with, and the libraries and the font that the command line uses.
+# The packages that every program needs, and the libraries and the font of the command line.
 run=(build-essential cmake ninja-build pkg-config ccache ca-certificates file libvulkan1
     libhwy-dev libpng-dev libstb-dev libutf8proc-dev zlib1g-dev fonts-dejavu-core fonts-inter)
 window=(libglfw3-dev libfribidi-dev)
@@ -34,7 +34,7 @@ bookworm)
 trixie) build+=(libclang-rt-19-dev chromium) ;;
 noble)
     run+=(debian-archive-keyring)
-    build+=(libclang-rt-18-dev) # its Chromium is a snap, which has no driver to use
+    build+=(libclang-rt-18-dev) # its Chromium is a snap, whose driver cannot be used
     wheels=() # built elsewhere: its builder was not tried
     ;;
 *)

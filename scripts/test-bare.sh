@@ -1,6 +1,7 @@
 #!/bin/bash
-# Runs a command of ./dev on a copy of this checkout in a Debian of its own with nothing installed, made with debootstrap in
-# FOLDER. Among the tests, the suite "consumer" installs the library and builds other projects against what was installed.
+# Runs a command of ./dev on a copy of this checkout in a new Debian with nothing installed, made with debootstrap in
+# FOLDER. Among the tests, the suite "consumer" installs the library and builds other projects against what was
+# installed.
 #   scripts/test-bare.sh FOLDER SUITE run        SUITE: bookworm (12) or trixie (13). ./dev run, timed, from empty caches
 #   scripts/test-bare.sh FOLDER SUITE [ARGS]     ARGS go to ./dev test there; needs root (chroot)
 #   scripts/test-bare.sh FOLDER SUITE --engine   shorter: what a host installs, without the programs: builds the
@@ -24,7 +25,7 @@ if [[ ${1:-} == run || ! -e $folder/ready || ! -e $folder/$own_folder_marker ]];
     touch "$folder/ready"
 fi
 cp /etc/resolv.conf "$folder/etc/resolv.conf"
-# It trusts whom this machine trusts: downloads may come through a proxy with an authority of its own.
+# Copies the trusted certificates of this machine: downloads may come through a proxy with a private authority.
 authorities=/usr/local/share/ca-certificates
 find "$authorities" -name '*.crt' -exec cp -t "$folder$authorities" {} + 2>/dev/null || true
 

@@ -7,7 +7,7 @@ root=$(realpath "$(dirname "$0")/..")
 build=$root/build/windows
 source "$root/scripts/install-packages.sh"
 install_packages g++-mingw-w64-x86-64-posix wine64 googletest libhwy-dev
-# Wine's own folder, so that a user's is left alone, and no word of it that is not an error.
+# A separate folder for Wine, so that the user's is not touched, and no output except errors.
 export WINEPREFIX=$build/wine WINEDEBUG=-all
 cmake -S "$root" -B "$build" -G Ninja --toolchain "$root/cmake/MingwToolchain.cmake" -DCMAKE_BUILD_TYPE=Release \
     -DFOVEA_TOOLS="${FOVEA_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/fovea}" -DFOVEA_BUILD_TESTS=ON -DFOVEA_BUILD_APPS=OFF >&2

@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """Doxygen's input filter: the public headers carry plain comments, which are their manual. This makes them Doxygen's: the
-one at the head of a file documents the file, without which Doxygen leaves out its functions; a comment before a declaration documents it, one behind a member or enumerator documents that, and where one declaration
-names several things the comment is given to each."""
+one at the head of a file documents the file, without which Doxygen leaves out its functions; a comment before a
+declaration documents it, one after a member or enumerator documents that, and if one declaration names several
+things the comment documents each."""
 import re
 import sys
 
 
 def head_and_rest(text):
-    """The comment that a file begins with (before or behind #pragma once), and what comes after it."""
+    """Returns the comment that a file begins with (before or after #pragma once), and the rest of the file."""
     match = re.match(r'(?:#pragma once\n)?(/\* .*?\*/\n|(?://[^\n]*\n)+)', text, re.DOTALL)
     return (match[1], text[match.end():]) if match else ('', text)
 

@@ -6,8 +6,8 @@ nothing, and which functions of the C boundary are on no page (exit 1).
 
 Declarations that follow each other without an empty line share the comment at their head, as in `foveaPlanRope` under
 `foveaPlanAttention`; a member is also documented by the comment of its type. Doxygen knows neither, so what it complains
-of is looked up in the header: a name is undocumented when no comment stands on its line, none at the head of its block,
-and, for a member, none at its type's."""
+of is looked up in the header: a name is undocumented if there is no comment on its line, none at the head of its
+block, and, for a member, none at its type's."""
 import pathlib
 import re
 import shutil

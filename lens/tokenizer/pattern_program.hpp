@@ -21,13 +21,13 @@ enum class PatternPlace : uint8_t {
 
 struct PatternStep {
     enum class Op : uint8_t {
-        take,   // one character of `set`
-        run,    // `least` to `most` characters of `set`
-        fork,   // the next step first where `greedy`, else `to`; the other where that fails
-        jump,   // to `to`
-        place,  // true at `place`
-        look,   // the steps from the next to `to` match ahead; behind: end here, `least` to `most` characters
-                // back
+        take,    // one character of `set`
+        run,     // `least` to `most` characters of `set`
+        fork,    // the next step first where `greedy`, else `to`; the other where that fails
+        jump,    // to `to`
+        place,   // true at `place`
+        look,    // the steps from the next to `to` match ahead; look-behind: end here, `least` to `most`
+                 // characters back
         atomic,  // the steps from the next to `to` match; they are not tried otherwise
         mark,    // remembers the place in `slot`
         moved,   // to `to` if the place is another than that of `slot`

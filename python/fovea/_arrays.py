@@ -10,8 +10,8 @@ import numpy as np
 from ._library import Refused
 
 # ---- bfloat16 ----
-# numpy has none of its own. Arrays of it are those of the package ml_dtypes (JAX's), or, within this package, words of 16 bits
-# under a type that says so.
+# numpy has no bfloat16. Arrays of it are those of the package ml_dtypes (JAX's) or, within this package, words of 16
+# bits with a type that marks them.
 
 BFLOAT16 = np.dtype([('bfloat16', '<u2')])
 
@@ -26,7 +26,7 @@ def native(dtype: np.dtype) -> np.dtype:
 
 
 def is_own(array: np.ndarray) -> bool:
-    """Whether the machine reads its elements as they lie."""
+    """True if the machine can read the elements in place."""
     return array.flags.aligned and array.dtype.isnative
 
 
@@ -44,7 +44,7 @@ def widened(array: np.ndarray) -> np.ndarray:
 
 
 # ---- DLPack (dmlc/dlpack.h, versions 0.x and their unversioned capsule) ----
-# numpy reads neither bfloat16 nor, in its older versions, bool this way: hence a reader of its own.
+# numpy reads neither bfloat16 nor, in its older versions, bool this way: hence this reader.
 
 
 class _DLTensor(ctypes.Structure):
@@ -154,8 +154,9 @@ def like(given: Any, array: np.ndarray) -> Any:
 
 
 def readable(array: np.ndarray, name: str) -> np.ndarray:
-    """The array itself where the engine can read it as it lies (rows contiguous, whole and not negative steps), else a packed
-    copy. So it is where a large span holds few elements: a device would need a buffer of the whole span."""
+    """Returns the array itself if the engine can read it in place (rows contiguous, steps whole and not negative),
+    else a packed copy. It also copies a large span with few elements: a device would need a buffer of the whole
+    span."""
     size = array.itemsize
     strides = array.strides
     if array.size == 0 or array.flags.c_contiguous:

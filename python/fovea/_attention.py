@@ -17,7 +17,7 @@ class Plan:
     """A call that is kept: made once, run often on arrays of the same shapes, strides and types.
 
     `plan(q, k, v)` gives what fovea.attention gives. Masks, lengths and the other arrays are those that the plan was made with:
-    leave them as they are while it is kept, as some are read where they lie, and others were copied."""
+    do not change them while the plan is in use: some are read in place, others were copied."""
 
     def __init__(self, q: Any, k: Any, v: Any, *, return_lse: bool = False, device: str | int | Engine = 'auto',
                  **options: Any) -> None:
@@ -32,7 +32,7 @@ class Plan:
         self._o_shape = sample.shape
         call.desc.o_strides = strides_of(view)
         self._plan = plan_attention(engine, call)
-        # What an array must be to be bound without another look: shape, strides and type as the caller gives it.
+        # The properties that an array must have to be bound without further checks: shape, strides and type.
         self._expected = tuple((a.shape, a.strides, a.dtype) if call.borrowed[n] else None for n, a in enumerate((q, k, v)))
 
     @property
@@ -41,7 +41,7 @@ class Plan:
         return self._plan.info
 
     def explain(self) -> str:
-        """The plan in words: device, kernel, reasons, tiles, slices, workspace, the call as it was read."""
+        """Describes the plan: device, kernel, reasons, tiles, slices, workspace, the call as it was read."""
         engine = self._plan.engine
         return f'{engine.device.name}: {engine.reason}\n{self._plan.explain()}'
 
@@ -129,12 +129,12 @@ def attention(q: Any, k: Any, v: Any, *, causal: bool = False, align: str | int 
 
 
 def explain(q: Any, k: Any, v: Any, **options: Any) -> str:
-    """How fovea.attention(q, k, v, **options) would be computed, in words: device, kernel, reasons, slices, memory."""
+    """Describes how fovea.attention(q, k, v, **options) would be computed: device, kernel, reasons, slices, memory."""
     return Plan(q, k, v, **options).explain()
 
 
 class Gradients(NamedTuple):
-    """What gradients() gives: each of its input's shape (dq of q's, ...), None where it was not asked for."""
+    """The result of gradients(): each has its input's shape (dq of q's, ...), and is None if it was not asked for."""
     dq: Any
     dk: Any
     dv: Any
@@ -207,7 +207,8 @@ def _extents(matrix: c.FoveaMatrixDesc) -> tuple[int, ...]:
 def merge(parts: Sequence[tuple[Any, Any]], *, dtype: str | None = None, device: str | int | Engine = 'auto') -> tuple[Any, Any]:
     """One result of several over different keys: parts are (o, lse) as return_lse=True gives them, o [B, H, L, Dv] and lse [B, H, L]
     (layout 'bhsd'; without B, or without B and H, as there; dtype as there). A part whose lse is -inf adds nothing. One fixed tree, neighbours
-    first, so that the same parts give the same bits, whoever computed them. A sink belongs to one part alone."""
+    first, so that the same parts give the same bits, whoever computed them. Only one part may
+    have the sink."""
     if not parts:
         raise Refused('parts is empty; there is nothing to merge', 'parts')
     for number, part in enumerate(parts):

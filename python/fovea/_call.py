@@ -170,7 +170,7 @@ class Call:
 
     def _take_tensors(self, q: Any, k: Any, v: Any) -> None:
         desc, views = self.desc, []
-        self.borrowed = [False] * 3  # by binding: the caller's own memory is read, where it lies
+        self.borrowed = [False] * 3  # by binding: true if the caller's memory is read in place
         for name, value, binding in (('q', q, c.FOVEA_BIND_Q), ('k', k, c.FOVEA_BIND_K), ('v', v, c.FOVEA_BIND_V)):
             view = as_four(name, as_array(name, value, self.words), self.layout)
             setattr(desc, f'{name}_type', type_number(name, view, FLOATS))

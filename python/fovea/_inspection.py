@@ -23,7 +23,7 @@ Range = tuple[int, int]
 
 
 class RowStats(NamedTuple):
-    """Of each row's weights before dropout; arrays [B, Hq, Lq] (without the axes that q has not)."""
+    """Statistics of each row's weights before dropout; arrays [B, Hq, Lq] (without the axes that q does not have)."""
     max_weight: Any    #: float32: the largest weight; 0 in a row that sees no key
     entropy: Any       #: float32: -sum w ln w, in nats
     argmax_key: Any    #: int64: the first key with the largest weight; -1 in a row that sees none
@@ -40,7 +40,7 @@ class Inspection:
                  **options: Any) -> None:
         self._engine = engine_for(device)
         self._given, self._options = q, options
-        # Weights hang on q and k alone; the engine's description wants values of some width, and k serves.
+        # Weights depend only on q and k; the engine's description needs values of some width, so k is used.
         self._call = call = Call(q, k, k if v is None else v, **options)
         if lse is None:
             array = self._forward_lse()
@@ -179,7 +179,8 @@ class Inspection:
         return made
 
     def derivation(self, row: int, key: int, head: int = 0, batch: int = 0, form: str = 'plain') -> str:
-        """The same in words: 'plain', 'csv', 'latex', or 'python', a script that computes the weight again by itself."""
+        """Returns the same as text: 'plain', 'csv', 'latex', or 'python', a script that computes the weight again
+        without Fovea."""
         forms = {'plain': PLAIN, 'csv': CSV, 'latex': LATEX, 'python': PYTHON}
         if form not in forms:
             raise Refused(f"form is {form!r}; it must be one of {', '.join(forms)}", 'form')
@@ -243,11 +244,11 @@ def _tiles(rows: Range, keys: Range) -> Iterator[tuple[Range, Range]]:
 
 
 def _mass_values(units: np.ndarray) -> np.ndarray:
-    """Sums of weights from whole units of 2^-40; NaN where a weight was no number."""
+    """Converts sums of weights from integer units of 2^-40; NaN if a weight was not finite."""
     return np.where(units == np.uint64(c.FOVEA_TILE_INVALID), np.nan, units.astype(np.float64) * c.FOVEA_TILE_UNIT)
 
 
 def inspect(q: Any, k: Any, v: Any = None, *, lse: Any = None, device: str | int | Engine = 'auto', **options: Any) -> Inspection:
-    """Looks into fovea.attention(q, k, v, **options): its weights without the matrix. With lse, the result of that call
-    (return_lse=True), nothing is computed yet; without, lse alone is. v is not needed."""
+    """Looks into fovea.attention(q, k, v, **options): its weights without the matrix. With lse, the result of that
+    call (return_lse=True), nothing is computed yet; without it, only lse is computed. v is not needed."""
     return Inspection(q, k, v, lse=lse, device=device, **options)

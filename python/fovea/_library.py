@@ -1,4 +1,4 @@
-"""The library behind the package, libfovea_runtime.so, and its errors as Python's."""
+"""Loads the package's library, libfovea_runtime.so, and turns its errors into Python's."""
 from __future__ import annotations
 
 import ctypes
@@ -181,7 +181,7 @@ _engines_lock = threading.Lock()
 
 def open_engine(device: str | int = 'auto', *, threads: int | None = None, tuning_file: str | None = None,
                 validation: bool = False) -> Engine:
-    """An engine of its own; see engine_for."""
+    """Opens a separate engine; see engine_for."""
     options = c.FoveaEngineOptions(struct_size=ctypes.sizeof(c.FoveaEngineOptions))
     if isinstance(device, bool) or not isinstance(device, (str, int)):
         raise Refused(f"device is {device!r}; it must be a name or a number of fovea.devices()", 'device')

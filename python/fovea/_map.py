@@ -21,7 +21,7 @@ _LEAST_SHOWN = 256  # dots along the longer side in a notebook, where the six pi
 
 
 class Map:
-    """Weights as pixels. In a notebook it shows itself.
+    """Weights as pixels. A notebook shows it as a picture.
 
     array     float32 [height, width]: what a row gives to the pixel's keys, the mean over the pixel's rows ('mass'), or the largest
               of the pixel's weights ('max'). NaN where some weight is no number.

@@ -1,4 +1,4 @@
-"""What shows itself in a notebook: the worked lessons, and the page itself as one offline file."""
+"""Objects that a notebook displays: the worked lessons, and the page as one offline file."""
 from __future__ import annotations
 
 import base64
@@ -82,7 +82,7 @@ def lessons() -> list[dict[str, Any]]:
 # ---- the page ----
 
 _FOLDER = os.path.dirname(__file__)
-_MARK = re.compile('@data:([0-9]+):([0-9]+)@')  # a part of page.xz, which stands in the page in base64 (python/tools/split_page.py)
+_MARK = re.compile('@data:([0-9]+):([0-9]+)@')  # a part of page.xz, see python/tools/split_page.py
 
 
 class View:
@@ -120,7 +120,7 @@ class View:
         return f'{before}<script type="application/json" id="session">{session}</script></head>{after}'
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """To a file: .html is the page, .fovea the session alone."""
+        """Writes a file: .html is the page, .fovea only the session."""
         name = os.fspath(path)
         kind = os.path.splitext(name)[1].lower()
         if kind not in ('.html', '.fovea'):
@@ -151,12 +151,12 @@ def _session_tensor(name: str, value: Any, layout: str, batch: int, keep: list[n
 def view(q: Any = None, k: Any = None, v: Any = None, *, text: str | None = None, tokens: Sequence[str] | None = None, layer: int = 0,
          tokenizer: Any = None, level: int | None = None, causal: bool = False, layout: str = 'bhsd', batch: int = 0, height: int = 720,
          **keys: Any) -> View:
-    """The page of this project on q, k and v of your own, on a layer of a model (`view(model, text)`), or, with `text` alone, on a
-    sentence: any weight, its derivation, every stage.
+    """The page of this project on q, k and v of your own, on a layer of a model (`view(model, text)`), or, with only
+    `text`, on a sentence: any weight, its derivation, every stage.
 
     q, k, v  [B, Hq, L, D], [B, Hkv, L, D], [B, Hkv, L, Dv] as in fovea.attention (one batch entry is shown), float32, float16 or
              bfloat16; v may be left out
-    tokens   what queries and keys stand for, as many texts as there are of each
+    tokens   labels of queries and keys, as many texts as there are of each
     q, k     or in their place `model, text`. A model is the name of a small one that learned a task ("induction", "recall",
              "reverse", "sort", "text": a sequence of its tokens, None its own example), and the page shows all of it; or
              what fovea.transformers.read takes: a folder, a .gguf file, a name or a transformers model, of which `layer` is shown

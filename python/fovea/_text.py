@@ -13,7 +13,7 @@ _address_of = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)(('foveaTextData
 
 
 def made_bytes(make: Callable[..., int], *arguments: Any) -> bytes:
-    """Of a function whose last arguments are FoveaText* out and FoveaDiag* diag."""
+    """Calls a function whose last arguments are FoveaText* out and FoveaDiag* diag."""
     handle, diag = ctypes.c_void_p(), new_diag()
     check(make(*arguments, ctypes.byref(handle), ctypes.byref(diag)), diag)
     try:

@@ -28,13 +28,13 @@ from ._library import Refused, whole
 
 
 class Kept(NamedTuple):
-    """One layer's call: O(N), as there is no matrix in it."""
+    """One layer's call: O(N), because it does not store a matrix."""
     q: np.ndarray  #: [B, Hq, Lq, D] over the model's own memory, after rotary positions, before the scale
     k: np.ndarray  #: [B, Hkv, Lkv, D], likewise
     v: np.ndarray  #: [B, Hkv, Lkv, Dv], likewise
     o: np.ndarray  #: [B, Hq, Lq, Dv]: what the heads gave, before the output projection
     lse: np.ndarray  #: float32 [B, Hq, Lq]
-    options: dict[str, Any]  #: what was said beside them: causal, align, window, ...
+    options: dict[str, Any]  #: further options: causal, align, window, ...
 
     def inspect(self, device: Any = 'auto') -> Inspection:
         """The layer's weights, without the matrix."""
@@ -97,7 +97,7 @@ class Capture(Mapping[int, Kept]):
 def call_options(module: Any, query: np.ndarray, key: np.ndarray, mask: np.ndarray | None, scaling: float | None = None,
                  is_causal: bool | None = None, sliding_window: int | None = None, softcap: float | None = None, s_aux: Any = None,
                  position_bias: Any = None, head_mask: Any = None) -> dict[str, Any]:
-    """What a model says of a call, in the words of fovea.attention."""
+    """Turns a model's arguments for a call into those of fovea.attention."""
     if head_mask is not None:
         raise Refused("head_mask is given, which attention 'fovea' does not support: leave it out", 'head_mask')
     batch, keys = query.shape[0], key.shape[2]
@@ -213,7 +213,7 @@ def register(name: str = 'fovea', layers: Collection[int] | None = None, device:
 
 
 class Read(NamedTuple):
-    """What a model's layers did with a text."""
+    """The results of a model's layers for a text."""
     model: Any               #: the transformers model
     ids: np.ndarray          #: int64 [L]
     tokens: list[str]        #: of each number its text
@@ -243,7 +243,7 @@ def read(model: Any, text: str, *, layers: Collection[int] | None = None, tokeni
     model      what load() takes, or a transformers model, whose own attention is given back afterwards
     tokenizer  text to token IDs, as transformers' are; None: the one of the model's name
 
-    Needs transformers 4.53 or newer; register() alone needs 4.48."""
+    Needs transformers 4.53 or newer; register() needs only 4.48."""
     import torch  # type: ignore[import]
 
     if isinstance(model, (str, os.PathLike)):

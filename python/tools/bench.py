@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""What a call from Python costs:  ./dev python python/tools/bench.py
+"""Measures a call from Python:  ./dev python python/tools/bench.py
 
-Six tokens with a kept plan and without, beside numpy's own formula; and large calls beside the C function for the same plan. Everything
-is taken by turns, so that what else the machine does meets all alike. tests/python/test_calls.py holds the figures to their limits."""
+Six tokens with a kept plan and without, compared with numpy; and large calls compared with the C function for the
+same plan. Runs are interleaved, so that other load on the machine affects all alike. tests/python/test_calls.py
+holds the figures to their limits."""
 from __future__ import annotations
 
 import ctypes

@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""Makes Python's view of the C headers, so that no number and no field stands in two places.
+"""Makes Python's view of the C headers, so that no number and no field is written twice.
 
     declarations.py python LEARNED HEADER... > _declarations.py  ctypes structs, constants and function signatures; the tasks' names
                                                             of the table LEARNED (lens/model/tables/learned.json)
     declarations.py c HEADER... > sizes.c                   a program that prints what the C compiler says of the same structs:
                                                             `Struct size` and `Struct.field offset` lines
 
-Every pointer is a c_void_p but for `const char*`: what it points to is said by the header, and ctypes passes arrays,
-byref() and addresses alike. The headers are laid out by clang-format; what this parser does not understand it refuses."""
+Every pointer is a c_void_p except `const char*`: what it points to is said by the header, and ctypes passes
+arrays, byref() and addresses alike. The headers are laid out by clang-format; what this parser does not understand
+it refuses."""
 import json
 import pathlib
 import re
@@ -25,7 +26,7 @@ def without_comments(text):
 
 
 class Header:
-    """What the headers declare, in their order."""
+    """The declarations of the headers, in their order."""
 
     def __init__(self, texts):
         self.constants = {}  # name: value
@@ -37,7 +38,7 @@ class Header:
 
     def value(self, expression):
         expression = re.sub(r'\b(0x[0-9a-fA-F]+|\d+)(?:u|ull|ULL)\b', r'\1', expression)
-        return eval(expression, {'__builtins__': {}}, dict(self.constants))  # of the project's own headers
+        return eval(expression, {'__builtins__': {}}, dict(self.constants))  # from the project's own headers
 
     def read_enum(self, body):
         following = 0
@@ -72,7 +73,7 @@ class Header:
         for name, expression in re.findall(r'^#define (FOVEA_[A-Z_0-9]+) (.+)$', text, re.MULTILINE):
             if re.fullmatch(r'[-()0-9a-fA-FxuUlL./ ]+', expression.strip()) and expression.strip():
                 self.constants[name] = self.value(expression)
-        text = re.sub(r'^#.*(?:\\\n.*)*$', '', text, flags=re.MULTILINE)  # directives, with what goes on behind them
+        text = re.sub(r'^#.*(?:\\\n.*)*$', '', text, flags=re.MULTILINE)  # directives, with their continuation lines
         pieces = re.compile(
             r'typedef enum \w+ \{(?P<enum>[^}]*)\} (?P<enum_name>\w+);'
             r'|\benum \{(?P<nameless>[^}]*)\};'

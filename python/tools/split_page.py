@@ -4,8 +4,8 @@ size, and by LZMA, which needs a sixth less than what a wheel uses:
 
     split_page.py fovea.html page.html page.xz
 
-page.xz has the bytes, one part behind the other; page.html the page with '@data:OFFSET:SIZE@' where the base64 text of each stood
-(fovea/_notebook.py puts them back)."""
+page.xz has the bytes, one part after the other; page.html the page with '@data:OFFSET:SIZE@' in place of each
+base64 text (fovea/_notebook.py puts them back)."""
 import base64
 import lzma
 import pathlib

@@ -14,7 +14,7 @@ static void require(int ok, const char* what) {
 }
 
 int main(void) {
-    /* 1. A device of your own. You have one already? Then go on at 2. */
+    /* 1. A device of your own. If you have one already, continue at 2. */
     const VkApplicationInfo app = {.sType = VK_STRUCTURE_TYPE_APPLICATION_INFO, .apiVersion = VK_API_VERSION_1_1};
     const VkInstanceCreateInfo instance_info = {.sType = VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO,
                                                 .pApplicationInfo = &app};
@@ -23,11 +23,11 @@ int main(void) {
     uint32_t count = 1;
     VkPhysicalDevice gpu;
     require(vkEnumeratePhysicalDevices(instance, &count, &gpu) >= 0 && count, "no Vulkan device");
-    const float priority = 1; /* of queue family 0: take one that has compute, as family 0 of most devices does */
+    const float priority = 1; /* queue family 0: choose one with compute, as family 0 of most devices has */
     const VkDeviceQueueCreateInfo queue_info = {
         .sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO, .queueCount = 1, .pQueuePriorities = &priority};
     FoveaDiag diag = foveaDiag();
-    FoveaDeviceNeeds needed = foveaDeviceNeeds(); /* what Fovea can use of this device: without it all works, slower */
+    FoveaDeviceNeeds needed = foveaDeviceNeeds(); /* what Fovea can use of this device; optional, for speed */
     require(foveaQueryDeviceNeeds(vkGetInstanceProcAddr, instance, VK_API_VERSION_1_1, gpu, NULL, &needed, &diag) ==
                 FOVEA_OK,
             diag.text);

@@ -33,7 +33,7 @@ amend() { # FILE WAS BECOMES
 }
 # RADV refuses a kernel whose amdgpu interface is older than 3.64.
 amend amd/drm-shim/amdgpu_noop_drm_shim.c 'version_minor = 49;' 'version_minor = 64;'
-# Turnip maps memory by an ioctl of its own, DRM_MSM_VM_BIND; and one more device, as Turnip itself numbers it.
+# Turnip maps memory by a private ioctl, DRM_MSM_VM_BIND; and one more device, as Turnip itself numbers it.
 amend freedreno/drm-shim/freedreno_noop.c '\[DRM_MSM_SUBMITQUEUE_QUERY\] = msm_ioctl_noop,' \
     '[DRM_MSM_SUBMITQUEUE_QUERY] = msm_ioctl_noop, [0x0d] = msm_ioctl_noop,'
 amend freedreno/drm-shim/freedreno_noop.c '^      \.gpu_id = 630,' \
@@ -66,7 +66,7 @@ for folder in "$tmp/generated" "$tmp/generated/intel" "$generated" "$src/intel/d
     flags+=("-I$folder")
 done
 
-# What all shims share; the linker takes of it what each needs.
+# Shared by all shims; the linker takes the parts that each needs.
 shared=("$src"/drm-shim/{device,drm_shim}.c)
 for name in anon_file fast_idiv_by_const futex half_float hash_table log memstream os_file os_misc os_mman os_time \
     ralloc rwlock set simple_mtx softfloat double string_buffer u_call_once u_debug u_printf u_process u_string \

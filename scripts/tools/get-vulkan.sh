@@ -27,7 +27,7 @@ absolute_manifest "$tmp"/new/usr/share/vulkan/icd.d/lvp_icd*.json "$lib/libvulka
 absolute_manifest "$tmp/new/usr/share/vulkan/explicit_layer.d/VkLayer_khronos_validation.json" \
     "$lib/libVkLayer_khronos_validation.so" >"$tmp/new/layers/VkLayer_khronos_validation.json"
 
-# usr-merged packages: the interpreter lies below usr/.
+# usr-merged packages: the interpreter is below usr/.
 run="exec $prefix/usr/lib64/ld-linux-x86-64.so.2 --library-path $lib"
 wrapper() { # NAME: the script's body on standard input
     { echo '#!/bin/sh' && cat; } >"$tmp/new/bin/$1"

@@ -1,7 +1,7 @@
 # shellcheck shell=bash disable=SC2016,SC2034
-# Sourced: an apt of our own that sees only Debian 13 and touches only the folder "$1".
-# Defines apt_folder (downloads land in $apt_folder/cache/archives) and exports APT_CONFIG.
-# An empty package status makes "install" resolve the whole dependency closure, the C library included.
+# Sourced: a separate apt that sees only Debian 13 and touches only the folder "$1". Defines apt_folder (downloads
+# land in $apt_folder/cache/archives) and exports APT_CONFIG. An empty package status makes "install" resolve the
+# whole dependency closure, the C library included.
 
 source "$(dirname "${BASH_SOURCE[0]}")/debian-mirror.sh"
 

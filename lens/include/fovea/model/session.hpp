@@ -3,9 +3,9 @@
 // read, written and checked in this one place, for every program. docs/reference/file-formats.md has the
 // format; lens/model/tables/session.json is its table of keys: type, limits, defaults and meaning of each.
 //
-// Reading ignores nothing in silence: what could not be taken as it stands is told by a note in words. A key
-// that the table does not have is such a note and is not written again. Nothing here keeps state; all
-// functions are safe from any thread.
+// Reading ignores nothing in silence: notes report values that were not used. A key that the table does not
+// have is such a note and is not written again. Nothing here keeps state; all functions are safe from any
+// thread.
 #pragma once
 
 #include <fovea/model/f32_tensor.hpp>

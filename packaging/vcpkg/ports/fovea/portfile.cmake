@@ -1,4 +1,5 @@
-# An overlay port for the checkout that it lies in:  vcpkg install fovea --overlay-ports=CHECKOUT/packaging/vcpkg/ports
+# An overlay port for the checkout that contains it:  vcpkg install fovea
+# --overlay-ports=CHECKOUT/packaging/vcpkg/ports
 get_filename_component(SOURCE_PATH "${CMAKE_CURRENT_LIST_DIR}/../../../.." ABSOLUTE)
 string(COMPARE EQUAL "${VCPKG_LIBRARY_LINKAGE}" "dynamic" shared)
 
