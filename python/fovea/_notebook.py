@@ -161,7 +161,7 @@ def view(q: Any = None, k: Any = None, v: Any = None, *, text: str | None = None
              "reverse", "sort", "text": a sequence of its tokens, None its own example), and the page shows all of it; or
              what fovea.transformers.read takes: a folder, a .gguf file, a name or a transformers model, of which `layer` is shown
     level    1 to 7, of the page's; None: 3 where causal, else the page's own
-    keys     of a session, as docs/reference/file-formats.md lists them: head=1, i=3, j=2, stage='scores', mask='causal', ..."""
+    keys     of a session, as docs/reference/sessions.md lists them: head=1, i=3, j=2, stage='scores', mask='causal', ..."""
     fields: dict[str, Any] = {}
     if isinstance(q, (str, os.PathLike)) or hasattr(q, 'config'):
         if v is not None or text is not None and k is not None:

@@ -1,12 +1,16 @@
 """fovea.attention against numpy's float64, its arrays, its refusals, and what many calls and Ctrl+C leave behind."""
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import gc
+import inspect
+import io
 import os
 import pathlib
 import pickle
 import random
+import re
 import resource
 import signal
 import struct
@@ -114,17 +118,42 @@ class Arrays(unittest.TestCase):
         self.assertTrue(printed.startswith('[0.  0.5 1.  1.5]\n'), printed)
         self.assertIn('flash: ', printed)
 
-    def test_the_manuals_code_runs_as_it_stands(self):
-        manual = pathlib.Path(__file__).resolve().parents[2] / 'docs' / 'python.md'
-        blocks = [block.split('```')[0] for block in manual.read_text(encoding='utf-8').split('```python\n')[1:]]
-        self.assertEqual(len(blocks), 4)  # the last one needs transformers and a model
-        q = tensors(1, 4, 300, 8)[0]
-        k, v = tensors(1, 2, 300, 8, seed=2)[:2]
-        names = {'fovea': fovea, 'np': np, 'q': q, 'k': k, 'v': v, 'next_q': q[:, :, -1:]}
-        for block in blocks[:3]:
-            exec(block, names)
-        self.assertEqual(names['small_k'].shape, (1, 2, 256, 8))
-        self.assertEqual(names['o'].shape, (1, 4, 1, 8))
+    def test_the_documents_code_runs_as_it_stands(self):
+        docs = pathlib.Path(__file__).resolve().parents[2] / 'docs'
+        before, ran = os.getcwd(), 0
+        for page in sorted(docs.rglob('*.md')):
+            q, k, v = tensors(1, 4, 300, 8)[0], *tensors(1, 2, 300, 8, seed=2)[:2]
+            lse = fovea.attention(q, k, v, causal=True, return_lse=True)[1]
+            names = {'fovea': fovea, 'np': np, 'q': q, 'k': k, 'v': v, 'lse': lse, 'next_q': q[:, :, -1:]}
+            with self.subTest(page=page.name), tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()):
+                os.chdir(folder)
+                try:
+                    for block in page.read_text(encoding='utf-8').split('```python\n')[1:]:
+                        code = block.split('```')[0]
+                        if 'transformers' not in code:  # those need PyTorch and a model
+                            exec(code, names)
+                            ran += 1
+                finally:
+                    os.chdir(before)
+        self.assertGreater(ran, 2)
+
+    def test_the_reference_has_every_public_name_with_its_arguments(self):
+        page = pathlib.Path(__file__).resolve().parents[2] / 'docs' / 'reference' / 'python.md'
+        sections = dict(re.findall(r'^### (?:class )?fovea\.(\w+)\n(.*?)(?=^#{2,3} |\Z)', page.read_text(encoding='utf-8'),
+                                   re.MULTILINE | re.DOTALL))
+        self.assertEqual(sorted(sections), sorted(fovea.__all__))
+        for name, text in sections.items():
+            value = getattr(fovea, name)
+            if not isinstance(value, type):
+                expected = [p.name for p in inspect.signature(value).parameters.values() if p.kind != p.VAR_KEYWORD]
+                if name in ('plan', 'explain', 'merge'):
+                    expected = [argument for argument in expected if argument not in ('return_lse', 'device')]
+            elif issubclass(value, tuple):
+                expected = value._fields
+            else:
+                expected = [member for member in vars(value) if not member.startswith('_') and member not in ('handle', 'abandon')]
+            with self.subTest(name=name):
+                self.assertEqual([word for word in expected if not re.search(rf'\b{word}\b', text)], [])
 
     def test_views_and_layouts_give_the_same_bits_and_are_not_copied(self):
         q, k, v = tensors(2, 3, 9, 8)

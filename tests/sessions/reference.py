@@ -1,4 +1,4 @@
-"""The stages of a session in float64, written from docs/reference/file-formats.md and PyTorch's definitions alone: nothing of the library is
+"""The stages of a session in float64, written from docs/reference/sessions.md and PyTorch's definitions alone: nothing of the library is
 used. What it cannot say (`None`): stages other than those of the attention itself, sessions of values that are out of range."""
 import base64
 import math

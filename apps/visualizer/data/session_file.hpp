@@ -1,4 +1,4 @@
-// Sessions as .fovea files: JSON in the format that docs/reference/file-formats.md describes, shared with the
+// Sessions as .fovea files: JSON in the format that docs/reference/sessions.md describes, shared with the
 // page.
 #pragma once
 

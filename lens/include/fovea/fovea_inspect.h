@@ -115,7 +115,7 @@ typedef struct FoveaSessionTensor {
     uint64_t heads, tokens, width;
 } FoveaSessionTensor;
 
-/* A .fovea file's text (docs/reference/file-formats.md) of an address as the page writes it ("v=1&causal=1", "" for the defaults) and of tensors
+/* A .fovea file's text (docs/reference/sessions.md) of an address as the page writes it ("v=1&causal=1", "" for the defaults) and of tensors
  * that stand in for its text; all three null: none, `v` alone may be null too. */
 FOVEA_API FoveaResult foveaWriteSession(const char* address, const FoveaSessionTensor* q, const FoveaSessionTensor* k,
                                         const FoveaSessionTensor* v, FoveaText* out, FoveaDiag* diag);

@@ -383,7 +383,7 @@ std::string limits_text(const SessionKey& key) {
         return "at most " + std::to_string(kMostEdits) +
                " cells as inputs 1 2 0.9,w_query 0 1 -0.25, numbers from " + json_number(key.low) + " to " +
                json_number(key.high);
-    return "as docs/reference/file-formats.md says";
+    return "as docs/reference/sessions.md says";
 }
 
 class Reading {

@@ -1,6 +1,6 @@
 // Everything that a reader can set, as one value: what is computed (sentence, level, weights, masks, ...) and
 // how it is looked at. A session is a .fovea file, the part of an address after '#', or made here; it is
-// read, written and checked in this one place, for every program. docs/reference/file-formats.md has the
+// read, written and checked in this one place, for every program. docs/reference/sessions.md has the
 // format; lens/model/tables/session.json is its table of keys: type, limits, defaults and meaning of each.
 //
 // Reading ignores nothing in silence: notes report values that were not used. A key that the table does not
@@ -215,7 +215,7 @@ std::vector<StoryStep> story(int level, std::string_view task = {});
 
 // A row of the table of keys.
 struct SessionKey {
-    std::string key, type, group, about;  // as docs/reference/file-formats.md has them
+    std::string key, type, group, about;  // as docs/reference/sessions.md has them
     double low = 0, high = 0;             // for integers and numbers
     std::vector<std::string> choices;     // for choices
 };
