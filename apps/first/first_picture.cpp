@@ -1,6 +1,6 @@
 // Draws two pictures into a folder and prints what they show: `./dev run` without a display.
-// fovea-first-picture FOLDER A separate program, so that the first picture does not wait for the rest of the
-// command line.
+//   fovea-first-picture FOLDER
+// A separate program, so that the first picture does not wait for the rest of the command line.
 #include <fovea/files.hpp>
 #include <fovea/inspect.hpp>
 #include <fovea/inspect/learned_lesson.hpp>

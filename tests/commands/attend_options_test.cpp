@@ -11,7 +11,7 @@ namespace {
 
 struct Values {
     std::string good, bad;  // bad empty: a switch, which takes no value
-    std::string field;      // what the refusal names; empty: the option
+    std::string field;      // the name in the error; empty: the option's
 };
 
 // The options that both commands have.
@@ -118,7 +118,7 @@ TEST(Attend, every_option_works_and_refuses_by_name) {
         if (name != "--out") line += " --out OUT";
         if (name != "--backend" && name != "--device") line += " --backend cpu";
         if (name == "--seed") line += " --dropout 0.3";
-        if (name == "--validation") {  // of Vulkan alone
+        if (name == "--validation") {  // only for Vulkan
             expect_refused(run_command(scratch, line + " --validation"), "--validation");
             continue;
         }
@@ -127,7 +127,7 @@ TEST(Attend, every_option_works_and_refuses_by_name) {
             continue;
         }
         if (name == "--shards") continue;  // tests/mpi runs it, under mpirun
-        if (name == "--chunk") {           // of --shards alone
+        if (name == "--chunk") {           // only with --shards
             expect_refused(run_command(scratch, line + " --chunk 4"), "--chunk");
             continue;
         }

@@ -1,5 +1,5 @@
-// The tensors that `attend` takes beside q, k and v: the same call said in other shapes, types and ways gives
-// the same bytes; and each of them bears on the result.
+// The tensors that `attend` takes in addition to q, k and v: the same call in other shapes, types and ways
+// gives the same bytes; and each of them affects the result.
 #include "commands/command_run.hpp"
 
 #include <cmath>
@@ -88,7 +88,7 @@ TEST(AttendTensors, float_masks_add_and_hide) {
     EXPECT_EQ(attend({make_tensor("bias", {1, kLength, kLength}, hide).value()}), causal);
     const std::vector<std::byte> added = attend({make_tensor("bias", {kLength, kLength}, small).value()});
     EXPECT_NE(added, attend({}));
-    // Beside a boolean mask.
+    // Together with a boolean mask.
     EXPECT_EQ(
         attend({make_tensor("bias", {kLength, kLength}, small).value(), boolean_mask({kLength, kLength})}),
         attend({make_tensor("bias", {kLength, kLength}, small).value()}, "--causal top-left"));
@@ -143,7 +143,7 @@ TEST(AttendTensors, row_statistics_are_four_numbers_a_row_as_help_says) {
     TensorSet set = qkv();
     for (Tensor& t : set.tensors)
         if (t.name == "k") t = make_tensor("k", t.shape, std::vector<float>(element_count(t), 1.0f)).value();
-    const std::vector<int32_t> lengths{0, 4};  // of the first entry no key is seen
+    const std::vector<int32_t> lengths{0, 4};  // the rows of the first entry are fully masked
     set.tensors.push_back(
         make_tensor("kv_lengths", FOVEA_I32, {kBatch}, std::as_bytes(std::span(lengths))).value());
     ASSERT_TRUE(save_safetensors(scratch / "in.safetensors", set));
@@ -234,7 +234,7 @@ TEST(AttendTensors, a_cache_type_rounds_keys_and_values_alone) {
     ASSERT_EQ(cached.size(), bytes.size());
     EXPECT_TRUE(std::equal(bytes.begin(), bytes.end(), cached.begin()));
     EXPECT_FALSE(attend({}, "--cache-type f8_e5m2") == cached);
-    // Rows of four numbers are no whole blocks.
+    // Rows of four elements are not whole blocks.
     expect_refused(
         run_command(scratch, "attend IN --out OUT --backend cpu --cache-type q8_0"),
         "--cache-type: the head size of k is 4; a type with blocks of 32 elements needs a multiple of 32");

@@ -1,5 +1,5 @@
-// Words that a person may mistype, and the places where a program's output may not go: one line that names
-// the word or the file, exit code 2, and no file left behind.
+// Mistyped words, and places where output may not go: one line that names the word or the file, exit code 2,
+// and no file left over.
 #include "commands/command_run.hpp"
 
 #include <fovea/files/json.hpp>
@@ -216,7 +216,7 @@ TEST(Limits, a_file_beyond_the_limit_is_refused_and_leaves_nothing) {
     EXPECT_EQ(files_in(scratch), (std::vector<std::string>{"in.safetensors", "stderr", "stdout"}));
 }
 
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // those reserve more than any limit
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // sanitizers reserve more than that
 TEST(Limits, too_few_threads_or_too_little_memory_end_no_program) {
     const Scratch scratch;
     save_call(scratch, 5);

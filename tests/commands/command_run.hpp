@@ -1,4 +1,4 @@
-// Runs the command line in a folder of its own and keeps what it said.
+// Runs the command line in a new folder and keeps its output.
 #pragma once
 
 #include "files/scratch.hpp"
@@ -19,7 +19,7 @@ struct CommandRun {
     std::string output, error;
 };
 
-// A line for the shell in which the words FOVEA, IN and OUT stand for the program and for files in the
+// Runs a shell line in which the words FOVEA, IN and OUT are replaced by the program and by files in the
 // folder.
 inline CommandRun run_shell(const Scratch& scratch, std::string script) {
     const auto quoted = [](const std::string& path) { return "$1\"" + path + '"'; };

@@ -1,5 +1,5 @@
-// What commands do with files besides computing: no output takes the place of an input, what a file's
-// metadata say counts, a session opens its own folder's files only.
+// How commands treat files: no output replaces an input, a file's metadata apply, a session opens only files
+// of its own folder.
 #include "command_run.hpp"
 
 #include <chrono>

@@ -38,7 +38,7 @@ std::string byte_character(unsigned byte) {
 struct Counting {
     std::string config;                          // members of config.json, each with a comma before it
     std::string generation_config;               // the file; empty: none
-    float first_logit = std::nanf("no number");  // of token 0; NaN: as the others
+    float first_logit = std::nanf("no number");  // logit of token 0; NaN: not changed
 };
 
 std::string counting_model(const Scratch& scratch, const Counting& how = {}) {
@@ -101,7 +101,7 @@ JsonValue parsed(const CommandRun& run) {
 // From "~" on, bytes 127 to 255, four tokens without a text, and bytes 0 to 126.
 constexpr const char* kEveryByte = "--text '~' --count 260 --ignore-eos";
 
-// Bytes that are no character: U+FFFD, which is what Python's errors="replace" makes of them.
+// Bytes that are not valid UTF-8 become U+FFFD, as with Python's errors="replace".
 TEST(Generate, json_holds_the_text_that_is_printed_for_every_byte) {
     const Scratch scratch;
     const std::string start = "generate " + counting_model(scratch) + kEveryByte;

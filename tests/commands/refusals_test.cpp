@@ -1,5 +1,6 @@
-// Each field of an attention call stands in three places: in fovea.h with what it may be, in `fovea attend
-// --help`, and in the table of refusals of tests/unit/refusal_test.cpp. And refusals as a person meets them.
+// Each field of an attention call occurs in three places: in fovea.h with its allowed values, in `fovea
+// attend --help`, and in the table of errors of tests/unit/refusal_test.cpp. Also tests errors as a user sees
+// them.
 #include "commands/command_run.hpp"
 
 #include <regex>

@@ -105,7 +105,7 @@ TEST(MalformedModel, says_what_is_wrong) {
     }
 }
 
-// What the reader promises of whatever it accepts.
+// Checks the reader's promises for every file that it accepts.
 void check_file(const Bytes& bytes) {
     const Exact file(bytes);
     if (const Result<onnx::Tensor> tensor = onnx::parse_tensor(file.view)) {

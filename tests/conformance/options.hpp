@@ -1,4 +1,4 @@
-// What the command line of this test program sets.
+// The options of this test program's command line.
 #pragma once
 
 #include "onnx/node_runner.hpp"

@@ -1,5 +1,5 @@
-/* One attention call on the processor by the C interface alone: 4 queries, keys all equal, causal. So each
- * row of the result is the mean of the values it may see. Returns 0 when it is. */
+/* One attention call on the CPU using only the C API: 4 queries, all keys equal, causal. So each row of the
+ * result is the mean of its visible values. Returns 0 if it is. */
 #include <fovea/fovea.h>
 
 #include <stdio.h>

@@ -68,7 +68,7 @@ static void test_attend_once(FoveaAlign align, int offset, float* sinks) {
     enum { kQueries = 3, kKeys = 5 };
     float q[kHeads * kQueries * kDim], k[kHeads * kKeys * kDim], v[kHeads * kKeys * kDim], o[kHeads * kQueries * kDim];
     gather(g_q[0], 0, kQueries, q);
-    gather(g_k[0], 0, kKeys, k); /* its first head is all that is used */
+    gather(g_k[0], 0, kKeys, k); /* only its first head is used */
     gather(g_v[0], 0, kKeys, v);
     expect_ok(attend_once(&g_facts, kHeads, 1, kDim, kQueries, kKeys, align, sinks, q, k, v, o, &g_diag), "attend_once");
     for (int row = 0; row < kHeads * kQueries; ++row) {
@@ -212,7 +212,7 @@ static void test_merge_two(void) {
             lse[part][h] = (float)log(own_sum);
             for (int d = 0; d < kDim; ++d) parts[part][h * kDim + d] = (float)(own[d] / own_sum);
         }
-        /* Heads may differ in both: each is a row of its own. */
+        /* Heads may differ in both, so each is a separate row. */
         float rows[2 * kDim], head_lse[2], got_lse;
         for (int part = 0; part < 2; ++part) {
             memcpy(rows + part * kDim, parts[part] + h * kDim, kDim * sizeof(float));

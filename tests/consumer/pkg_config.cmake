@@ -1,4 +1,4 @@
-# Compiles and links by what pkg-config says alone, then runs: static by the archive's name, shared by default.
+# Compiles and links only with the flags of pkg-config, then runs: static by the archive's name, shared by default.
 #   cmake -DPREFIX=... -DLIBDIR=lib -DPKG_CONFIG=... -DCC=... -DCXX=... -DSOURCE=folder -DBINARY=folder -P pkg_config.cmake
 cmake_minimum_required(VERSION 3.25)
 set(ENV{PKG_CONFIG_PATH} "${PREFIX}/${LIBDIR}/pkgconfig")

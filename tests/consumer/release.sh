@@ -1,6 +1,7 @@
 #!/bin/bash
-# Packs the component core of a build twice: as it stands, and from a copy of the sources in another folder. The archives must be equal, byte by byte. Then
-# configures the source archive where there is no glslang: its shaders must be those that the build compiled.
+# Packs the component core of a build twice: from its own folder, and from a copy of the sources in another folder.
+# The archives must be equal, byte by byte. Then configures the source archive where there is no glslang: its shaders
+# must be those that the build compiled.
 #   release.sh SOURCES BUILD FOLDER CMAKE TOOLS       FOLDER keeps what is made; TOOLS: the private tools, for Vulkan headers
 set -euo pipefail
 sources=$1 build=$2 folder=$3 cmake=$4 tools=$5

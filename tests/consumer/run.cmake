@@ -1,7 +1,7 @@
 # Configures and builds a consumer project, and runs its programs.
 #   cmake -DSOURCE=folder -DBINARY=folder -DARGUMENTS="-DA=1|-DB=2" [-DTARGETS="a|b"] [-DRUN="a|b"]
 #     [-DLAUNCHERS="x|y"] -P run.cmake
-# LAUNCHERS: scripts behind each of which every program runs once, such as those of the Vulkan drivers.
+# LAUNCHERS: scripts, such as those of the Vulkan drivers, each of which runs every program once.
 cmake_minimum_required(VERSION 3.25)
 foreach(list IN ITEMS ARGUMENTS TARGETS RUN LAUNCHERS)
   string(REPLACE "|" ";" ${list} "${${list}}")

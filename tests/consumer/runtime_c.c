@@ -194,7 +194,7 @@ static void test_runs(void) {
     EXPECT(other == NULL);
     call = make_call();
     call.struct_size = 0;
-    other = (FoveaPlan)&plan; /* whatever stood there before */
+    other = (FoveaPlan)&plan; /* whatever it was before */
     EXPECT_REFUSED(foveaPlanAttention(foveaEngineFacts(engine), &call, NULL, &other, &diag), FOVEA_ABI_MISMATCH, "struct_size");
     EXPECT(other == NULL);
     foveaDestroyPlan(plan);
@@ -239,7 +239,7 @@ static void test_operations(void) {
     foveaCloseEngine(engine);
 }
 
-/* Whether a text holds `part`; the text is destroyed. */
+/* True if a text contains `part`; the text is destroyed. */
 static int holds(FoveaText text, const char* part) {
     const int found = strstr(foveaTextData(text), part) != NULL;
     EXPECT(foveaTextSize(text) == strlen(foveaTextData(text)));

@@ -1,7 +1,7 @@
-# Holds the manifests of vcpkg to its rules for them and, with BINARY, plays the overlay port: its portfile runs with
-# stand-ins for vcpkg's functions, written by its documentation, as a static release build.
+# Checks the manifests against vcpkg's rules and, with BINARY, simulates the overlay port: its portfile runs with
+# substitutes for vcpkg's functions, written from its documentation, as a static release build.
 #   cmake -DROOT=sources [-DBINARY=folder [-DARGUMENTS="-DA=1|-DB=2"]] -P vcpkg_port.cmake
-# Not shown by this: that vcpkg's own packages have what find_package looks for. That needs its registry.
+# This does not check that vcpkg's own packages have what find_package looks for: that needs its registry.
 cmake_minimum_required(VERSION 3.25)
 set(port ${ROOT}/packaging/vcpkg/ports/fovea)
 
@@ -98,7 +98,7 @@ function(vcpkg_install_copyright)
 endfunction()
 include(${port}/portfile.cmake)
 
-# What vcpkg's checks after a build ask of a package.
+# The files of a package that vcpkg checks after a build.
 foreach(wanted IN ITEMS include/fovea/fovea.h include/fovea/fovea_vulkan.h lib/libfovea.a share/fovea/copyright
         share/fovea/fovea-config.cmake lib/pkgconfig/fovea.pc)
   if(NOT EXISTS ${CURRENT_PACKAGES_DIR}/${wanted})

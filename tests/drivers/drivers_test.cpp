@@ -145,7 +145,8 @@ class Drivers : public testing::Test {
         VkMemoryRequirements needs;
         vkGetBufferMemoryRequirements(device_, buffer_, &needs);
         VkMemoryAllocateInfo allocate{VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO};
-        // What AWriteBeyondTheBufferIsReported writes behind the buffer still lies in memory of its own.
+        // The memory after the buffer, which AWriteBeyondTheBufferIsReported writes, belongs to this
+        // allocation.
         allocate.allocationSize = 2 * needs.size;
         while (!(needs.memoryTypeBits >> allocate.memoryTypeIndex & 1)) ++allocate.memoryTypeIndex;
         ASSERT_EQ(vkAllocateMemory(device_, &allocate, nullptr, &memory_), VK_SUCCESS);

@@ -24,7 +24,7 @@ TEST(Csv, ReadsNumbersAsTheyAreWritten) {
     EXPECT_TRUE(std::signbit(parsed("-0")[0]));
     EXPECT_EQ(parsed("5e-324,1.7976931348623157e308,0.1"),
               (std::vector<double>{5e-324, 1.7976931348623157e308, 0.1}));
-    // Halfway between two doubles but for one digit far behind: correctly rounded all the same.
+    // Halfway between two doubles except for one much later digit: still correctly rounded.
     EXPECT_EQ(parsed("9007199254740993.00000000000000000000000001"), std::vector<double>{9007199254740994.0});
 }
 

@@ -40,7 +40,7 @@ TEST(StoredWeights, every_quantised_type_has_ggmls_bits) {
     EXPECT_EQ(types, 8);
 }
 
-// What a cache holds after an append, and what is read of it and of weights.
+// Tests the contents of a KV cache after an append, and reading from it and from weights.
 TEST(StoredWeights, blocks_of_caches_and_k_quants_have_ggmls_bits) {
     const Result<TensorSet> set =
         load_safetensors(std::filesystem::path(FOVEA_DATA) / "quantised.safetensors");

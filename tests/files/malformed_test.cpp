@@ -20,8 +20,8 @@ namespace {
 
 using namespace test;
 
-/// What a reader may use beside the file's size, whatever the file says: zlib's state, one npy header, the
-/// message.
+/// Memory that a reader may use in addition to the file's size, whatever the file claims: zlib's state, one
+/// npy header, the message.
 constexpr size_t kConstantBytes = 160 * 1024;
 
 struct Case {
@@ -40,7 +40,7 @@ std::vector<Case> corpus(const std::string& format) {
     return cases;
 }
 
-// Whether the file loads, by the reader of its format; the error otherwise.
+// Loads the file with the reader of its format; the error if it fails.
 Result<void> load(const std::string& format, const std::filesystem::path& path) {
     if (format == "gguf") {
         const Result<GgufFile> file = load_gguf(path);
@@ -134,9 +134,9 @@ TEST_P(Malformed, NothingIsAllocatedBeyondTheFilesSize) {
     std::printf("%s: at most %zu bytes allocated for a refused file\n", GetParam(), most);
 }
 
-/// Valid files with every single bit flipped and every length cut: no crash, no promise broken, bounded cost.
-/// The bytes end at a page without access, so that a read past them stops the test. A file that was cut is
-/// refused but for csv, which has no end of its own, and gguf, whose last bytes may be padding.
+/// Valid files with every single bit flipped and truncated at every length: no crash, no promise broken,
+/// bounded cost. The bytes end at a page without access, so that a read past them stops the test. A truncated
+/// file is rejected, except csv, which has no end mark, and gguf, whose last bytes may be padding.
 TEST_P(Malformed, EveryBitFlipAndEveryCutOfAValidFileIsSafe) {
     if (!can_count_allocations()) GTEST_SKIP() << "no way to count allocations on this system";
     const std::string format = GetParam();
@@ -265,7 +265,7 @@ TEST(Json, CostsAtMostFourTimesTheFile) {
     cost(file.size(), "safetensors", [&] { EXPECT_TRUE(parse_safetensors(as_bytes(file))); });
 }
 
-/// What a text holds comes back from its values, at any place.
+/// The values of a text are read back, at any place.
 TEST(Json, ValuesAreThoseOfTheText) {
     const Result<JsonValue> json =
         parse_json(R"({"a": [1, -2.5e3, "x\u00e9\n", [], {}, null, true, false], "": {"b": "c"}, "a": 2})");

@@ -177,7 +177,7 @@ TEST(Llama, RefusesToGuess) {
 
 class ModelConfig : public testing::Test {
   protected:
-    /// load_llama_attention of a checkpoint without metadata beside this config.json.
+    /// Runs load_llama_attention on a checkpoint without metadata and with this config.json.
     Result<LlamaAttention> load(std::string_view config_json, const LlamaConfig& config = {}) const {
         TensorSet set = llama("model.");
         set.metadata.clear();

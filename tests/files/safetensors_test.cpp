@@ -171,7 +171,7 @@ TEST(Safetensors, LimitsOfCount) {
 }
 
 TEST(Safetensors, EmptyTensorsMayStandBeforeAndBehindTheirNeighbours) {
-    // Their offsets are those of the neighbour; neither the order in the header nor that of a sort may
+    // They have the same offsets as their neighbor; neither the order in the header nor that of a sort may
     // matter.
     std::string header = "{\"full\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[0,4]}";
     for (int i = 0; i < 40; ++i) {

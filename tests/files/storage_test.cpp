@@ -1,4 +1,4 @@
-// What lies below the formats: mappings of files that change, and files that appear whole or not at all.
+// The layer below the formats: mappings of files that change, and files that appear whole or not at all.
 #include "files/byte_sink.hpp"
 #include "files/mapped_file.hpp"
 #include "scratch.hpp"
@@ -54,7 +54,7 @@ TEST(AtomicFile, AFullDiskLeavesTheOldFile) {
     write_file(scratch / "a.safetensors", "old");
     TensorSet set;
     set.tensors.push_back(make_tensor("big", {1 << 20}, std::vector<float>(1 << 20)).value());
-    // A limit on the size of files stands for the full disk: writing past it fails in the same way.
+    // A limit on the size of files simulates a full disk: writing past it fails in the same way.
     rlimit before;
     ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
     const rlimit small = {1 << 20, before.rlim_max};

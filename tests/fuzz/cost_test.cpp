@@ -30,15 +30,15 @@ namespace {
 using namespace test;
 
 constexpr size_t kSize = 96 << 10, kTimes = 4;
-constexpr double kRatio = 6, kSpareSeconds = 0.02;  // what the clock and other programs may add
+constexpr double kRatio = 6, kSpareSeconds = 0.02;  // the time that the clock and other programs may add
 
 using Reader = std::function<void(const std::string&)>;
 
 struct Row {
     const char* name;
     Reader read;
-    std::function<std::string(size_t)> make;  // of about so many bytes
-    double times = 4;  // of the file's size; more where what was read is held as objects
+    std::function<std::string(size_t)> make;  // makes a file of about this many bytes
+    double times = 4;  // memory as a multiple of the file's size; more for readers that build objects
 };
 
 void PrintTo(const Row& row, std::ostream* out) { *out << row.name; }
@@ -96,7 +96,7 @@ std::function<std::string(size_t)> gguf(bool tensors, std::function<std::string(
     };
 }
 std::string gguf_key(size_t n) { return counted(std::to_string(n)) + number(0, 4) + '\1'; }
-std::string gguf_tensor(size_t n) {  // of one number
+std::string gguf_tensor(size_t n) {  // Writes a tensor of one element.
     return counted(std::to_string(n)) + number(1, 4) + number(1, 8) + number(0, 4) + number(32 * n, 8);
 }
 std::string gguf_empty_tensor(size_t n) {
@@ -355,7 +355,7 @@ double seconds_of(const Row& row, const std::string& file) {
 TEST_P(Cost, grows_with_the_file) {
     if (!can_count_allocations()) GTEST_SKIP() << "no way to count allocations on this system";
     const Row& row = GetParam();
-    row.read(row.make(100));  // tables that are made once are no cost of a file's
+    row.read(row.make(100));  // fills tables that are made only once, which are not a file's cost
     double seconds[2];
     for (const size_t times : {size_t{1}, kTimes}) {
         const std::string file = row.make(kSize * times);

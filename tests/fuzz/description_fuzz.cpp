@@ -14,7 +14,7 @@ using namespace fovea;
 
 namespace {
 
-constexpr size_t kRoom = 4096;  // as a newer caller might have it; zeros behind the struct
+constexpr size_t kRoom = 4096;  // a newer caller's struct: zeros follow the known fields
 
 struct Bytes {
     const uint8_t* data;
@@ -26,7 +26,7 @@ struct Bytes {
     }
 };
 
-// `sound` in memory of its own, up to `most_words` of its words replaced.
+// Copies `sound` into its own memory and replaces up to `most_words` of its words.
 template <class Struct>
 const Struct* spoil(const Struct& sound, Bytes& bytes, size_t most_words, uint64_t (&memory)[kRoom / 8]) {
     std::fill(std::begin(memory), std::end(memory), 0);
@@ -66,7 +66,7 @@ struct HostBuffer {
         data = ::operator new(size, kAlignment);
         std::memset(data, 0, size);
     }
-    static constexpr std::align_val_t kAlignment{64};  // of a workspace
+    static constexpr std::align_val_t kAlignment{64};  // alignment of a workspace
     void* data = nullptr;
 };
 
@@ -91,7 +91,7 @@ void run_here(const Plan& plan, const FoveaPlanInfo& info) {
     run.struct_size = sizeof run;
     run.binding_count = FOVEA_BIND_COUNT;
     run.bindings = buffers;
-    run.workspace = std::exchange(buffers[FOVEA_BIND_WORKSPACE], {});  // it has a field of its own
+    run.workspace = std::exchange(buffers[FOVEA_BIND_WORKSPACE], {});  // it has a separate field
     Diag diag;
     const FoveaResult code = foveaRunCpu(plan.get(), &run, &diag);
     fuzz::require(code == FOVEA_OK || (diag.field[0] && diag.text[0]), "a refused run says why");

@@ -1,5 +1,5 @@
 #pragma once
-// What every fuzz target shares. A target takes any bytes; broken promises end the program, so that libFuzzer
+// Shared by all fuzz targets. A target takes any bytes; broken promises end the program, so that libFuzzer
 // and the replay both see them.
 #include <fovea/files.hpp>
 

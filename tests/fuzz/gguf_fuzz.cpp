@@ -34,7 +34,7 @@ class Read final : public StoredFile {
     uint64_t size_bytes() const noexcept override { return bytes_.size(); }
     Result<void> read(uint64_t first, std::span<std::byte> out) const override {
         fuzz::require(first <= bytes_.size() && out.size() <= bytes_.size() - first, "reads lie in the file");
-        // Of no bytes too, which memcpy may not be given.
+        // memcpy must not be called for zero bytes, which are possible here.
         std::ranges::copy(bytes_.subspan(first, out.size()), out.begin());
         return {};
     }

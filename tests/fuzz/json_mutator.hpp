@@ -35,7 +35,7 @@ inline std::vector<std::string_view> json_scalars(std::string_view json) {
     return found;
 }
 
-/// The text with one scalar replaced by another of its own or by one that readers trip over.
+/// Replaces one scalar of the text by another one of the text or by one that readers are likely to mishandle.
 inline std::string replace_scalar(std::string_view json, test::Random& random) {
     static constexpr std::string_view kTelling[] = {"null",
                                                     "true",

@@ -782,7 +782,8 @@ def make_session():
 
 
 def make_learned():
-    """What learned_fuzz.cpp reads: the notes and shapes of the models of lens/model/learned, fewer tokens and sides."""
+    """Inputs for learned_fuzz.cpp: the metadata and shapes of the models of lens/model/learned, with fewer tokens and
+    smaller sides."""
     folder = Folder("learned", "")
     for path in sorted((CORPUS.parent.parent.parent / "lens/model/learned").glob("*.safetensors")):
         data = path.read_bytes()
@@ -801,7 +802,7 @@ def make_learned():
 
 
 def make_onnx_node():
-    """What onnx_node_fuzz.cpp reads."""
+    """Inputs for onnx_node_fuzz.cpp."""
     folder = Folder("onnx_node", "")
     f32, i64, boolean, f16 = 1, 7, 9, 10
 

@@ -16,7 +16,7 @@ using namespace fovea;
 
 namespace {
 
-constexpr uint64_t kMostElements = 200'000;  // of a model that is run
+constexpr uint64_t kMostElements = 200'000;  // limit of a model that is run
 constexpr double kMostSeconds = 1;
 
 // A safetensors file of float32 weights that the configuration asks for; some draws change a shape, leave a

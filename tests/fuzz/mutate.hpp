@@ -1,7 +1,7 @@
 #pragma once
 // Mutators for formats with checksums, and for JSON: a changed byte would otherwise nearly always stop at the
-// checksum or at the syntax, and the code behind it would never be fuzzed. libFuzzer
-// has LLVMFuzzerMutate, and the replay one of the same meaning.
+// checksum or at the syntax, and the code after that would never be fuzzed. libFuzzer has LLVMFuzzerMutate,
+// and the replay one of the same meaning.
 #include <cstddef>
 #include <cstdint>
 #include <cstring>

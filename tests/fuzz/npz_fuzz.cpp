@@ -54,7 +54,7 @@ void repair_checksums(uint8_t* data, size_t size) {
     });
 }
 
-/// A new archive around mutated arrays: reaches the npy reader behind the packing.
+/// A new archive around mutated arrays: reaches the npy reader through the packing.
 size_t repack(uint8_t* data, size_t size, size_t max_size, bool compress) {
     const auto set = parse_npz(fuzz::as_bytes(data, size), {}, fuzz::kLimits);
     if (!set) return 0;

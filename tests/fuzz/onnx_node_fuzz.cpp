@@ -32,8 +32,8 @@ double whole(const JsonValue& json, double most) {
     return std::floor(std::min(std::max(json.number(), 0.0), most));
 }
 
-// What parse_tensor() may give: sides up to 2^40, at most 8 of them, exactly the bytes of a type that is
-// known.
+// A tensor that parse_tensor() may give: at most 8 sides of up to 2^40, and exactly the bytes of a known
+// type.
 std::optional<onnx::Tensor> tensor_of(const JsonValue& json) {
     onnx::Tensor tensor;
     tensor.type = onnx::ElementType(int32_t(whole(json.items()[0], 20)));
@@ -100,7 +100,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
         model.node.inputs.back() = "x";
         bytes += inputs.back()->data.size();
     }
-    engine();  // whose own memory is no input's
+    engine();  // its own memory does not depend on an input
     // Float32 of bytes, their copies, and each output as float32 and in its own type.
     const Result<onnx::Tensors> outputs = fuzz::at_cost(
         bytes, [&] { return onnx::run_node(engine(), model, inputs, {.most_bytes = kMostBytes}); },

@@ -46,7 +46,7 @@ void repair_checksums(uint8_t* data, size_t size) {
     }
 }
 
-/// The file with its first IDAT replaced by a compressed and mutated `rows` bytes; 0 when there is no room.
+/// Replaces the first IDAT of the file by compressed and mutated `rows` bytes; 0 if there is not enough room.
 size_t replace_rows(uint8_t* data, size_t size, size_t max_size) {
     size_t at = 8;
     while (size >= 12 && at <= size - 12 && std::memcmp(data + at + 4, "IDAT", 4) != 0) {

@@ -32,7 +32,7 @@ constexpr size_t kMostBytes = 4096;
 constexpr int kMostChanges = 8;  // one on the other, before the next input starts from a file again
 
 std::string keep;      // empty: nowhere
-const Input* running;  // what the target has been given
+const Input* running;  // the current input of the target
 
 // In a program that ends here in any case, so a stream may be used.
 void keep_running_input(int) {
@@ -99,7 +99,7 @@ int fail(const char* what, const std::string& value) {
 
 }  // namespace
 
-// What a target's own mutator asks for, in place of libFuzzer's.
+// Called by a target's own mutator; replaces libFuzzer's function.
 extern "C" size_t LLVMFuzzerMutate(uint8_t* data, size_t size, size_t max_size) {
     Input input(data, data + size);
     fovea::fuzz::change(input, max_size, changes);

@@ -16,7 +16,7 @@ namespace {
 
 using Wide = long double;
 
-// The inputs of a call by their coordinates, so that rows which share memory can be moved alone.
+// The inputs of a call by coordinates, so that rows which share memory can be changed separately.
 struct Numbers {
     std::vector<Wide> q, k, v, bias, slopes, sinks;
 };
@@ -61,7 +61,7 @@ class ForwardMeaning {
         return n;
     }
 
-    // o and lse of one row; lse is -inf where it sees nothing and there is no sink.
+    // Computes o and lse of one row; lse is -inf if the row is fully masked and there is no sink.
     Wide row(const Numbers& n, uint32_t b, uint32_t h, int64_t i, std::vector<Wide>& o) const {
         const Entry e = entry_of(c_, b);
         const size_t q = ((size_t(b) * d_.heads_q + h) * d_.len_q + size_t(i)) * d_.dim_qk;
@@ -93,7 +93,7 @@ class ForwardMeaning {
         return most + logl(sum);
     }
 
-    // What the gradients are of.
+    // The function that is differentiated.
     Wide loss(const Numbers& n) const {
         Wide sum = 0;
         std::vector<Wide> o;

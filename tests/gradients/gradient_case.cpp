@@ -61,7 +61,7 @@ class Inputs {
         for (uint32_t b = 0; b < d_.batch; ++b)
             for (uint32_t h = 0; h < d_.heads_q; ++h)
                 for (int64_t i = 0; i < entry_of(c_, b).q_length; ++i) write_row(t, d_o, b, h, i);
-        // What a gradient is added to.
+        // Initial values of gradients that are added to.
         for (uint32_t i = 0; i < FOVEA_BIND_COUNT; ++i) {
             if (!(info.output_mask >> i & 1) || !adds(FoveaBinding(i))) continue;
             t[i].resize(size_t(info.binding_bytes[i]));
@@ -116,7 +116,7 @@ class Inputs {
                     read_float(g_.forward.plain[FOVEA_BIND_LSE], FOVEA_F32, row));
         const int64_t o = query_element(c_, o_strides(c_), b, h, i);
         for (uint32_t n = 0; n < d_.dim_v; ++n) {
-            // Where float16 cannot hold o, its gradients are no numbers in any precision.
+            // If float16 cannot represent o, its gradients are not finite in any precision.
             const float value = read_float(g_.forward.plain[FOVEA_BIND_O], d_.o_type, o + n);
             write_float(t[FOVEA_BIND_O], d_.o_type, o + n, std::clamp(value, -60000.0f, 60000.0f));
         }

@@ -1,5 +1,5 @@
-// One backward call for tests: a forward case of the sweep, what is asked of its gradients, and the numbers
-// behind both, all from one seed.
+// One backward call for tests: a forward case of the sweep, the requested gradients, and the contents of the
+// inputs, all from one seed.
 #pragma once
 
 #include "support/executor.hpp"
@@ -13,7 +13,7 @@ namespace fovea::test {
 struct GradientCase {
     Case c;  // never paged; outputs are o and lse
     FoveaAttentionBackwardDesc backward{};
-    Oracle forward;           // of the forward call
+    Oracle forward;           // result of the forward call
     Tensors clean, poisoned;  // inputs of the backward call, zeros or poison in what must not count
     Tensors exact,
         plain;  // its gradients in float64 (stored as float32 at the same places) and plain float32
@@ -31,7 +31,7 @@ Result<GradientCase> prepare_gradients(Case c, const FoveaAttentionBackwardDesc&
 std::string describe_gradients(const GradientCase& g);
 std::string gradient_replay(uint64_t seed, const std::string& executor);
 
-// Keys of two packed entries share a row: then there is no dk and dv of their own.
+// True if keys of two packed entries share a row: then they have no separate dk and dv.
 bool keys_overlap(const Case& c);
 
 // The rows of every gradient against the oracle, and every byte between them untouched.

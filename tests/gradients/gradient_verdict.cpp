@@ -104,7 +104,7 @@ class Measure {
             if (p_.bias.present) score += bias_at(c_, b, h, i, j);
             const double weight = std::exp(std::min(score - lse, 1.0));
             const double factor = kept(b, h, i, j) ? (p_.dropout ? double(p_.keep_scale) : 1.0) : 0.0;
-            // What a kernel takes for zero is an error of the weight's own.
+            // A term that a kernel rounds to zero is an error of the weight itself.
             const double rounded = units * weight + kFlushed / kRounding;
             // So is what a driver flushes of the logit's gradient, which Vulkan lets it do below 2^-126.
             const double masked = rounded * (factor * value + delta) + kSmallest / kRounding;
@@ -212,8 +212,8 @@ class Judge {
             float got = read_float(got_[binding], type, first + n);
             const float plain = read_float(g_.plain[binding], type, first + n);
             const bool may_overflow = may_round_to_infinity(type, exact);
-            // A sum that is off by less than the rule allows may lie beyond what its 16 bits hold: the
-            // infinity that is stored then stands for their end. The plain loops' own does not count, or two
+            // A sum within the allowed error may exceed the range of its 16 bits; then the stored infinity
+            // counts as the end of the range. The infinity of the plain loops does not count, or two
             // infinities would excuse each other.
             if (type == FOVEA_F16 && std::isfinite(exact) && !may_overflow && std::isinf(got))
                 got = std::copysign(kHalfOverflow, got);

@@ -1,5 +1,5 @@
-// What gradients of attention must be, whatever computes them: the sweep on every instruction set, laws that
-// hold between calls, what must not reach a result, and refusals.
+// Requirements for gradients of attention on every backend: the sweep on every instruction set, relations
+// between calls, values that must not reach a result, and errors.
 #include "gradients/gradient_sweep.hpp"
 #include "support/case_generator.hpp"
 #include "support/cpu_device.hpp"
@@ -162,7 +162,8 @@ TEST(Gradients, accumulation_adds_to_what_the_buffer_holds) {
     });
 }
 
-// Keys of one call in two, each with the merged o and lse: shares of dq, and dk and dv of its own.
+// Keys of one call in two parts, each with the merged o and lse: their dq add up, and each has its own dk and
+// dv.
 TEST(Gradients, a_call_split_over_its_keys_gives_the_same_from_the_merged_o_and_lse) {
     const GradientCase g = prepared(call_of(9), attention_backward());
     constexpr uint64_t kCut = 8;
@@ -251,8 +252,8 @@ TEST(Gradients, a_nan_in_a_key_reaches_the_rows_that_see_it_and_their_keys_alone
     });
 }
 
-// Keys along the lanes, rows that stream by: a row that is no number must not reach the keys that it does not
-// see, whether they lie before them, behind them or on both sides.
+// Keys are along the lanes and rows are streamed: a NaN row must not reach the keys that are masked for it,
+// whether they are before its visible keys, after them or on both sides.
 TEST(Gradients, a_nan_in_a_query_reaches_its_row_and_the_keys_that_it_sees_alone) {
     struct Window {
         int64_t left, right;  // -1: without an end
@@ -409,8 +410,8 @@ TEST(Gradients, a_plan_says_what_it_computes) {
         EXPECT_NE(text.find(line), std::string::npos) << line << " in\n" << text;
 }
 
-// Each gradient alone and all of them: the slices cover what is computed, and a budget cuts as far as a
-// head's or a row's sum goes.
+// Each single gradient, and all of them: the slices cover the whole work, and a budget divides it down to a
+// head's or a row's sum.
 TEST(Gradients, no_slice_costs_more_than_the_plan_says) {
     const auto with_all = [](FoveaAttentionDesc& d) {
         d.flags |= FOVEA_FLAG_ALIBI | FOVEA_FLAG_SINKS, d.align = FOVEA_ALIGN_TOP_LEFT;
@@ -437,7 +438,7 @@ TEST(Gradients, no_slice_costs_more_than_the_plan_says) {
             EXPECT_GE(info.max_slice_flops * double(info.slice_count), info.flops);
             if (gradients == FOVEA_GRAD_SINKS) {
                 EXPECT_EQ(info.flops,
-                          6 * 2.0 * 7 * 2 * 13);  // of heads, columns of do and o, rows of the batch
+                          6 * 2.0 * 7 * 2 * 13);  // for heads, columns of do and o, rows of the batch
                 EXPECT_GE(info.max_slice_flops, info.flops / 6);
             }
             if (gradients == kAll) break;

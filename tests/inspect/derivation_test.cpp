@@ -184,7 +184,7 @@ TEST(DeriveCell, agrees_with_the_engine_on_pages_that_lead_nowhere) {
     EXPECT_EQ(derive_cell(call.attention, call.buffers, {1, 1, 2, 6})->hidden_by, "");
 }
 
-// One logit that is no number makes the whole row none: the largest, the sum and every weight.
+// One NaN logit makes the whole row NaN: the largest, the sum and every weight.
 TEST(DeriveCell, a_key_that_is_no_number_spoils_the_row_that_sees_it) {
     Call call(13);
     call.attention.causal(Align::top_left);
@@ -340,8 +340,8 @@ TEST(DerivationText, python_csv_and_latex_carry_the_numbers) {
               "\\end{aligned}\n");
 }
 
-// What the session adds to a score is said, not only what comes of it; every product of a head of 64 is
-// there, and of a wider one it says how many are.
+// The text names the terms that the session adds to a score, not only the result; it shows every product of a
+// head of 64, and of a wider one it gives their number.
 TEST(DerivationText, latex_has_every_product_and_what_changes_the_score) {
     Derivation d = tutorial_cell();
     d.softcap = 2.0f, d.capped = 1.1258f, d.has_alibi = true, d.alibi = -0.25f, d.has_bias = true,

@@ -49,7 +49,7 @@ TEST(Lessons, there_are_44_on_seven_levels) {
 }
 
 // The recorded normals are those of a C library's float functions; everything else is exact.
-// What stands over a lesson's picture has letters that every font has: a title in Chinese was a line of
+// The title of a lesson's picture has only letters that every font has: a title in Chinese was a line of
 // boxes.
 TEST(Lessons, titles_are_in_latin_letters) {
     for (const Lesson& lesson : list_lessons())

@@ -136,7 +136,7 @@ TEST(MapSource, another_call_forgets_tiles_and_sums) {
     for (uint64_t n = 10; n < 250; n += 30)
         EXPECT_NEAR(source.tiles().find(id)->max[n * 256 + n / 2],
                     derive_cell(head.call, bindings, Cell{0, 0, n, n / 2})->weight, 2e-6);
-    // What the planner refuses ends the work.
+    // An error of the planner ends the work.
     source.follow(on(BackendChoice::cpu), [&] { head.call.dropout_p = 2; });
     source.finish(true);
     EXPECT_NE(source.problem(), "");

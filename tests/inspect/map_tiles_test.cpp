@@ -125,7 +125,7 @@ TEST(MapTiles, a_closer_view_shows_its_part_of_the_tile_above) {
 }
 
 TEST(MapTiles, four_exact_tiles_make_the_one_above) {
-    MapTiles tiles({1000, 500});  // of level 1: 2 x 1 tiles; of level 0: 4 x 2
+    MapTiles tiles({1000, 500});  // level 1 has 2 x 1 tiles; level 0 has 4 x 2
     MapView view;
     view.rect = {0, 0, 1000, 500};
     view.width = 500, view.height = 1000;
@@ -139,7 +139,7 @@ TEST(MapTiles, four_exact_tiles_make_the_one_above) {
     EXPECT_EQ(built->mass[0], 4u);
     EXPECT_EQ(built->mass.back(), 4u);
     EXPECT_EQ(built->max[0], 0.5f);
-    view.width = view.height = 64;  // level 2: half of it lies beyond the last key
+    view.width = view.height = 64;  // level 2: half of it is beyond the last key
     tiles.set_view(view);
     EXPECT_EQ(tiles.progress().level, 2u);
     EXPECT_FALSE(tiles.next());
@@ -252,7 +252,7 @@ TEST(MapTiles, values_are_means_over_rows) {
     const uint64_t mass[] = {4 * one, 2 * one};
     std::vector<float> values = map_values(tile, 100, mass);
     EXPECT_EQ(values, (std::vector<float>{1.0f, 0.5f}));
-    values = map_values(tile, 6, mass);  // the second pixel holds rows 4 and 5 alone
+    values = map_values(tile, 6, mass);  // the second pixel has only rows 4 and 5
     EXPECT_EQ(values, (std::vector<float>{1.0f, 1.0f}));
 }
 

@@ -1,4 +1,4 @@
-// The vector power of two behind every softmax, against float64, on every instruction set that runs here.
+// The vector power of two that every softmax uses, against float64, on every instruction set that runs here.
 #include "cpu/simd_targets.hpp"
 
 #undef HWY_TARGET_INCLUDE

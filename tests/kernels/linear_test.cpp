@@ -37,9 +37,9 @@ Bytes magnitudes(Bytes bytes, FoveaDtype type) {
     return bytes;
 }
 
-// What a chain of n_in multiply-adds and a bias may err in float32: (n + 2) roundings of at most the sum of
-// the terms' magnitudes (Higham, Accuracy and Stability of Numerical Algorithms, 3.1), then the rounding to
-// Y's type.
+// The error bound in float32 of a chain of n_in multiply-adds and a bias: (n + 2) roundings of at most the
+// sum of the terms' magnitudes (Higham, Accuracy and Stability of Numerical Algorithms, 3.1), then the
+// rounding to Y's type.
 struct Oracle {
     Bytes exact, bound;
     FoveaLinearDesc d;

@@ -49,7 +49,7 @@ Bytes filled(uint32_t binding, uint64_t size_bytes, bool walk) {
     return bytes;
 }
 
-// o, and lse behind it.
+// Returns o followed by lse.
 Bytes run_attention(const FoveaAttentionDesc& desc, uint32_t target, bool walk) {
     const Plan plan = plan_of(foveaPlanAttention, desc, cpu_device(1, target));
     const FoveaPlanInfo info = plan.info();

@@ -250,7 +250,7 @@ TEST(TokenScores, are_means_over_the_rows_that_have_such_a_key) {
     EXPECT_FLOAT_EQ(s.first, (0.25f + 0.5f + 0.1f) / 3);
     EXPECT_FLOAT_EQ(s.same, (0.5f + 0.2f) / 2);
     EXPECT_FLOAT_EQ(s.induction, (0.3f + 0.4f) / 2);
-    // A token behind itself has been seen, and nothing but itself followed.
+    // A token after itself has been seen, and only itself has followed it.
     const std::vector<uint32_t> pair = {4, 4};
     const std::vector<float> two = {1.0f, 0.0f, 0.6f, 0.4f};
     EXPECT_FLOAT_EQ(token_scores(two, pair).same, 0.6f);

@@ -1,4 +1,4 @@
-// What files say of a model: small models with other configurations and keys.
+// The properties of a model in its files: small models with other configurations and keys.
 #include "support/gguf_edit.hpp"
 #include "support/scratch.hpp"
 
@@ -93,7 +93,7 @@ TEST(EndTokens, of_gguf_are_those_of_its_keys_and_of_their_texts) {
         return model ? model->facts().end_tokens : Ids();
     };
     EXPECT_EQ(ends(), Ids{});
-    edit.set("tokenizer.ggml.model", "llama");  // its own when no key names one
+    edit.set("tokenizer.ggml.model", "llama");  // the default if no key names one
     EXPECT_EQ(ends(), Ids{2});
     edit.set("tokenizer.ggml.tokens",
              std::vector<std::string>{"a", "<|im_end|>", "</s>", "b", "<|end|>", "c"});
@@ -104,7 +104,7 @@ TEST(EndTokens, of_gguf_are_those_of_its_keys_and_of_their_texts) {
     edit.set("tokenizer.ggml.tokens",
              std::vector<std::string>{"<|return|>", "<|call|>", "b", "<|fim_pad|>", "<|end|>", "c"});
     edit.set("tokenizer.ggml.eos_token_id", 0);
-    EXPECT_EQ(ends(), (Ids{0, 1, 3, 5}));  // "<|end|>" is not an end beside the two
+    EXPECT_EQ(ends(), (Ids{0, 1, 3, 5}));  // "<|end|>" is not an end token in addition to the two
     for (const NamedTokens& named : kNamedTokens)
         for (const std::string_view text : named.texts) {
             edit.set("tokenizer.ggml.tokens", std::vector<std::string>{"a", "b", std::string(text)});
@@ -150,7 +150,7 @@ class GgufModel {
         return CheckpointModel::open(path());
     }
     fs::path path() const { return scratch_.folder() / "model.gguf"; }
-    // What opening says, or "(opened)".
+    // Returns the error of opening, or "(opened)".
     std::string said() const {
         const Result<CheckpointModel> model = open();
         return model ? "(opened)" : model.error().text;

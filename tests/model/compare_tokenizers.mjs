@@ -1,4 +1,4 @@
-// Random tokenizers and texts: Fovea beside the library `tokenizers`.
+// Random tokenizers and texts: compares Fovea with the library `tokenizers`.
 //
 //     npm install tokenizers@0.23.2                        (in a folder outside of the repository)
 //     cmake --build build/default --target fovea_tokenize
@@ -20,7 +20,7 @@ const count = Number(option("--configs", 300)),
     perConfig = Number(option("--texts", 40)),
     written = option("--write", "");
 
-// The library ends the process where a pattern, or a text, is too much for it: each configuration has one of its own.
+// The library ends the process if a pattern, or a text, is too expensive, so each configuration has its own process.
 if (program === "--library") {
     const [json, samples] = JSON.parse(readFileSync(0, "utf8"));
     const out = { encodings: [], texts: [] };
@@ -265,7 +265,7 @@ function postProcessor() {
     ])();
 }
 function config(n) {
-    // Every other one is a split alone: each word is one token, whose place tells where it was cut.
+    // Every other one tests only the split: each word is one token, whose place shows where the text was cut.
     if (n % 2 === 0)
         return { version: "1.0", truncation: null, padding: null, added_tokens: [], normalizer: null,
             pre_tokenizer: { type: "Split", pattern: { Regex: n / 2 < known.length ? known[n / 2] : regex() }, behavior: pick(behaviours), invert: chance(20) },

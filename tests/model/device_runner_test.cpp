@@ -100,7 +100,7 @@ TEST(LayersOnVulkan, every_stage_agrees_with_strict) {
     for (const std::string& message : engine->take_messages()) ADD_FAILURE() << message;
 }
 
-// Rows of an odd number of blocks among them, whose bytes are no whole words.
+// Some rows have an odd number of blocks, whose bytes are not whole words.
 TEST(StoredLinearOnVulkan, gives_the_dequantised_product) {
     Result<Engine> engine = Engine::open({.backend = BackendChoice::vulkan, .validation = true});
     ASSERT_TRUE(engine) << engine.error().text;
@@ -156,7 +156,8 @@ TEST(StoredLinearOnVulkan, k_quants_have_ggmls_bits) {
     }
 }
 
-// What stays on the device is the file's as long as the file is open: another at the same place is another.
+// Weights stay on the device only while their file is open: another file at the same address is a different
+// one.
 TEST(StoredLinearOnVulkan, weights_leave_the_device_with_their_file) {
     Result<Engine> engine = Engine::open({.backend = BackendChoice::vulkan});
     ASSERT_TRUE(engine) << engine.error().text;
@@ -179,7 +180,7 @@ TEST(StoredLinearOnVulkan, weights_leave_the_device_with_their_file) {
     ASSERT_TRUE(runner.stored_linear(w.stored, none, x, y));
     expect_row_verdict(w, none, x, y);
     EXPECT_EQ(runner.held_bytes(), bytes);
-    // Of nobody: read from where it lies, each time.
+    // Without an owner: read again from its memory each time.
     w.stored.owner = nullptr, file = nullptr;
     ASSERT_TRUE(runner.stored_linear(w.stored, none, x, y));
     expect_row_verdict(w, none, x, y);

@@ -93,7 +93,7 @@ void expect_like_transformers(const fs::path& model_path, const TensorSet& refer
         return;
     }
     const std::vector<float> logits = expected(reference, "logits");
-    // transformers gives the classes of a picture by the picture's own row alone.
+    // transformers computes an image's classes only from its class row.
     if (model->facts().patches != 0) run->logits.values.resize(logits.size());
     EXPECT_LE(largest_difference(run->logits.values, logits), 2e-5);
     const uint64_t vocabulary = run->logits.columns();
@@ -117,7 +117,7 @@ class ReadFile final : public StoredFile {
         return held_ ? std::as_bytes(std::span(bytes_)) : std::span<const std::byte>();
     }
     Result<void> read(uint64_t first, std::span<std::byte> out) const override {
-        // But for its first bytes, what is held is not read.
+        // Except for its first bytes, a held file is not read.
         EXPECT_LE(out.size(), held_ ? 4u : bytes_.size());
         EXPECT_LE(first + out.size(), bytes_.size());
         if (fails) return Error{FOVEA_INVALID_ARGUMENT, "file", "it is gone"};
@@ -126,7 +126,7 @@ class ReadFile final : public StoredFile {
         return {};
     }
     bool fails = false;
-    mutable size_t most = 0;  // that was read at once
+    mutable size_t most = 0;  // largest single read
 
   private:
     std::string bytes_;
@@ -195,8 +195,8 @@ TEST_P(Families, give_the_same_bits_from_files_that_are_not_mapped) {
             const Result<CheckpointModel> model = CheckpointModel::open(files);
             ASSERT_TRUE(model) << model.error().text;
             EXPECT_EQ(model->files().stored_bytes(), mapped->files().stored_bytes());
-            // What a run takes of a layer: float32 of some, and of matrices that stay stored only what must
-            // be read.
+            // Memory that a run takes for a layer: float32 for some matrices, and for stored ones only the
+            // parts that must be read.
             EXPECT_LE(mapped->run_block_bytes(), mapped->block_bytes());
             const uint64_t of_layer = run_model_bytes(*model, 0, {}) - run_model_bytes(*mapped, 0, {});
             EXPECT_EQ(of_layer, held ? 0 : stored_matrix_bytes(*model));
@@ -314,7 +314,7 @@ void expect_rows_behind_layers(const CheckpointModel& model, const TensorSet& re
     }
 }
 
-// Each family's model beside what transformers computed for it; returns how many there are.
+// Compares each family's model with the results of transformers; returns the number of families.
 int for_each_family(const std::function<void(const CheckpointModel&, const TensorSet& reference)>& body) {
     int families = 0;
     for (const auto& folder : fs::directory_iterator(FOVEA_FAMILIES)) {
@@ -397,7 +397,7 @@ TEST(Families, are_shown_as_they_generate) {
 }
 
 #ifdef FOVEA_WITH_RUNTIME
-// On the device that the test runs behind, whose validation layer has nothing to say.
+// Runs on the device that the test's launcher selects; its validation layer must report nothing.
 class FamiliesOnVulkan : public testing::Test {
   protected:
     void SetUp() override {
@@ -431,12 +431,12 @@ TEST_F(FamiliesOnVulkan, compute_what_transformers_computes_in_float64) {
     }
 }
 
-// What stays on the device from layer to layer.
+// Values that stay on the device from layer to layer.
 TEST_F(FamiliesOnVulkan, keep_a_text_on_the_device) {
     expect_texts_to_stay([&](uint64_t layers, uint64_t rows) { return runner->text(layers, rows); });
 }
 
-// Once weights lie there, a token is one submission, and nothing but its rows goes up or comes down.
+// Once weights are there, a token is one submission, and only its rows are transferred.
 TEST_F(FamiliesOnVulkan, a_token_is_one_submission) {
     const Result<CheckpointModel> model =
         CheckpointModel::open(fs::path(FOVEA_FAMILIES) / "llama_q8" / "model.gguf");
@@ -456,7 +456,7 @@ TEST_F(FamiliesOnVulkan, a_token_is_one_submission) {
     EXPECT_EQ(after.submissions - before.submissions, 1u);
     EXPECT_EQ(after.uploads - before.uploads, 2u);  // the row and its position
     EXPECT_EQ(after.reads - before.reads, 1u);
-    // There is no room behind the last row.
+    // There is no room after the last row.
     const Result<void> beyond = text->enter(F32Tensor({9, model->facts().width}), 0);
     ASSERT_FALSE(beyond);
     EXPECT_EQ(beyond.error().field, "rows");

@@ -22,7 +22,7 @@ CheckpointModel open_model(const std::string& name) {
     return *model;
 }
 
-// Logits behind the last token, without a cache.
+// Returns the logits after the last token, without a KV cache.
 std::vector<float> uncached(const CheckpointModel& model, std::span<const uint32_t> ids) {
     const Result<ModelRun> run = run_model(model, ids);
     EXPECT_TRUE(run) << run.error().text;
@@ -92,8 +92,8 @@ TEST_P(Cached, decoding_goes_on_as_the_uncached_run_does) {
     }
 }
 
-// What is generated depends on the text, the seed and the temperature, and neither on how many tokens there
-// is room for nor on where the text was cut and continued.
+// Generated tokens depend on the text, the seed and the temperature, but neither on the capacity nor on where
+// the text was cut and continued.
 TEST_P(Cached, neither_room_nor_cuts_change_what_is_generated) {
     const CheckpointModel model = open_model(GetParam());
     const std::vector<uint32_t> text = {5, 3, 8, 20};
@@ -164,8 +164,8 @@ CheckpointModel long_gpt2(const std::filesystem::path& folder, uint64_t position
     return *model;
 }
 
-// One run of the whole text tells what each of its tokens would have been chosen by without a cache: behind a
-// causal mask a row knows nothing of later ones.
+// One run of the whole text gives the logits of every token without a KV cache: with a causal mask a row does
+// not depend on later ones.
 void expect_generated_as_uncached(const CheckpointModel& model) {
     constexpr uint64_t kCount = 500;
     std::vector<uint32_t> all = {5, 3, 8, 20}, next = all;

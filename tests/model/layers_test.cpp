@@ -1,5 +1,5 @@
 // The attention layers that tutorials build one after the other, as blocks of one type, against float64 in
-// plain loops that share nothing with the library; what models have beside them is trace_test's.
+// plain loops that share nothing with the library; trace_test covers the other parts of models.
 #include <fovea/model.hpp>
 
 #include <gtest/gtest.h>

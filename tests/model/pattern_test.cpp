@@ -138,7 +138,7 @@ TEST(Patterns, take_steps_that_are_linear_in_the_text) {
             EXPECT_TRUE(made->split(text, [](size_t, size_t, bool) {})) << pattern << part;
         }
     }
-    // What has no end otherwise is given up.
+    // Endless matching is given up.
     EXPECT_EQ(split("(?:a+)+b", std::string(40, 'a')), "too many steps");
     EXPECT_EQ(split("(?:a|a)*b", std::string(40, 'a')), "too many steps");
     EXPECT_EQ(split("(?<=(?:a|a)*b)c", std::string(40, 'a') + "c"), "too many steps");

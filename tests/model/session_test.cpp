@@ -122,7 +122,7 @@ TEST(Stories, every_step_names_keys_that_are_there_and_is_done_only_when_it_was)
     EXPECT_TRUE(story(kLevelCount + 1).empty());
 }
 
-// A task's model has rules of its own, wherever it is opened from.
+// A task's model has its own rules, wherever it is opened from.
 TEST(Sessions, a_task_does_not_depend_on_the_level) {
     for (const char* const task : {"induction", "recall", "reverse", "sort", "text"}) {
         const Session own = level_session(2, task);
@@ -209,7 +209,7 @@ TEST(Sessions, what_cannot_be_taken_is_told_with_what_is_taken) {
         const Session taken = read(state(json), &notes);
         ASSERT_EQ(notes.size(), 1u) << json;
         EXPECT_EQ(notes[0].text, text);
-        // What is taken instead is beyond reproach.
+        // The substituted value is itself valid.
         EXPECT_EQ(read(write_session(taken), &again), taken) << json;
         EXPECT_TRUE(again.empty()) << again[0].text;
     }
@@ -390,7 +390,7 @@ TEST(Sessions, addresses_are_read_like_those_of_a_browser) {
     EXPECT_EQ(read->notes[0].key, "x");
     EXPECT_EQ(read_address("v=2").error().text, "the address is of version 2; this program reads version 1");
     EXPECT_EQ(read_address("")->session, level_session(2));
-    // Bytes that are no UTF-8 do no harm: what is written is read again.
+    // Bytes that are not valid UTF-8 do no harm: the written text is read again.
     const Session broken = read_address("text=%ff%41")->session;
     EXPECT_EQ(broken.text,
               "\xef\xbf\xbd"
@@ -426,7 +426,7 @@ TEST(Rules, patterns_show_what_their_names_say) {
         const std::vector<uint8_t> prefix = visible_cells(rules, n, n);
         rules.pattern = MaskPattern::padding;
         const std::vector<uint8_t> padding = visible_cells(rules, n, n);
-        const uint64_t third = (n + 2) / 3;  // of a prefix rounded up
+        const uint64_t third = (n + 2) / 3;  // a third of the rounded-up prefix
         for (uint64_t i = 0; i < n; ++i)
             for (uint64_t j = 0; j < n; ++j) {
                 EXPECT_EQ(prefix[i * n + j] != 0, j <= i || j < third) << n << " " << i << " " << j;
@@ -473,7 +473,7 @@ TEST(Tokens, words_marks_and_signs) {
                      "\U0001F1EB", "1\ufe0f\u20e3", "\u2764\ufe0f"}));
     EXPECT_EQ(texts(" \t\n\u3000\u2003"), Texts{});
     // Format characters belong to the word (Unicode Standard Annex 29, WB4): marks of direction, embeddings,
-    // isolates, joiners, soft hyphens. Alone they are no token.
+    // isolates, joiners, soft hyphens. A format character by itself is not a token.
     for (const char* const mark :
          {"\u00ad", "\u061c", "\u200c", "\u200d", "\u200e", "\u200f", "\u202a", "\u202e", "\u2060", "\u2064",
           "\u2066", "\u2069", "\ufff9", "\U0001d173"}) {

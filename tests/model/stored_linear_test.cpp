@@ -53,7 +53,7 @@ TEST(StoredLinear, gives_the_dequantised_product_on_every_instruction_set) {
         SCOPED_TRACE(cpu::target_name(target));
         for (const FoveaDtype type : kTypes)
             for (const auto& [rows, blocks] : {std::pair{1u, 1u}, {5u, 3u}, {131u, 2u}, {700u, 7u}}) {
-                // Numbers of their own may end in a part of a vector.
+                // Types without blocks may end in a part of a vector.
                 const uint64_t elements = dtype_info(type).block.numbers;
                 const uint64_t columns = elements == 1 ? 37 * blocks : elements * blocks;
                 const Weight w(type, rows, columns, random);
@@ -74,7 +74,7 @@ TEST(StoredLinear, gives_the_dequantised_product_on_every_instruction_set) {
     EXPECT_GE(targets, 2u);
 }
 
-// Who names no kernel has this one for a few rows of float32 with a weight of another type.
+// If no kernel is named, this one is chosen for a few rows of float32 with a weight of another type.
 TEST(StoredLinear, a_plan_takes_the_kernel_for_few_rows_and_says_why_not) {
     Result<FoveaDeviceFacts> facts = cpu_facts(2);
     ASSERT_TRUE(facts);
@@ -107,7 +107,7 @@ TEST(StoredLinear, a_plan_takes_the_kernel_for_few_rows_and_says_why_not) {
               "kernel decode cannot run this on the CPU: X and Y are not both float32");
 }
 
-// The runner's products of one x are what each is alone.
+// Several products of one x at once have the same bits as each by itself.
 TEST(StoredLinear, several_at_once_are_what_each_is_alone) {
     std::mt19937 random(20261127);
     ThreadPool pool(2);
@@ -198,7 +198,7 @@ TEST(StoredLinear, what_is_not_finite_stays_so) {
     }
 }
 
-// Where bytes are multiplied: normal numbers are, small ones beside a large one are not.
+// On targets that multiply bytes: rows of similar values are split, small values next to a large one are not.
 TEST(StoredLinear, activations_are_split_where_that_keeps_them) {
     if (!(cpu::runnable_targets() >> cpu::kTargetAvx512 & 1u)) GTEST_SKIP() << "no AVX-512 here";
     std::mt19937 random(4);

@@ -39,7 +39,7 @@ inline void fill_blocks(FoveaDtype type, std::span<std::byte> bytes, std::mt1993
     }
 }
 
-// A weight whose last byte lies before a page without access.
+// A weight whose last byte is just before a page without access.
 struct Weight {
     test::WalledMemory memory;
     StoredWeight stored;
@@ -63,8 +63,8 @@ inline F32Tensor random_rows(uint64_t rows, uint64_t columns, std::mt19937& rand
     return x;
 }
 
-// The rule of the engine's own verdict: in no row is the largest error more than twice that of a sum in plain
-// float32, but for a floor of a few roundings of the row's largest term.
+// The engine's own error rule: in no row is the largest error more than twice that of a sum in plain float32,
+// except for a tolerance of a few roundings of the row's largest term.
 inline void expect_row_verdict(const Weight& w, const F32Tensor& bias, const F32Tensor& x,
                                const F32Tensor& y) {
     const uint64_t rows = w.stored.shape[0], columns = w.stored.shape[1];

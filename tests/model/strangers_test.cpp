@@ -1,5 +1,5 @@
-// Configurations, tokenizers and indexes from strangers: strangers.json lists each with the one line that it
-// is refused with. GGUF files have a corpus of their own (tests/fuzz/corpus/gguf).
+// Untrusted configurations, tokenizers and indexes: strangers.json lists each with its error line. GGUF files
+// have a separate corpus (tests/fuzz/corpus/gguf).
 
 #include "support/scratch.hpp"
 
@@ -21,7 +21,7 @@ std::string text_of(const fs::path& path) {
     return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// A folder of its own with the weights of a small Llama.
+// A new folder with the weights of a small Llama.
 class Strangers : public testing::Test {
   protected:
     void SetUp() override {
@@ -35,7 +35,7 @@ class Strangers : public testing::Test {
     void write(const char* name, std::string_view text) const {
         std::ofstream(folder_ / name, std::ios::binary) << text;
     }
-    // What opening the folder says, without the folder's own name.
+    // Returns the error of opening the folder, without the folder's name.
     std::string refusal() const {
         const Result<CheckpointModel> opened = CheckpointModel::open(folder_);
         if (opened) return "(opened)";

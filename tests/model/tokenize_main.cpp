@@ -1,4 +1,4 @@
-// What tokenizers give for texts, for comparisons with other programs (compare_tokenizers.mjs).
+// Prints the tokens of texts, for comparisons with other programs (compare_tokenizers.mjs).
 //
 //     fovea_tokenize < CASES > ANSWERS
 //

@@ -1,5 +1,5 @@
-// Tokenizers of GGUF files beside llama.cpp's source (src/llama-vocab.cpp): splits by name, defaults of keys,
-// and keys that change tokens.
+// Tokenizers of GGUF files compared with llama.cpp's source (src/llama-vocab.cpp): splits by name, defaults
+// of keys, and keys that change tokens.
 #include "tokenizer/gguf_splits.hpp"
 #include "tokenizer/split_pattern.hpp"
 #include "tokenizer/text_steps.hpp"
@@ -247,7 +247,7 @@ TEST(GgufTokenizers, have_the_defaults_of_llama_cpp) {
     EXPECT_EQ(ids(bytes_file().text(kPre, "dbrx"), "1234"), "258 52");
     EXPECT_EQ(ids(bytes_file().text(kPre, "gpt-2"), "1234"), "256 257");
     EXPECT_EQ(ids(bytes_file(), "1234"), "258 52");  // `default` cuts three digits
-    // Its BOS token is 11 where the key is missing or no ID; only some splits add one.
+    // Its BOS token is 11 if the key is missing or not an ID; only some splits add one.
     EXPECT_EQ(ids(bytes_file().text(kPre, "llama-bpe"), "a"), "11 97");
     EXPECT_EQ(ids(bytes_file().text(kPre, "llama-bpe").whole(kBos, 259), "a"), "259 97");
     EXPECT_EQ(ids(bytes_file().text(kPre, "llama-bpe").whole(kBos, 1u << 31), "a"), "11 97");
@@ -313,7 +313,7 @@ TEST(GgufTokenizers, read_every_key_that_changes_tokens) {
     EXPECT_EQ(ids(bert(), "Ab \xc3\xa9"), "1 4 6 2");
     EXPECT_EQ(ids(bert().truth(key("normalizer.lowercase"), false), "Ab \xc3\xa9"), "1 3 5 2");
     EXPECT_EQ(ids(bert().truth(key("normalizer.strip_accents"), false), "Ab \xc3\xa9"), "1 4 5 2");
-    // What is not known is rejected by its name; IDs of tokens change nothing.
+    // Unknown keys are rejected by name; token IDs change nothing.
     EXPECT_EQ(ids(pieces_file("llama", letters).truth(key("odd"), true), "a"),
               "the key tokenizer.ggml.odd is not supported");
     EXPECT_EQ(ids(pieces_file("llama", letters).whole(key("odd_token_id"), 3), "a"), "1 6");
@@ -327,7 +327,7 @@ TEST(GgufTokenizers, find_special_tokens_as_llama_cpp) {
                       .truth("tokenizer.ggml.add_space_prefix", false),
                   "abcdab"),
               "1 3 8 7");
-    // Some texts are control tokens whatever the file says; Phi-3's take the white space behind them.
+    // Some texts are control tokens whatever the file declares; Phi-3's take the white space after them.
     EXPECT_EQ(ids(pieces_file("llama", {"a", "<|end|>", "\xe2\x96\x81"})
                       .truth("tokenizer.ggml.add_space_prefix", false)
                       .text("general.name", "Phi-3 mini"),

@@ -40,11 +40,11 @@ std::pair<size_t, size_t> whole_characters(std::string_view text, size_t begin, 
     return {begin, end};
 }
 
-// What a tokenizer is compared in beside its numbers.
+// The properties of a tokenizer that are compared in addition to its IDs.
 struct Compared {
     const char* file;
     const char* expected;
-    // The library gives what it composes or joins the place of its first or last character alone.
+    // For composed or joined text the library gives only the place of its first or last character.
     bool same_places = true;
     bool texts = true;
     bool long_words = true;  // llama.cpp has no limit for the length of a word
@@ -78,7 +78,7 @@ TEST_P(Tokenizers, give_the_tokens_places_and_texts_of_the_reference) {
         for (size_t i = 0; ids == numbers && i < ids.size() && !places.empty(); ++i) {
             const SplitToken& token = (*tokens)[i];
             const auto first = size_t(places[2 * i].number()), last = size_t(places[2 * i + 1].number());
-            // What stands for no byte here is given its neighbour there.
+            // Tokens without bytes here have their neighbor there.
             if (token.begin == token.end) continue;
             const auto [begin, end] = whole_characters(text, token.begin, token.end);
             if (GetParam().same_places) {
@@ -160,7 +160,7 @@ INSTANTIATE_TEST_SUITE_P(Each, ManyTexts,
                                          "unigram", "unigram_first", "pieces"),
                          [](const auto& one) { return std::string(one.param); });
 
-// Those whose tokens hold every byte of the text.
+// Tokenizers whose tokens contain every byte of the text.
 class RoundTrip : public testing::TestWithParam<const char*> {};
 
 TEST_P(RoundTrip, every_text_comes_back_and_its_tokens_follow_each_other_without_a_gap) {

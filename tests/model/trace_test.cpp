@@ -184,7 +184,7 @@ Model gpt_like(Draw& draw, uint64_t width, uint32_t heads, uint64_t middle, size
     return m;
 }
 
-// Llama's kind: RMSNorm, rotary positions, grouped heads, a gate with silu; and biases on q and k alone.
+// Like Llama: RMSNorm, rotary positions, grouped heads, a gate with silu; and biases only on q and k.
 Model llama_like(Draw& draw, uint64_t width, bool interleaved) {
     Model m;
     for (size_t n = 0; n < 2; ++n) {
@@ -323,7 +323,7 @@ TEST(Traces, the_engine_agrees_with_the_strict_order_in_every_stage) {
     }
 }
 
-// What a map of one head is computed from: the head's part of the layer's call, without dropout.
+// The inputs for a map of one head: the head's part of the layer's call, without dropout.
 TEST(Traces, a_prepared_head_is_its_part_of_the_layers_call) {
     Session s = level_session(6);
     s.heads = 4, s.kv_heads = 2;

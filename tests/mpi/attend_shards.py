@@ -109,8 +109,8 @@ def check(what, good):
 
 
 def allowed_of(name, values, gradients):
-    """The largest difference for each number of a tensor. Where each pair has a bias of its own, dbias are the pairs'
-    terms, and a slope's gradient is their sum, weighted by the distances of bottom-right rows."""
+    """Returns the largest difference for each element of a tensor. If each pair has its own bias, dbias has the
+    pairs' terms, and a slope's gradient is their sum, weighted by the distances of bottom-right rows."""
     if name != 'dalibi':
         return [1e-5 * (1 + abs(x)) for x in values]
     s, terms = SHAPE, iter(gradients['dbias'])
@@ -148,7 +148,8 @@ sys.exit(done.returncode)"""
 
 
 def a_rank_holds_its_part(folder):
-    """Of a long context each of four ranks holds its own rows, rank 0 the output besides, and none the whole of q, k, v."""
+    """With a long context each of four ranks holds only its own rows, rank 0 also the output, and none has all of q,
+    k, v."""
     source, out = folder / 'large.safetensors', folder / 'large.out'
     size = write_long(source, 32768)
     command = [MPIEXEC, FLAG, '4', FOVEA, 'attend', str(source), '--out', str(out), '--backend', 'cpu', '--threads', '1',

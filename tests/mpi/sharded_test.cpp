@@ -321,7 +321,7 @@ BiasShape bias_shape(const FoveaAttentionDesc& d) {
     return {d.bias.batch * d.bias.heads * d.bias.rows, d.bias.keys};
 }
 
-// What the gradients of a call are made from.
+// The inputs for the gradients of a call.
 struct Upstream {
     Outputs forward;
     std::vector<float> d_o, dlse;
@@ -678,8 +678,8 @@ void trouble_with_tiles_is_told_to_all(Engine& engine) {
     });
 }
 
-// Of a causal call every rank computes as much, messages are under way while slices run, and what a rank
-// holds is its share of the gradients and two chunks.
+// In a causal call every rank has the same amount of work, messages are in flight while slices run, and a
+// rank holds its part of the gradients and two chunks.
 void ranks_share_gradients_and_overlap_them(Engine& engine) {
     mpi::ShardedGradients call;
     FoveaAttentionDesc& d = call.desc;

@@ -1,5 +1,5 @@
-// What a call over ranks shares must have the sizes that any call asks for, on every rank; and what
-// progress() throws ends it on all.
+// Data that a call over ranks shares must have the sizes that any call requires, on every rank; and an
+// exception of progress() ends the call on all ranks.
 #pragma once
 
 #include <fovea/mpi.hpp>

@@ -148,7 +148,7 @@ class WebGpuRunner : public OperationRunner {
         const FoveaPlanInfo info = plan.info();
         for (uint32_t i = 0; i < FOVEA_BIND_COUNT; ++i) {
             if (!(info.output_mask >> i & 1)) continue;
-            // A plan's buffer is a few bytes longer than its tensor, and what stands there is nobody's.
+            // A plan's buffer is a few bytes longer than its tensor; those bytes may have any value.
             std::copy(outcome.outputs[i].begin(), outcome.outputs[i].end(), after[i].begin());
         }
         return after;

@@ -1,5 +1,5 @@
 // Runs a plan of rope, linear or append on one device, over copies of given buffers and with guards around
-// them. What is behind it is chosen by a name, as tests/support/executor.hpp does for attention:
+// them. A name chooses the backend, as tests/support/executor.hpp does for attention:
 //
 //   cpu@TARGET | vulkan | vulkan@discrete, planned for as a GPU | webgpu | dawn
 #pragma once
@@ -33,7 +33,7 @@ class OperationRunner {
 // Null, with the reason in `error`, when this machine has no such thing.
 std::unique_ptr<OperationRunner> make_operation_runner(const std::string& name, std::string& error);
 
-// Those that this program's tests run on.
+// The runners of this program's tests.
 std::vector<std::unique_ptr<OperationRunner>>& runners();
 
 // Every instruction set of this build that this processor runs; the others are printed as skipped.

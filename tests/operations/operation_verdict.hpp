@@ -1,4 +1,4 @@
-// The error rule of tests/support/verdict.hpp for the operations beside attention: row by row
+// The error rule of tests/support/verdict.hpp for the operations other than attention: row by row
 //
 //     max |got - exact|  <=  2 * max |plain - exact|  +  floor
 //

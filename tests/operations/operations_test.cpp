@@ -1,6 +1,6 @@
-// Rope, linear, append, gather and merge against the float64 reference, on every CPU target, or on the Vulkan
-// device or the WebGPU at hand: seeded random descriptions, every byte of the output judged, gaps and margins
-// too.
+// Rope, linear, append, gather and merge against the float64 reference, on every CPU target, or on the
+// available Vulkan device or WebGPU: seeded random descriptions; every byte of the output is checked,
+// including gaps and margins.
 //
 //   fovea_test_operations [--on RUNNER] [--cases N] [--gtest_...]
 //   FOVEA_TEST_SEED=n   runs case n alone
@@ -126,7 +126,7 @@ void round_to_half(Bytes& bytes, FoveaDtype type) {
     }
 }
 
-// The same call with the numbers that blocks of weights stand for.
+// Returns the same call with the dequantized values of blocks of weights.
 FoveaRopeDesc with_plain_weights(const FoveaRopeDesc& d, Buffers&, Types&) { return d; }
 FoveaLinearDesc with_plain_weights(FoveaLinearDesc d, Buffers& inputs, Types& types) {
     const StorageBlock block = storage_block(d.w_type);
@@ -362,7 +362,8 @@ TEST(Operations, linear_widens_blocks_exactly) {
     });
 }
 
-// What a kernel reads past the last input, in fours, must not meet an infinite one: zero times it is NaN.
+// A kernel reads past the last input, in fours; an infinite element there must not be used, because zero
+// times it is NaN.
 TEST(Operations, linear_with_an_infinite_last_input) {
     for (const uint32_t n_in : {5u, 6u, 7u})
         for (const uint32_t in_out : {0u, 1u})
@@ -370,8 +371,7 @@ TEST(Operations, linear_with_an_infinite_last_input) {
                 FoveaLinearDesc d = foveaLinearDesc();
                 d.n_in = n_in, d.n_out = 9, d.rows = 3, d.weight_is_in_out = in_out;
                 const uint32_t others = infinite == FOVEA_BIND_X ? d.rows : d.n_out;
-                const bool rows =
-                    infinite == FOVEA_BIND_X || !in_out;  // inputs of one output lie side by side
+                const bool rows = infinite == FOVEA_BIND_X || !in_out;  // inputs of one output are adjacent
                 for (const auto& runner : runners()) {
                     SCOPED_TRACE(runner->name() + ", " + std::to_string(n_in) + " inputs");
                     const Result<Plan> plan = make_plan(foveaPlanLinear, runner->facts(), d);
@@ -417,7 +417,7 @@ int64_t cache_element(const FoveaAppendDesc& d, const Buffers& inputs, int64_t b
     return page * s.batch + h * s.head + row % d.page_size * s.row;
 }
 
-// Of all magnitudes, a few of them infinite or NaN: what blocks and 8-bit floats must tell apart.
+// Fills all magnitudes, a few of them infinite or NaN, which blocks and 8-bit floats must distinguish.
 void fill_wide_numbers(Random& random, Bytes& x, FoveaDtype type) {
     if (is_compressed(type)) return;
     const bool narrow = random.chance(0.5);
@@ -462,7 +462,7 @@ void move_row(const Desc& d, const Bytes& x, int64_t from, Bytes& y, int64_t to)
     return ::testing::AssertionSuccess();
 }
 
-// What Y must hold afterwards.
+// Returns the expected Y.
 Bytes appended(const FoveaAppendDesc& d, const Buffers& inputs) {
     FoveaStrides s = d.x_strides;
     if (s.batch == 0 && s.head == 0 && s.row == 0) {
@@ -501,7 +501,7 @@ TEST(Operations, append) {
     });
 }
 
-// What Y must hold after a gather; written from fovea.h.
+// Returns the expected Y after a gather; written from fovea.h.
 Bytes gathered(const FoveaGatherDesc& d, const Buffers& inputs) {
     const auto filled = [&](FoveaStrides s, uint64_t rows) {
         const auto row = int64_t(d.dim), head = int64_t(rows) * row;
@@ -658,7 +658,7 @@ TEST(Operations, merge) {
     });
 }
 
-// What makes a merge safe to repeat: a part that saw nothing changes no bit, wherever it stands.
+// The property that makes a merge safe to repeat: a fully masked part changes no bit, at any place.
 TEST(Operations, a_part_without_keys_changes_no_bit) {
     FoveaMergeDesc d{};
     d.struct_size = sizeof d;
@@ -737,8 +737,9 @@ TEST(Operations, a_part_that_is_no_number_makes_its_row_none) {
     }
 }
 
-// Calls that a device of few workgroups cuts. Where rows end within a unit of its offsets, and in a cache,
-// windows of neighbouring slices meet: without a barrier validation reports a write behind a write.
+// Calls that a device with few workgroups divides into slices. If rows end within a unit of its offsets, and
+// in a cache, windows of neighboring slices overlap: without a barrier validation reports a write after a
+// write.
 TEST(Operations, slices_whose_windows_meet_have_a_barrier_between_them) {
     for (const auto& runner : runners()) {
         if (!runner->name().starts_with("vulkan")) continue;
@@ -808,9 +809,9 @@ TEST(Operations, rope_in_place) {
     }
 }
 
-// Every number of 16 bits widened, and float32 numbers on and beside every tie narrowed: on each instruction
-// set and driver the bits of fovea/half.hpp, but for a NaN's payload and subnormal numbers, which a driver
-// may take for zero.
+// Converts every 16-bit float to float32, and float32 values at and next to every tie back: on each
+// instruction set and driver the bits of fovea/half.hpp, except a NaN's payload and subnormal values, which a
+// driver may flush to zero.
 TEST(Operations, append_converts_every_number_of_16_bits_exactly) {
     struct Conversion {
         FoveaDtype from, to;
@@ -894,8 +895,8 @@ TEST(Operations, append_widens_compressed_numbers_exactly) {
     }
 }
 
-// 8-bit floats on and beside every tie; blocks whose scale is no normal float16, that hold what is not finite
-// or nothing but zeros, and such that a scale which is off by a unit would give other numbers.
+// 8-bit floats at and next to every tie; blocks with a scale that is not a normal float16, with values that
+// are not finite or all zero, and blocks in which a scale that is off by one unit would give other values.
 TEST(Operations, append_makes_the_processors_bits_of_compressed_numbers) {
     for (const FoveaDtype type : kCompressed) {
         std::vector<float> numbers;

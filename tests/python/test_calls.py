@@ -1,4 +1,4 @@
-"""fovea.attention against numpy's float64, its arrays, its refusals, and what many calls and Ctrl+C leave behind."""
+"""fovea.attention against numpy's float64: its arrays, its errors, and the state after many calls and Ctrl+C."""
 from __future__ import annotations
 
 import contextlib
@@ -335,7 +335,7 @@ class Foreign:
         return self.negative
 
     def resolve_neg(self):
-        self.resolved = Foreign(-self.array)  # its capsule does not own it, as one of PyTorch does
+        self.resolved = Foreign(-self.array)  # its capsule does not own it, unlike PyTorch's
         return self.resolved
 
     @property

@@ -1,4 +1,4 @@
-"""What is seen of a call: weights, key masses, statistics, maps, derivations, lessons, sessions, and layers of a model."""
+"""Inspecting a call: weights, key masses, statistics, maps, derivations, lessons, sessions, and layers of a model."""
 from __future__ import annotations
 
 import base64
@@ -218,7 +218,7 @@ class Notebook(unittest.TestCase):
     def test_a_view_of_a_model_and_a_text_shows_a_task_or_a_layer_with_its_tokens(self):
         task = fovea.view('induction', 'with fovea fovea fovea', head=2)
         self.assertIn('"task": "induction"', task.session)
-        for name in fovea._declarations.TASKS:  # of the one table that every program has
+        for name in fovea._declarations.TASKS:  # from the table that all programs share
             self.assertIn(f'"task": "{name}"', fovea.view(name).session)
         self.assertIn('text', fovea._declarations.TASKS)
         rows = [[float(n) for n in line.split()] for line in task.stage('weights', head=2).splitlines()]
@@ -281,7 +281,7 @@ class Model:
 
 
 class Masking:
-    """What fovea.transformers uses of transformers.masking_utils (4.53 to 5), on numpy's arrays."""
+    """The parts of transformers.masking_utils (4.53 to 5) that fovea.transformers uses, on numpy's arrays."""
 
     def and_masks(*parts):
         mask_functions = parts

@@ -56,8 +56,8 @@ class Rows {
     const Outcome& outcome_;
 };
 
-// Half of the keys are alike, so that largest weights are shared; scales that are no power of two make
-// scores that are not exact.
+// Half of the keys are alike, so that largest weights are shared; scales that are not powers of two give
+// inexact scores.
 TEST(Agreement, of_all_outputs_at_scores_of_any_size) {
     for (const float scale : {1.0f, 0.37f, -0.37f, 0.0078125f})
         for (float size = 100; size <= 1e8f; size *= 10) {

@@ -1,5 +1,5 @@
-// Masks over the last keys and lists of keys, as the samples draft_tree.c and key_lists.c make them of what
-// there is, drawn at random and judged as the one call that they stand for.
+// Masks over the last keys and lists of keys, made as in the samples draft_tree.c and key_lists.c, drawn at
+// random and checked against the equivalent single call.
 #include "semantics/sweep.hpp"
 #include "semantics/under_test.hpp"
 

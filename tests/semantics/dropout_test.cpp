@@ -1,4 +1,4 @@
-// Dropout: the mask is a function of its coordinates alone.
+// Dropout: the mask depends only on its coordinates.
 #include "semantics/under_test.hpp"
 #include "support/case_generator.hpp"
 

@@ -1,4 +1,4 @@
-// Rows that see no key: bit for bit the same everywhere, wherever they stand and whatever hides their keys.
+// Fully masked rows: the same bits everywhere, at any place and with any kind of mask.
 #include "semantics/under_test.hpp"
 #include "support/case_generator.hpp"
 

@@ -1,6 +1,6 @@
 // Map tiles against the weights of the reference, over seeded random calls with every feature: each pixel is
 // the sum and the largest of its cells, and exactly what finer tiles, slices and other workers make of it.
-//   FOVEA_TEST_SEED=n   runs case n of a test alone
+//   FOVEA_TEST_SEED=n   runs only case n of a test
 #include "semantics/under_test.hpp"
 #include "support/case_generator.hpp"
 #include "support/random.hpp"
@@ -62,7 +62,7 @@ struct Axis {
 Axis rows_of(const FoveaMapTileDesc& t) { return {t.first_row, t.row_count, t.height}; }
 Axis keys_of(const FoveaMapTileDesc& t) { return {t.first_key, t.key_count, t.width}; }
 
-// What one pixel should hold, and how far a float32 computation may be from it.
+// The expected values of one pixel, and the tolerance for a float32 computation.
 struct Expected {
     double mass = 0, max = 0, mass_tolerance = 0, max_tolerance = 0;
 };
@@ -160,7 +160,7 @@ bool expect_sum_of_children(Executor& executor, const FoveaAttentionDesc& desc,
     return true;
 }
 
-// What the random tiles came to, so that no check is left out unseen.
+// Counts of the random tiles, so that no check is skipped unnoticed.
 struct Seen {
     int tiles = 0, parents = 0, past_the_end = 0;
 };
@@ -242,7 +242,7 @@ TEST(MapTile, defaults_are_the_whole_matrix) {
     });
 }
 
-// What is not a number is seen in the pixels that hold it and nowhere else.
+// A NaN shows in the pixels that contain it and nowhere else.
 TEST(MapTile, invalid_weights_are_marked) {
     Case c = plain_case(6, 1, 1, 1, 40, 64, 16, 8);
     c.desc.outputs = FOVEA_OUTPUT_WEIGHTS | FOVEA_OUTPUT_LSE;
@@ -255,7 +255,7 @@ TEST(MapTile, invalid_weights_are_marked) {
     const float original = read_float(inputs[FOVEA_BIND_LSE], FOVEA_F32, 17);
     FoveaMapTileDesc tile{};
     tile.struct_size = sizeof tile;
-    tile.height = 10, tile.width = 8;  // row 17 lies in pixel row 4
+    tile.height = 10, tile.width = 8;  // row 17 is in pixel row 4
     tile.outputs = FOVEA_TILE_MASS | FOVEA_TILE_MAX;
     on_each_executor([&](Executor& executor) {
         const Picture right = paint(executor, c.desc, tile, inputs);

@@ -1,5 +1,5 @@
-// A key's numbers reach exactly the rows that see it: NaN in one key leaves every other row alone, bit for
-// bit, and turns the rows that use it into NaN.
+// A key's values reach exactly the rows that attend to it: NaN in one key leaves every other row unchanged,
+// bit for bit, and turns the rows that use it into NaN.
 #include "semantics/under_test.hpp"
 #include "support/case_generator.hpp"
 

@@ -149,8 +149,8 @@ TEST(Range, grouped_heads_bottom_right_with_uneven_sizes) {
     }
 }
 
-// More rows than make it worth to pack keys, a depth that is no multiple of any vector, and blocks of keys
-// that fewer and fewer rows see.
+// Enough rows to make packing keys worthwhile, a depth that is not a multiple of any vector, and blocks of
+// keys that fewer and fewer rows attend to.
 TEST(Range, many_rows_share_blocks_of_keys) {
     for (const FoveaDtype type : {FOVEA_F32, FOVEA_F16}) {
         Case c = plain_case(64, 1, 48, 12, 146, 331, 40, 24);
@@ -195,8 +195,8 @@ Case random_dense_case(uint64_t seed) {
     return c;
 }
 
-// No problem may be left out but for float16 storage that the device lacks: those are counted, and no more
-// than half of the draws may go that way.
+// Problems may be left out only because the device lacks float16 storage: those are counted, and must not
+// exceed half of the draws.
 TEST(Range, five_hundred_dense_problems) {
     constexpr uint64_t kProblems = 500;
     std::map<std::string, uint64_t> drawn, passed;

@@ -1,6 +1,6 @@
-// Packed entries whose last one is shorter than a kernel's tile: what a tile reads for the rows that are not
-// there must lie within the buffers. Walls behind the inputs see it on the processor, instrumented shaders on
-// a device (semantics.gpu_av).
+// Packed entries whose last one is shorter than a kernel's tile: reads for rows that do not exist must stay
+// within the buffers. Walls after the inputs catch it on the CPU, instrumented shaders on a device
+// (semantics.gpu_av).
 #include "semantics/under_test.hpp"
 #include "support/case_generator.hpp"
 

@@ -34,7 +34,7 @@ void window(Case& c) {
     c.desc.align = FOVEA_ALIGN_BOTTOM_RIGHT;
     c.desc.window_left = int64_t(c.desc.len_kv * 2 / 3), c.desc.window_right = 0;
 }
-// Pages of sixteen keys in an order of their own, one of them outside the pool.
+// Pages of sixteen keys in a random order, one of them outside the pool.
 void pages(Case& c) {
     FoveaAttentionDesc& d = c.desc;
     d.page_size = 16;
@@ -108,8 +108,8 @@ Case long_case(uint64_t seed, uint64_t keys, const Variant& variant) {
     c.desc.flags = FOVEA_FLAG_FIXED_SPLITS;
     c.values = seed % 2 ? Values::peaked : Values::normal;
     variant.edit(c);
-    // Slices in a random order show rows that one slice writes for another; those of four heads each, what
-    // lies behind the last one of six.
+    // Slices in a random order show rows that one slice writes for another; slices of four heads each,
+    // accesses past the last of six.
     const double head = 2.0 * (36 + 21) * 6 * double(keys);
     if (c.desc.flags & FOVEA_FLAG_BATCH_TABLE)
         c.desc.max_slice_cost = head / 4;

@@ -23,7 +23,7 @@ struct SweepResult {
     std::vector<std::string> failures;
     std::map<std::string, uint64_t> refusals;  // by reason
     std::map<FoveaKernel, uint64_t> kernels;
-    std::map<FoveaDtype, uint64_t> key_types, value_types;  // of passed cases
+    std::map<FoveaDtype, uint64_t> key_types, value_types;  // counts of passed cases
     // Passed cases by level, and by pairs of levels of two features.
     std::map<std::pair<uint32_t, uint32_t>, uint64_t> levels;
     std::map<std::array<uint32_t, 4>, uint64_t> pairs;
@@ -41,8 +41,8 @@ inline bool has_row_stats(const std::string& executor) {
     return executor.starts_with("vulkan:flash") && executor.find("coopmat2") == executor.npos;
 }
 
-// Whether 8-bit floats and blocks for keys and values are drawn for the executor of this name: on Vulkan the
-// one-pass kernels read them.
+// True if quantized keys and values are drawn for the executor of this name: on Vulkan the one-pass kernels
+// read them.
 inline bool reads_compressed(const std::string& executor) {
     return !executor.starts_with("vulkan") || executor.starts_with("vulkan:flash");
 }

@@ -1,6 +1,6 @@
-// Row statistics name the first key with the largest weight: keys of equal logits that different threads and
-// vector lanes look at must not change which one that is. And a weight that is nothing adds nothing to
-// entropy, however far below the others its logit lies.
+// Row statistics name the first key with the largest weight: threads and vector lanes that process keys with
+// equal logits must not change which one that is. And a weight of 0 adds nothing to entropy, however far
+// below the others its logit is.
 #include "semantics/under_test.hpp"
 #include "support/case_generator.hpp"
 

@@ -14,11 +14,11 @@ namespace fovea::test {
 // Names of executors; set once by main.
 std::vector<std::string>& names_under_test();
 
-// Whether every instruction set draws as many random calls as the widest; set once by main (--whole).
+// True if every instruction set draws as many random calls as the widest; set once by main (--whole).
 bool& draws_whole_sweeps();
 
-// How many of `count` random calls an executor draws: the widest instruction set draws all of them, and so
-// does an executor that is tested alone.
+// Returns how many of `count` random calls an executor draws: the widest instruction set draws all of them,
+// and so does the only executor of a test.
 uint64_t share_of_draws(const Executor& executor, uint64_t count);
 
 // The float64 and float32 loops, and the CPU's own choice of kernel on every instruction set that this build

@@ -1,5 +1,5 @@
-// A window is a loop bound: what lies outside costs nothing. Counted in the plans, for every kind of device
-// and every kernel that takes the problem.
+// A window is a loop bound: keys outside it cost nothing. Counted in the plans, for every kind of device and
+// every kernel that takes the problem.
 #include "semantics/under_test.hpp"
 #include "support/cpu_device.hpp"
 #include "support/wall.hpp"

@@ -1,5 +1,6 @@
-"""The stages of a session in float64, written from docs/reference/sessions.md and PyTorch's definitions alone: nothing of the library is
-used. What it cannot say (`None`): stages other than those of the attention itself, sessions of values that are out of range."""
+"""The stages of a session in float64, written only from docs/reference/sessions.md and PyTorch's definitions:
+nothing of the library is used. What it cannot say (`None`): stages other than those of the attention itself,
+sessions of values that are out of range."""
 import base64
 import math
 import struct
@@ -23,7 +24,7 @@ LEVELS = {
     6: {"mask": "causal", "heads": 2, "kv": 2},
     7: {"mask": "causal", "heads": 12, "kv": 12, "len": 64},
 }
-# Models with weights of their own: tests/train compares them with a trainer in float64.
+# Models with trained weights: tests/train compares them with a trainer in float64.
 TRAINED = ("induction", "recall", "reverse", "sort", "text")
 BASE = {
     "level": 2, "text": TEXT, "len": 0, "init": "linear", "seed": 123, "scale": "auto", "temp": 1, "mask": "none", "win": 2,

@@ -3,8 +3,8 @@
 
     run.py PROGRAM ARGUMENTS...                 each call is PROGRAM ARGUMENTS FILE --stage S --head N
     run.py --digits 6 PROGRAM ...               numbers equal to 6 digits; without it the same letters
-    run.py --same-as "PROGRAM ARGUMENTS" ...    beside another program in place of expected/: the same letters everywhere
-    run.py --more "--device cpu --print" ...    words behind the file
+    run.py --same-as "PROGRAM ARGUMENTS" ...    compared with another program in place of expected/: the same letters everywhere
+    run.py --more "--device cpu --print" ...    words after the file
     run.py --only NAME                          files whose name begins so
     run.py --reference                          expected/ against reference.py, in float64; runs no program
     run.py --write PROGRAM ...                  writes expected/

@@ -41,7 +41,8 @@ std::vector<GradientPlanCase> gradient_plan_cases() {
             {"one of each", gpu_facts(), attention_desc(1, 1, 1, 1, 1, 1, 1)}};
 }
 
-// The rows of q of a group's heads lie token by token, so that their window is small; those of lse never do.
+// The rows of q of a group's heads are stored token by token, so their window is small; those of lse never
+// are.
 TEST(BackwardPlan, the_window_of_lse_spans_the_heads_of_a_group) {
     FoveaAttentionDesc d = attention_desc(1, 4, 1, 1 << 18, 4, 1, 1);
     d.q_strides = d.o_strides = {4 << 18, 1, 4};
@@ -124,7 +125,7 @@ TEST(BackwardPlan, kernels_wait_for_their_parameters_and_slices_for_each_other) 
     }
 }
 
-// What a slice costs at least is counted here, by the products that each pair of a call without a mask takes.
+// The least cost of a slice is counted here, from the products that each pair of an unmasked call takes.
 TEST(BackwardPlan, stays_within_its_cost) {
     for (const GradientPlanCase& c : gradient_plan_cases()) {
         SCOPED_TRACE(c.name);

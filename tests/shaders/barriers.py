@@ -9,8 +9,8 @@ A software driver runs the threads of a workgroup in step or one after the other
 by luck. Here a write and another access of one shared variable are a pair if a way through the module leads from the
 first to the second without a barrier, and if different threads may meet in one element: an index that is one and the
 same function of the thread's number in both keeps them apart. Pairs that are right for another reason (a condition lets
-one thread in, a reduction reads what no other thread writes) stand in the table, counted, with that reason. So does a
-barrier that could go: "barrier N may go".
+one thread in, a reduction reads what no other thread writes) are in the table, counted, with that reason. So does
+a barrier that could go: "barrier N may go".
 """
 import collections
 import pathlib
@@ -123,7 +123,7 @@ class Module:
                 yield found
 
     def starts_with(self, phi, value):
-        """Whether a loop's variable begins as `value`."""
+        """True if `value` is the initial value of a loop's variable."""
         i = self.defined.get(phi)
         return i is not None and i.op == PHI and value in i.words[2::2]
 
@@ -171,8 +171,8 @@ class Module:
 
 
 def may_meet(first, second):
-    # Two writes in a row are shares of one copy or one clearing, of which every thread has elements of its own; unless
-    # a matrix is stored, of which nobody says which thread holds what.
+    # Two writes in a row are parts of one copy or one clearing, in which every thread has its own elements. A stored
+    # matrix is an exception, because its distribution over threads is not defined.
     matrices = (first.indices == ('matrix',)) + (second.indices == ('matrix',))
     if first.kind == second.kind and (first.kind != 'write' or matrices != 1):
         return False

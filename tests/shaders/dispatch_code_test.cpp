@@ -37,7 +37,7 @@ std::vector<FoveaDeviceFacts> devices() {
     return all;
 }
 
-// What a call may ask for besides q, k, v and o; each a bit of a set.
+// The optional features of a call besides q, k, v and o; each is a bit of a set.
 using Option = void (*)(FoveaAttentionDesc&);
 constexpr Option kOptions[] = {
     [](FoveaAttentionDesc& d) {
@@ -98,8 +98,8 @@ bool stores_16_bits(const FoveaDispatch& d, uint32_t output_slot) {
     return binding_at(d, output_slot) != nullptr;
 }
 
-// What the module of a dispatch declares is bound, once each, and written only where the dispatch says so. It
-// asks the device for 16-bit storage only where it stores such numbers.
+// Checks that the declarations of a dispatch's module are bound, once each, and written only if the dispatch
+// says so. The module requires 16-bit storage only if it stores such elements.
 void expect_fits(const FoveaDispatch& d, uint32_t output_slot = FOVEA_SLOT_O) {
     const Result<std::vector<uint32_t>> words = dispatch_code(d);
     ASSERT_TRUE(words) << words.error().text;
@@ -315,9 +315,9 @@ TEST(DispatchCode, caches_are_moved_by_words_and_halves_of_words) {
     }
 }
 
-// What a module says of floats of 16 bits.
+// The uses of 16-bit floats in a module.
 struct Floats16 {
-    std::vector<uint32_t> encodings;  // of each such type: its operand, or none for IEEE's
+    std::vector<uint32_t> encodings;  // for each such type: its operand, or none for IEEE's
     uint32_t matrices = 0;            // types of matrices whose numbers they are
     uint32_t uses = 0;                // instructions that make one or a vector of them
     uint32_t names = 0;               // OpExtension "SPV_KHR_bfloat16", between capabilities and memory model
@@ -358,7 +358,8 @@ Floats16 floats16_of(const std::vector<uint32_t>& words) {
         }
         if (op == kTypeVector && types.contains(o[1])) types.insert(o[0]);
         if (op == kTypeMatrix && types.contains(o[1])) ++found.matrices;
-        // What has a result has its type first; of what has none that word is an id, and no type's.
+        // An instruction with a result begins with its type; in others that word is an ID, but never a
+        // type's.
         if (in_functions && length > 2 && types.contains(o[0])) ++found.uses;
     }
     return found;
@@ -447,7 +448,7 @@ TEST(DispatchCode, has_no_blocks_that_the_constants_do_not_reach) {
                 EXPECT_EQ(whole.trouble, "");
                 EXPECT_EQ(fitted.trouble, "");
                 EXPECT_LT(fitted.count, whole.count);
-                // What is left besides are the empty ends of constructs that are left another way.
+                // The rest are the empty ends of constructs that are left in another way.
                 EXPECT_LE(fitted.count - fitted.reached, fitted.count / 16);
             }
         }
@@ -473,7 +474,7 @@ TEST(DispatchCode, a_driver_of_software_binds_what_is_too_large_to_be_gathered) 
     }
 }
 
-// Its pipelines are dear: common calls share one.
+// Its pipelines are slow to compile: common calls share one.
 TEST(DispatchCode, a_driver_of_software_binds_the_same_slots_for_common_calls) {
     std::set<uint32_t> slots;
     for (const uint32_t set : {0u, 32u, 128u, 160u}) {

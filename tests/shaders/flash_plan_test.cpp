@@ -184,7 +184,7 @@ TEST(FlashPlan, shuffles_go_by_this_table) {
 
 TEST(FlashPlan, takes_the_tile_that_was_measured_for_its_class) {
     struct Case {
-        uint32_t heads_q;  // of one key/value head
+        uint32_t heads_q;  // for one key/value head
         uint64_t len_q;
         uint32_t dim, tile_class;
     };
@@ -343,8 +343,8 @@ TEST(FlashPlan, slices_that_share_workspace_or_packed_rows_say_so) {
     }
 }
 
-// What a single entry's dispatch says of its own, or strides that no push constant has room for, keep a slice
-// to one entry; packed rows and pages have no such strides.
+// A slice is limited to one entry by parameters that belong to a single entry, and by strides that no push
+// constant has room for; packed rows and pages have no such strides.
 TEST(FlashPlan, a_slice_has_several_entries_where_one_dispatch_can_say_it) {
     struct Case {
         const char* name;

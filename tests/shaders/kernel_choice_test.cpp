@@ -117,11 +117,11 @@ TEST(KernelChoice, flexible_matrices_go_by_this_table) {
     FOVEA_NEEDS_SHADER(Shader::flash_coopmat2);
     struct FlexibleChoice {
         const char* name;
-        uint32_t workgroup;  // whose matrices they are; 0: a subgroup
+        uint32_t workgroup;  // size of the matrices' workgroup; 0: a subgroup
         uint32_t len_q, dim;
         std::function<void(FoveaDeviceFacts&)> change;
         uint32_t rows, keys, columns;  // 0: refused
-        const char* text;              // of the explanation or the refusal
+        const char* text;              // of the explanation or the error
     };
     using Facts = FoveaDeviceFacts;
     const auto none = [](Facts&) {};

@@ -1,6 +1,5 @@
-// Plans at the edge of what a device allows: with each limit at what the plan uses, one step above and one
-// below. Whatever is planned lies within the limits; and a limit that is reached and not passed refuses
-// nothing.
+// Plans at the edge of a device's limits: each limit equal to the plan's use, one step above and one below.
+// Every plan stays within the limits, and a limit that is reached but not exceeded rejects nothing.
 #include "shaders/planned.hpp"
 #include "shaders/windows.hpp"
 
@@ -138,7 +137,7 @@ struct Use {
     uint64_t groups[3] = {}, range = 0;
 };
 
-// What the dispatches of a plan need; each is checked on the way.
+// Returns the needs of a plan's dispatches; each is checked here.
 Use use_of(const Plan& plan, const FoveaDeviceFacts& facts) {
     Use use;
     const FoveaPlanInfo info = plan.info();
@@ -188,7 +187,7 @@ TEST(Limits, of_descriptors_are_kept_to_the_last_byte) {
             ASSERT_TRUE(roomy) << roomy.error().text;
             const uint64_t used = use_of(*roomy, facts).range;
             std::set<uint64_t> limits;
-            // What windows round up to, and steps across what each smaller number of rows needs.
+            // Sizes that windows round up to, and steps around the needs of each smaller number of rows.
             for (uint64_t n = 0; n <= 64; ++n) limits.insert(used + 2 * alignment - std::min(used, n * 4));
             for (uint64_t part = 2; part < 40; ++part)
                 for (const uint64_t more : {0, 4, 8, 60}) limits.insert(used / part / 4 * 4 + more);
@@ -206,7 +205,7 @@ TEST(Limits, of_descriptors_are_kept_to_the_last_byte) {
     }
 }
 
-// All keys of a head stand in one descriptor: its rows, and room to begin at an offset that is allowed.
+// All keys of a head are in one descriptor: its rows, and room to begin at an allowed offset.
 TEST(Limits, of_a_descriptor_serve_what_fits_exactly) {
     for (const FoveaKernel kernel : {FOVEA_KERNEL_FLASH, FOVEA_KERNEL_STAGED}) {
         FoveaAttentionDesc desc = attention_desc(1, 1, 1, 4, 1000, 16, 8);
@@ -247,8 +246,8 @@ TEST(Limits, of_a_workspace_are_kept_to_the_last_byte) {
     }
 }
 
-// What the first dispatch's workgroups keep in shared memory, by the formulas that the modules are held to
-// (interface_test.cpp); 0 of a kernel without matrices.
+// Returns the shared memory of the first dispatch's workgroups, by the formulas that interface_test.cpp
+// checks against the modules; 0 for a kernel without matrices.
 uint64_t shared_bytes(const FoveaDispatch& d) {
     using shader::kMatrixDepth, shader::kMatrixPad;
     const auto spec = [&](uint32_t id) { return uint64_t{d.spec[id]}; };
@@ -290,7 +289,7 @@ TEST(Limits, of_shared_memory_are_kept_to_the_last_byte) {
             if (bytes) used.insert(bytes);
         }
         EXPECT_GE(used.size(), 1u) << "no plan took matrices";
-        // What a tile takes is enough for it.
+        // The memory that a tile takes is enough for it.
         for (const uint64_t bytes : used) {
             if (bytes <= floor_facts().max_shared_bytes) continue;
             facts.max_shared_bytes = uint32_t(bytes);

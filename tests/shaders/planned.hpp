@@ -42,7 +42,7 @@ inline FoveaDeviceFacts gpu_facts() {
     return facts;
 }
 
-// What kernels that reduce by subgroups ask for.
+// Adds the properties that kernels with subgroup reductions need.
 inline void add_subgroups(FoveaDeviceFacts& facts, uint32_t least, uint32_t most) {
     facts.features |= FOVEA_FEATURE_SUBGROUP_ARITHMETIC | FOVEA_FEATURE_SUBGROUP_SIZE_CONTROL;
     facts.subgroup_size = facts.min_subgroup_size = least;
@@ -56,7 +56,7 @@ inline void add_shuffles(FoveaDeviceFacts& facts, uint32_t lanes) {
     facts.features |= FOVEA_FEATURE_SUBGROUP_SHUFFLE | FOVEA_FEATURE_COOPMAT;
 }
 
-// What flash_coopmat asks for, as many GPUs have it.
+// Adds the properties that flash_coopmat needs, as many GPUs have them.
 inline void add_matrices(FoveaDeviceFacts& facts) {
     facts.features |= FOVEA_FEATURE_F16_STORAGE | FOVEA_FEATURE_F16_ARITHMETIC | FOVEA_FEATURE_COOPMAT |
                       FOVEA_FEATURE_SUBGROUP_SIZE_CONTROL | FOVEA_FEATURE_SUBGROUP_SHUFFLE;
@@ -65,7 +65,8 @@ inline void add_matrices(FoveaDeviceFacts& facts) {
     facts.max_shared_bytes = 32768;
 }
 
-// What flash_coopmat2 asks for: matrices of a workgroup of `threads`, or with 0 of a subgroup.
+// Adds the properties that flash_coopmat2 needs: matrices of a workgroup of `threads`, or of a subgroup if it
+// is 0.
 inline void add_flexible_matrices(FoveaDeviceFacts& facts, uint32_t threads) {
     add_matrices(facts);
     facts.features |= FOVEA_FEATURE_COOPMAT2;

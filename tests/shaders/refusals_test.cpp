@@ -1,4 +1,4 @@
-// What a Vulkan plan refuses, with the field it names; and that plans explain themselves.
+// The errors of Vulkan plans, with their fields; and the explanations of plans.
 #include "shaders/planned.hpp"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// Plans as data: slices cover every row once, windows lie inside their buffers and lead to the right 64-bit
-// addresses, limits hold, equal questions give equal answers.
+// Plans as data: slices cover every row once, windows are inside their buffers and lead to the right 64-bit
+// addresses, limits hold, equal calls give equal plans.
 #include "shaders/planned.hpp"
 #include "shaders/windows.hpp"
 
@@ -154,7 +154,7 @@ uint64_t address(const FoveaDispatchBinding& window, const shader::TensorView& v
 TEST(Slices, lead_to_64_bit_addresses) {
     struct Sizes {
         uint64_t range, len;
-        uint32_t dim_qk, dim_v;  // rows of odd lengths begin beside the offsets that a descriptor may have
+        uint32_t dim_qk, dim_v;  // rows of odd lengths begin at offsets that a descriptor cannot have
     };
     const uint64_t least = uint64_t{1} << 27, most = UINT32_MAX;
     for (const auto& [range, len, dim_qk, dim_v] :

@@ -1,4 +1,4 @@
-// Whether the blocks of a SPIR-V module fit together, as spirv-val would want them to.
+// Checks that the blocks of a SPIR-V module are consistent, as spirv-val requires.
 #pragma once
 
 #include <cstddef>
@@ -15,8 +15,8 @@ struct SpirvBlocks {
     size_t count = 0, reached = 0;  // blocks, and those that their function's first one leads to
     std::string trouble;            // empty: none
 
-    // Every block that is named stands in the function, every OpPhi names the blocks that lead to its own,
-    // and no name or decoration is of an id that nothing defines.
+    // Checks that every named block is in the function, every OpPhi names the blocks that lead to its own,
+    // and every name or decoration has a defined ID.
     static SpirvBlocks read(std::span<const uint32_t> words);
 };
 

@@ -54,7 +54,7 @@ constexpr uint32_t kLocalSizeId = 38;    // execution mode: the same since SPIR-
 
 struct Type {
     uint32_t op = 0;
-    std::vector<uint32_t> operands;  // behind the result id
+    std::vector<uint32_t> operands;  // after the result ID
 };
 
 class Reader {

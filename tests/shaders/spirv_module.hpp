@@ -1,5 +1,5 @@
-// What a SPIR-V module says about its interface: bindings, push constants, specialization constants, shared
-// memory, capabilities. Reads modules that passed spirv-val; a malformed one gives an empty result.
+// Reads the interface of a SPIR-V module: bindings, push constants, specialization constants, shared memory,
+// capabilities. Modules must have passed spirv-val; a malformed one gives an empty result.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@ struct SpirvModule {
     struct Binding {
         uint32_t set = 0;
         bool read_only = true;   // every variable of the binding is NonWritable
-        uint32_t variables = 0;  // that are declared on it
+        uint32_t variables = 0;  // number of its declared variables
     };
     std::map<uint32_t, Binding> bindings;
     std::set<uint32_t> spec_ids;

@@ -1,4 +1,4 @@
-// What holds for every range of a buffer that a dispatch binds.
+// Checks every range of a buffer that a dispatch binds.
 #pragma once
 
 #include <fovea/fovea.h>

@@ -1,5 +1,5 @@
 // A CPU kernel to copy, see docs/contributing/first-kernel.md: y[r] = sum over c of weights[c] * x[r][c],
-// float32, rows of any length. This file is compiled once for each instruction set; what stands between the
+// float32, rows of any length. This file is compiled once for each instruction set; the code between the
 // namespaces is the kernel.
 #include "cpu/simd_targets.hpp"
 
@@ -12,9 +12,9 @@
 HWY_BEFORE_NAMESPACE();
 namespace fovea::cpu::HWY_NAMESPACE {
 
-// Rows [begin, end) of x, which lie `columns` apart. A row's bits depend on its own numbers alone: not on the
-// rows beside it, nor on who computes them. The tail is added after the vectors, one number at a time, so
-// that nothing is read behind a row.
+// Rows [begin, end) of x, which are `columns` apart. A row's bits depend only on its own elements: neither on
+// other rows nor on the thread. The tail is added after the vectors, one element at a time, so that nothing
+// is read past a row.
 void weighted_rows(const float* x, const float* weights, size_t columns, uint64_t begin, uint64_t end,
                    float* y) {
     const F f;

@@ -1,6 +1,6 @@
 // The shader of docs/contributing/first-kernel.md on a device, under the validation layer: the same seeded
-// numbers and the same bound as on the CPU, a slice that begins behind the first row, and guards around what
-// it writes.
+// values and the same bound as on the CPU, a slice that begins after the first row, and guards around its
+// output.
 #include "support/random.hpp"
 
 #include <gtest/gtest.h>
@@ -51,7 +51,7 @@ class SkeletonOnVulkan : public testing::Test {
         vkCmdBindDescriptorSets(commands_, VK_PIPELINE_BIND_POINT_COMPUTE, layout_, 0, 1, &set_, 0, nullptr);
         vkCmdPushConstants(commands_, layout_, VK_SHADER_STAGE_COMPUTE_BIT, 0, sizeof push, push);
         vkCmdDispatch(commands_, (push[0] + kThreads - 1) / kThreads, 1, 1);
-        // What the host reads is made visible to it.
+        // Makes the results visible to the host.
         VkMemoryBarrier barrier{VK_STRUCTURE_TYPE_MEMORY_BARRIER};
         barrier.srcAccessMask = VK_ACCESS_SHADER_WRITE_BIT, barrier.dstAccessMask = VK_ACCESS_HOST_READ_BIT;
         vkCmdPipelineBarrier(commands_, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, VK_PIPELINE_STAGE_HOST_BIT, 0,

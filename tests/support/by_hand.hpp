@@ -1,11 +1,11 @@
-// What the programs of seeded cases share when somebody replays one by hand: --case SEED --on EXECUTOR.
+// Shared by the programs of seeded cases for replaying one by hand: --case SEED --on EXECUTOR.
 #pragma once
 
 #include "support/run_case.hpp"
 
 namespace fovea::test {
 
-// The word behind `name` on the command line, or null.
+// Returns the word after `name` on the command line, or null.
 const char* option(int argc, char** argv, const char* name);
 
 // The executor that --on names, `plain` without it. Null if there is none of that name, which standard error

@@ -1,6 +1,6 @@
-// One attention call for tests: a description and the numbers behind it, both made from one seed. Inputs are
-// functions of their coordinates, so that a twin with other contents in the unused slots has the same values
-// everywhere else.
+// One attention call for tests: a description and the contents of its inputs, both made from one seed. Inputs
+// are functions of their coordinates, so that a twin with other contents in the unused slots has the same
+// values everywhere else.
 #pragma once
 
 #include <fovea/fovea.h>
@@ -13,7 +13,7 @@
 
 namespace fovea::test {
 
-// What a case varies. The sweep counts levels, and pairs of levels of different features.
+// The features that cases vary. The sweep counts levels, and pairs of levels of different features.
 enum class Feature : uint32_t {
     types,
     heads,
@@ -48,7 +48,7 @@ uint32_t level_count(Feature feature);
 enum class Values : uint32_t {
     normal,    // q, k, v near normal
     peaked,    // each row has one key with a logit of 20; v encodes its key
-    needle,    // the same, the keys standing at tile edges
+    needle,    // the same, with the keys at tile edges
     equal,     // all keys alike: uniform weights and ties
     large,     // dot products beyond the range of float16
     low_bias,  // like normal; a bias has rows of -FLT_MAX, which hides nothing
@@ -63,11 +63,11 @@ enum class MaskPattern : uint32_t {
     rows,         // whole rows, at random
     islands,      // blocks of 16 by 16
     every_third,  // rows 1, 4, 7, ...
-    tree,         // of the last keys, drafts, each row sees one and those before it; all others are shown
+    tree,         // the last keys are drafts: each row attends to one and its predecessors, and to all others
     lists         // keys that are on no list of their head
 };
 
-// What an additive bias adds beside numbers near 2.
+// The additive bias in addition to values near 2.
 enum class BiasPattern : uint32_t { finite, rows_of_infinity, single_infinity, single_lowest };
 
 // Which keys each key/value head of each batch entry reads: blocks of `rows` keys in any order, of which the
@@ -89,8 +89,8 @@ struct Case {
     Values values = Values::normal;
     MaskPattern mask_pattern = MaskPattern::some;
     BiasPattern bias_pattern = BiasPattern::finite;
-    uint64_t tail_keys = 0;  // of MaskPattern::tree
-    KeyLists lists;          // of MaskPattern::lists
+    uint64_t tail_keys = 0;  // for MaskPattern::tree
+    KeyLists lists;          // for MaskPattern::lists
     std::vector<FoveaBatchEntry> table;
     std::vector<int32_t> block_table;
     std::vector<uint8_t> visible;  // [B, Hq, Lq, Lkv], filled by settle
@@ -131,8 +131,8 @@ int64_t key_element(const Case& c, const FoveaStrides& s, uint32_t b, uint32_t h
 
 // ---- contents ----
 
-// What lies in slots that no result may depend on: hidden keys, rows past a length, gaps between rows, unused
-// pages.
+// The contents of slots that no result may depend on: masked keys, rows past a length, gaps between rows,
+// unused pages.
 enum class Unused { zero, poison };
 
 // Inputs sized as the plan of `desc` asks (`bytes` is FoveaPlanInfo::binding_bytes).

@@ -1,4 +1,4 @@
-// The numbers of a case: which slots of the inputs are used, and what stands in them.
+// Fills a case: decides which slots of the inputs are used, and the values in them.
 #include "support/case.hpp"
 #include "support/number_types.hpp"
 #include "support/random.hpp"
@@ -77,8 +77,8 @@ class Contents {
         }
     }
 
-    // Bytes of any value (NaN, infinities and the largest numbers of 8-bit floats among them), and scales
-    // that are no finite numbers.
+    // Fills bytes of any value (including NaN, infinities and the largest 8-bit floats), and scales that are
+    // not finite.
     void poison_blocks(FoveaBinding binding, Bytes& bytes, StorageBlock block) const {
         constexpr uint16_t scales[] = {0x7e00, 0x7c00, 0xfc00, 0x7bff};
         for (size_t n = 0; n < bytes.size(); ++n) {

@@ -341,8 +341,8 @@ class Generator {
         }
     }
 
-    // Strides of a tensor [batch, heads, rows, columns] in the layout of the case. `batch` 0: no batch axis.
-    // What lies between rows are whole blocks of the type.
+    // Draws strides of a tensor [batch, heads, rows, columns] in the layout of the case. `batch` 0: no batch
+    // axis. Gaps between rows are whole blocks of the type.
     FoveaStrides draw_tensor_strides(bool batch, uint32_t heads, uint64_t rows, uint32_t columns,
                                      FoveaDtype type) {
         const int64_t h = heads, l = int64_t(rows), d = columns, unit = storage_block(type).numbers;
@@ -384,7 +384,7 @@ class Generator {
 
     Random random_;
     Random formats_;     // which of the two formats of 16 bits
-    Random compressed_;  // whether k and v are in fewer
+    Random compressed_;  // true if k and v are quantized
     CaseLimits limits_;
     Case c_;
     FoveaAttentionDesc& d_ = c_.desc;

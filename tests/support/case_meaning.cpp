@@ -1,5 +1,5 @@
-// Who sees whom, worked out from the text of fovea.h pair by pair: slow, obvious, and sharing nothing with
-// the engine's own bounds.
+// Decides which query attends to which key, pair by pair from the text of fovea.h: slow, obvious, and sharing
+// nothing with the engine's own bounds.
 #include "support/case.hpp"
 #include "support/number_types.hpp"
 #include "support/random.hpp"
@@ -108,7 +108,7 @@ float bias_at(const Case& c, uint32_t b, uint32_t h, int64_t i, int64_t j) {
     return 2 * bell(bits);
 }
 
-// Whether mask and bias show key j to query i.
+// True if mask and bias show key j to query i.
 static bool is_shown(const Case& c, uint32_t b, uint32_t h, int64_t i, int64_t j) {
     const FoveaAttentionDesc& d = c.desc;
     if (d.mask.present && ((d.mask.keys && j >= int64_t(d.mask.keys)) || !mask_at(c, b, h, i, j)))

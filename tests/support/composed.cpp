@@ -19,7 +19,7 @@ constexpr uint8_t kBroadcastMask = 2, kPaged = 5;
 void set_level(Case& c, Feature feature, uint8_t level) { c.levels[uint32_t(feature)] = level; }
 void leave_out(Case& c, Feature feature) { set_level(c, feature, 0); }
 
-// The results that a merge needs, of a call whose batch does not lie end to end.
+// Requests the results that a merge needs, of a call whose batch is not packed.
 void ask_for_results(Case& c) {
     c.desc.outputs = FOVEA_OUTPUT_O | FOVEA_OUTPUT_LSE;
     set_level(c, Feature::outputs, 1);
@@ -28,7 +28,7 @@ void ask_for_results(Case& c) {
 
 // ---- tail masks ----
 
-// A short matrix hides its tail, which a part over that tail alone cannot say.
+// A short matrix masks the keys past its end; a part with only those keys cannot express that.
 void fill_keys(FoveaMatrixDesc& m) {
     if (!m.keys) return;
     m.keys = 0, m.strides = {};
@@ -46,7 +46,7 @@ Case tail_mask_case(uint64_t seed, const CaseLimits& limits) {
         c = generate_case(++seed, limits);
     FoveaAttentionDesc& d = c.desc;
     ask_for_results(c);
-    // Where each batch entry ends elsewhere, a part has no number that says where its queries stand.
+    // If batch entries end at different places, a part has no single number for the position of its queries.
     if ((d.flags & FOVEA_FLAG_BATCH_TABLE) && d.align == FOVEA_ALIGN_BOTTOM_RIGHT)
         d.align = FOVEA_ALIGN_OFFSET, d.q_offset = int64_t(d.len_kv) - int64_t(d.len_q);
     fill_keys(d.bias), fill_keys(d.keep);
@@ -125,7 +125,7 @@ class PartOfKeys {
         d.q_offset -= int64_t(first_);
     }
 
-    // Where the part's first element lies; its rows are as far apart as the whole's.
+    // Returns the offset of the part's first element; its rows have the strides of the whole.
     uint64_t cut(FoveaMatrixDesc& m) const {
         if (!m.present) return 0;
         m.strides = filled(m.strides, m.heads ? m.heads : 1, m.rows ? m.rows : c_.desc.len_q, c_.desc.len_kv);
@@ -141,7 +141,7 @@ class PartOfKeys {
         return size_t(first_) * size_t(s.row) / block.numbers * block.bytes;
     }
 
-    // The bytes of these keys alone, end to end.
+    // Copies the bytes of only these keys, packed.
     void copy_mask() {
         FoveaMatrixDesc& m = part_.desc.mask;
         Bytes& bytes = part_.inputs[FOVEA_BIND_MASK];
@@ -229,7 +229,7 @@ Outcome run_tail_mask(Executor& executor, const Case& c, const Tensors& inputs, 
 
 // ---- key lists ----
 
-// Whole blocks of keys, rows of k and v at an even distance, so that a block of a head is a page of its own.
+// Whole blocks of keys with constant strides of k and v, so that each block of a head is a page.
 Case key_lists_case(uint64_t seed, const CaseLimits& limits) {
     Case c = generate_case(seed, limits);
     while (c.desc.len_q == 0 || c.desc.len_kv == 0) c = generate_case(++seed, limits);
@@ -238,7 +238,7 @@ Case key_lists_case(uint64_t seed, const CaseLimits& limits) {
     for (const Feature feature : {Feature::align, Feature::causal, Feature::window, Feature::bias,
                                   Feature::alibi, Feature::storage, Feature::dropout, Feature::layout})
         leave_out(c, feature);
-    // Heads with lists of their own are entries, whose heads begin at the first one's sink.
+    // Heads with separate lists are entries, whose heads begin at the first one's sink.
     if (d.heads_kv > 1) leave_out(c, Feature::sinks);
     d.flags = c.level(Feature::sinks) ? uint32_t(FOVEA_FLAG_SINKS) : 0;
     d.align = FOVEA_ALIGN_TOP_LEFT, d.q_offset = 0;
@@ -275,7 +275,7 @@ Case key_lists_case(uint64_t seed, const CaseLimits& limits) {
         if (random.chance(0.7))  // else ascending
             for (size_t k = order.size(); k > 1; --k) std::swap(order[k - 1], order[random.below(k)]);
         order.resize(size_t(even ? listed : random.chance(0.1) ? 0 : 1 + random.below(blocks)));
-        // The last block of a list may count for its first rows alone.
+        // Of the last block of a list only the first rows may count.
         const uint64_t all = order.size() * rows;
         c.lists.keys.push_back(even || all == 0 ? all : all - random.below(rows));
         c.lists.blocks.push_back(std::move(order));
@@ -304,7 +304,7 @@ Outcome run_key_lists(Executor& executor, const Case& c, const Tensors& inputs, 
     d.max_slice_cost = budget;
     Tensors mine = inputs;
     mine[FOVEA_BIND_MASK].clear();
-    // Behind the end of a list stands what leads nowhere, or to a block that is not on it.
+    // After the end of a list the table has invalid entries, or a block that is not on it.
     std::vector<int32_t> table(size_t(count * d.block_table_pages));
     for (size_t n = 0; n < table.size(); ++n) {
         const uint64_t bits = hash(c.seed, list_stream, n);

@@ -1,7 +1,7 @@
-// Calls that are put together of what fovea.h has, judged as the one call that they stand for: a mask over
-// the last keys alone (the others are a call without one, and foveaPlanMerge makes the results one), and
-// lists of the keys that each head reads (rows of a block table). The oracle is the float64 reference of one
-// dense call whose mask says the same, so that it shares neither cuts nor tables with what is judged.
+// Calls composed of other calls, checked against the equivalent single call: a mask over only the last keys
+// (the others are a call without one, and foveaPlanMerge combines the results), and lists of the keys that
+// each head reads (rows of a block table). The reference is the float64 result of one dense call with the
+// same mask, so that it shares neither cuts nor tables with the tested calls.
 #pragma once
 
 #include "support/case_generator.hpp"

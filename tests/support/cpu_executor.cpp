@@ -37,7 +37,7 @@ class RunBuffers {
         return run;
     }
 
-    // What was changed that must not be; empty if nothing.
+    // Describes forbidden changes; empty if there are none.
     std::string damage() const {
         for (uint32_t i = 0; i < FOVEA_BIND_COUNT; ++i) {
             if (!buffers_[i]) continue;

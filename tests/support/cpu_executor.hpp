@@ -1,4 +1,4 @@
-// The CPU backend behind the public C functions.
+// Runs the CPU backend through the public C functions.
 #pragma once
 
 #include "support/executor.hpp"

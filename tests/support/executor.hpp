@@ -1,5 +1,5 @@
 // Runs a description on some backend, kernel and instruction set, through the public API, with guards around
-// every buffer. What is behind it is chosen by a name, so that a failure can name it in its replay command:
+// every buffer. The backend is chosen by a name, so that a failure can name it in its replay command:
 //
 //   reference | plain | cpu[:KERNEL][@TARGET] | vulkan[:KERNEL][@KIND,KIND] | webgpu[:KERNEL][@BUFFERS] |
 //   dawn[:KERNEL][@BUFFERS]

@@ -1,6 +1,6 @@
-// A Vulkan implementation that does nothing but keep books: which functions were called in which order, which
-// objects and allocations live, and which misuse it saw. Any failable call can be made to fail. It stands
-// behind the two getters that a host gives to Fovea.
+// A Vulkan implementation that only keeps records: which functions were called in which order, which objects
+// and allocations are alive, and which misuse it saw. Any failable call can be made to fail. Tests pass it to
+// Fovea as the application's two getters.
 #pragma once
 
 #include "vulkan/bfloat16.hpp"
@@ -30,7 +30,7 @@ struct FakeDevice {
              max_push_descriptors = 32;
     uint32_t max_group_counts[3] = {65535, 65535, 65535}, max_group_sizes[3] = {256, 128, 64};
     uint32_t max_workgroup_subgroups = 32;
-    // What the instance was created with: the device's getter gives no command of a later version.
+    // The version of the instance: the device's getter gives no command of a later version.
     uint32_t instance_version = VK_API_VERSION_1_3;
     uint32_t timestamp_bits = 64;
     VkQueueFlags queue_flags = VK_QUEUE_COMPUTE_BIT | VK_QUEUE_TRANSFER_BIT;
@@ -46,8 +46,8 @@ struct FakeDevice {
                                               {16, 16, 16, VK_COMPONENT_TYPE_FLOAT16_KHR},
                                               {16, 16, 16, VK_COMPONENT_TYPE_FLOAT32_KHR},
                                               {32, 32, 32, VK_COMPONENT_TYPE_FLOAT32_KHR}};
-    bool bfloat16 = false;                              // of VK_KHR_shader_bfloat16
-    bool coopmat2 = false, workgroup_matrices = false;  // of VK_NV_cooperative_matrix2
+    bool bfloat16 = false;                              // VK_KHR_shader_bfloat16
+    bool coopmat2 = false, workgroup_matrices = false;  // VK_NV_cooperative_matrix2
     std::vector<std::string> extensions = {"VK_KHR_push_descriptor", "VK_KHR_cooperative_matrix",
                                            "VK_NV_shader_sm_builtins"};
     bool core_push = false;    // push descriptors of Vulkan 1.4, which need no extension
@@ -75,7 +75,7 @@ class FakeVulkan {
     void hide(const std::string& function) { hidden_.insert(function); }
     // The n-th failable call from now on (1: the next) returns `result`; 0: none.
     void fail_call(uint32_t n, VkResult result);
-    // What vkGetPipelineCacheData hands out behind its header.
+    // The data that vkGetPipelineCacheData returns after its header.
     void set_cache_payload(std::string payload) { cache_payload_ = std::move(payload); }
     // The header that Vulkan defines then names another device than the one whose cache it is.
     void misname_cache_header() { cache_header_device_ = 1; }
@@ -103,7 +103,7 @@ class FakeVulkan {
         const char* kind;
         void* allocation;
     };
-    struct Handle {  // what dispatchable handles point to
+    struct Handle {  // target of dispatchable handles
         FakeVulkan* owner;
     };
     VkResult failable(const char* name);

@@ -1,5 +1,5 @@
-// Host memory with margins that nobody may touch: bytes before and behind it that show a write, and for what
-// is only read a page without access right behind its end.
+// Host memory with guarded margins: bytes before and after it that show a write and, if it is only read, a
+// page without access after its end.
 #pragma once
 
 #include "support/wall.hpp"
@@ -64,7 +64,7 @@ class GuardedBuffer {
 
   private:
     static constexpr size_t kMargin = 256;
-    static constexpr size_t kSeen = 4096;  // of the margins, which fill a page
+    static constexpr size_t kSeen = 4096;  // size of the margins, which fill a page
 
     // The address sanitizer sees reads of the margins, too.
     void poison([[maybe_unused]] bool on) const {

@@ -42,8 +42,8 @@ inline float largest_number(FoveaDtype type) {
     return type == FOVEA_F16 ? 65504.0f : type == FOVEA_BF16 ? 0x1.fep127f : FLT_MAX;
 }
 
-// What rounding a float32 result whose magnitude is at most `largest` to `type` may add to its error: half a
-// unit in the last place, of subnormal results too.
+// Returns the error of rounding a float32 result with a magnitude of at most `largest` to `type`: half a unit
+// in the last place, also for subnormal results.
 inline double storing_error(FoveaDtype type, double largest) {
     if (type == FOVEA_F16) return 0x1p-11 * largest + 0x1p-25;
     if (type == FOVEA_BF16)
@@ -54,7 +54,8 @@ inline double storing_error(FoveaDtype type, double largest) {
 // The least number that float16 rounds to infinity.
 inline constexpr float kHalfOverflow = 65520.0f;
 
-// Whether a result in `type` may be infinite where the exact one is not: within a unit of the largest number.
+// True if a result in `type` may be infinite although the exact one is not: it is within a unit of the
+// largest finite value.
 inline bool may_round_to_infinity(FoveaDtype type, double exact) {
     if (type == FOVEA_F16) return std::fabs(exact) > 65472;
     return type == FOVEA_BF16 && std::fabs(exact) > 0x1.fcp127;

@@ -14,7 +14,7 @@ inline FoveaDtype random_type(Random& random) {
     return random.pick<FoveaDtype>({FOVEA_F32, FOVEA_F16, FOVEA_BF16});
 }
 
-// What a cache may hold, half of the time in fewer bits than float16.
+// Draws a type for a KV cache, quantized half of the time.
 inline FoveaDtype random_cache_type(Random& random) {
     if (random.chance(0.5)) return random_type(random);
     return random.pick<FoveaDtype>({FOVEA_F8_E4M3, FOVEA_F8_E5M2, FOVEA_Q8_0, FOVEA_Q4_0});
@@ -56,13 +56,12 @@ inline FoveaAppendDesc random_append(Random& random, uint32_t most_dim) {
         d.capacity = d.block_table_pages * d.page_size - random.below(d.page_size);
         rows = d.page_size;
     }
-    // Without a table all rows must fit; what a table says is known to the run alone, which leaves the rest
-    // out.
+    // Without a table all rows must fit; a table is known only to the run, which leaves the rest out.
     d.len = std::min(d.len, d.capacity);
     d.first_row = std::min(d.first_row, d.capacity - d.len);
     d.x_strides = random_strides(random, d.heads, d.len, d.dim, x_block);
     d.y_strides = random_strides(random, d.heads, rows, d.dim, y_block);
-    // Pages inside heads: what lies behind a head's last page is another head's first.
+    // Pages inside heads: the last page of a head is followed by the first of another.
     if (d.page_size && random.chance(0.3)) {
         const auto row = int64_t(d.dim), page = int64_t(rows) * row;
         d.y_strides = {page, int64_t(d.page_count) * page, row};
@@ -83,7 +82,7 @@ inline FoveaGatherDesc random_gather(Random& random, uint32_t most_dim) {
     d.page_size = cache.page_size, d.page_count = cache.page_count;
     d.block_table_pages = cache.block_table_pages;
     d.x_strides = cache.y_strides;
-    // A page behind the pool must be seen to be one: where pages lie inside heads it is the next head's.
+    // A page past the pool must be detected: if pages are inside heads, it is the next head's.
     if (d.page_size && random.chance(0.5)) {
         const auto row = int64_t(d.dim), page = int64_t(d.page_size) * row;
         d.x_strides = {page, int64_t(d.page_count) * page, row};

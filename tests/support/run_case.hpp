@@ -11,7 +11,7 @@ namespace fovea::test {
 struct CaseReport {
     enum class Kind { passed, refused, failed } kind = Kind::failed;
     std::string text;             // why refused, or what was wrong, with the replay command
-    FoveaResult code = FOVEA_OK;  // of the refusal
+    FoveaResult code = FOVEA_OK;  // of the error
     double worst_share = 0;
     FoveaKernel kernel = FOVEA_KERNEL_AUTO;
 };
@@ -28,7 +28,7 @@ Result<PreparedCase> prepare(Case c);
 // chosen by the seed, runs on the clean inputs too and must give the same bits.
 CaseReport run_case(Executor& executor, const PreparedCase& prepared);
 
-// What a case is run by: outputs of its own description, with slices of at most `budget`.
+// Runs a case: outputs of its own description, with slices of at most `budget`.
 using RunInputs = std::function<Outcome(const Tensors& inputs, const ExecuteOptions& options, double budget)>;
 // The same where something else than the one call gives the results; `replay` is the command to run it again.
 CaseReport run_case_by(const PreparedCase& prepared, const RunInputs& run, const std::string& replay);

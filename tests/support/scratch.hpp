@@ -1,4 +1,4 @@
-// A folder of its own for a test: tests run side by side, and so do several builds of them.
+// A new folder for a test: tests run in parallel, and so do several builds of them.
 #pragma once
 
 #include <gtest/gtest.h>

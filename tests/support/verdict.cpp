@@ -15,7 +15,7 @@ namespace {
 constexpr double kRounding = 0x1p-24;   // half a unit in the last place of float32, relative
 constexpr double kSmallest = 0x1p-126;  // below it a device may take float32 numbers for zero
 
-// What a factor of a product may be rounded by, relative.
+// The relative rounding error of an operand.
 double factor_rounding(FoveaPrecision precision) {
     switch (precision) {
         case FOVEA_PRECISION_F16_PRODUCTS:
@@ -111,7 +111,7 @@ class Judge {
         return count;
     }
 
-    // What the rounding of a factor is worth.
+    // The effect of rounding an operand.
     double half_rounding() const { return factor_rounding(d_.precision); }
     double keep_scale() const { return d_.dropout_p > 0 ? 1 / (1 - double(d_.dropout_p)) : 1; }
     bool wants(uint32_t output) const {
@@ -255,7 +255,7 @@ double value_max(const Case& c, const Tensors& inputs, uint32_t b, uint32_t h_kv
 
 // The products of a row with the keys that it sees.
 struct RowProducts {
-    int keys = 0;          // that it sees, counted to one more than kFewKeys
+    int keys = 0;          // visible keys, counted up to kFewKeys + 1
     double magnitude = 0;  // the largest sum of |q_n k_n|, which no partial sum of a product exceeds
 };
 constexpr int kFewKeys = 8;
@@ -297,7 +297,7 @@ double units_of_score(const RowProducts& row, uint32_t dim) {
     return row.keys > kFewKeys ? kLeast : std::max(kLeast, 0.75 * std::sqrt(double(dim)));
 }
 
-// Sum of the magnitudes that meet in a logit of row (b, h, i) beside its score.
+// Sum of the magnitudes that are added to the score of a logit of row (b, h, i).
 double added_to_score(const Case& c, uint32_t b, uint32_t h, int64_t i) {
     const FoveaAttentionDesc& d = c.desc;
     const Entry e = entry_of(c, b);

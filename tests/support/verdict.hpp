@@ -6,8 +6,8 @@
 // over the row, and the floor is a few roundings of the largest number that the row's logits are made of,
 // carried to the output (a row of few elements can be lucky in the plain computation), and what rounded
 // factors come to where the description allows them. Never a mean: one wrong row fails. NaN and infinity must
-// stand where the reference has them. A row that sees no key must be bit for bit what fovea.h says, and every
-// byte that belongs to no element must be untouched.
+// be at the same places as in the reference. A row that sees no key must be bit for bit what fovea.h says,
+// and every byte that belongs to no element must be untouched.
 #pragma once
 
 #include "support/executor.hpp"
@@ -17,7 +17,7 @@
 
 namespace fovea::test {
 
-// What a case should give. `exact` holds o as float32 whatever the description's o_type.
+// The expected results of a case. `exact` holds o as float32 whatever the description's o_type.
 struct Oracle {
     Tensors exact, plain;
     // Per row (b, h, i): what the roundings of a logit come to in units of 2^-24; what factors rounded to
@@ -31,7 +31,7 @@ Result<Oracle> make_oracle(const Case& c, const Tensors& inputs);
 struct Verdict {
     bool ok = true;
     std::string text;        // the first row that is wrong: output, place, expected, got, tolerance
-    double worst_share = 0;  // of its tolerance that any row used up
+    double worst_share = 0;  // the largest fraction of its tolerance that a row used
 };
 Verdict judge(const Case& c, const Oracle& oracle, const Outcome& outcome);
 

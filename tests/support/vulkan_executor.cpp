@@ -14,8 +14,8 @@ namespace {
 
 constexpr uint64_t kMargin = 512;
 
-// One binding with a margin behind it that nobody may touch. (Inside the outputs, gaps between strides are
-// judged with the results.)
+// One binding with a guarded margin after it. (Gaps between strides inside the outputs are checked with the
+// results.)
 struct Binding {
     std::optional<DeviceBuffer> buffer;
     std::vector<std::byte> uploaded;

@@ -124,7 +124,7 @@ class Player {
 
 #endif
 
-constexpr uint64_t kMargin = 512;  // bytes behind each buffer that nobody may touch
+constexpr uint64_t kMargin = 512;  // guarded bytes after each buffer
 
 Outcome refused(const Error& error) {
     Outcome outcome;

@@ -10,7 +10,7 @@ namespace fovea::test {
 class WebGpu {
   public:
     virtual ~WebGpu() = default;
-    // What plans for it are made with.
+    // The properties for its plans.
     virtual const FoveaDeviceFacts& facts() const = 0;
     // Bindings that are not outputs need contents; outputs may have some.
     virtual Outcome run(const Plan& plan, const Tensors& inputs, const ExecuteOptions& options) = 0;

@@ -21,7 +21,7 @@ class Float64Trainer {
     std::vector<double> weights;
 
   private:
-    struct Layer {  // what the backward pass needs, [rows, width] or [heads, context, context]
+    struct Layer {  // The values that the backward pass needs, [rows, width] or [heads, context, context].
         std::vector<double> before, input, q, k, v, context, weights;
     };
     using Rows = std::vector<double>;

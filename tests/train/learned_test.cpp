@@ -28,8 +28,8 @@ Carried carried(std::string_view task) {
     return {std::move(*file), std::move(*read), std::move(*state)};
 }
 
-// Those whose sequences are drawn. The one that reads was judged on its text, which tests do without:
-// text_test.cpp has its steps, and below is what can be seen of its weights alone.
+// The tasks whose sequences are drawn. The one that reads was checked on its text, which tests do not have:
+// text_test.cpp covers its steps, and below are checks of only its weights.
 std::vector<std::string> tasks_that_draw() {
     std::vector<std::string> tasks = learned_tasks();
     std::erase(tasks, "text");
@@ -233,12 +233,12 @@ TEST(Learned, a_file_that_is_not_one_is_refused_by_name) {
               "'embedding.weight' holds a value that is no number");
 }
 
-// Each change alone; the models of "reverse" have learned positions, 17 words and 32 columns.
+// Each change by itself; the models of "reverse" have learned positions, 17 words and 32 columns.
 TEST(Learned, a_file_whose_parts_do_not_fit_each_other_is_refused) {
     struct Change {
-        const char* name;  // of a note or a tensor
-        const char* text;  // of the note; null: the tensor gets `shape`
-        Shape shape;       // empty: there is no such tensor
+        const char* name;  // name of a note or a tensor
+        const char* text;  // text of the note; null: the tensor gets `shape`
+        Shape shape;       // empty: the tensor does not exist
         const char* refused;
     };
     const Change kChanges[] = {
@@ -280,7 +280,7 @@ TEST(Learned, words_become_tokens_and_an_unknown_one_is_named) {
     EXPECT_EQ(unknown.error().text, "'bananas' is no token of the task sort");
 }
 
-// What a session with a task shows in layer `layer`, head `head`.
+// Returns a stage of a session with a task, in layer `layer` and head `head`.
 F32Tensor shown(const Session& session, StageId stage, uint32_t head, uint32_t layer) {
     Result<SessionModel> made = session_model(session);
     EXPECT_TRUE(made) << made.error().text;

@@ -196,7 +196,7 @@ TEST(TextTask, without_its_text_shows_what_it_learned_and_refuses_to_learn) {
     EXPECT_EQ(judged.error().text, refusal);
     EXPECT_TRUE(halved == kept);
 
-    // What it shows is what every program shows of the same file.
+    // Every program shows the same results for the same file.
     const Result<LearnedModel> learned = read_learned_model(*file);
     ASSERT_TRUE(learned) << learned.error().text;
     const Result<std::vector<uint32_t>> tokens = learned_tokens(*learned, "The king's son went up");

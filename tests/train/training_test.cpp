@@ -71,7 +71,7 @@ TEST(Step, depends_on_the_state_alone) {
     take_steps(trainer, state, 5);
     const TrainState kept = state;
     take_steps(trainer, state, 5);
-    // Rewound, after other work on the same trainer, and on a trainer of its own.
+    // Rewound, after other work on the same trainer, and on a new trainer.
     TrainState unrelated = start_training(task, 8);
     take_steps(trainer, unrelated, 3);
     TrainState again = kept;
@@ -124,7 +124,7 @@ TEST(TrainingPlace, what_is_written_is_read_again) {
         ASSERT_TRUE(place) << text << ": " << place.error().text;
         EXPECT_EQ(write_training_place(*place), text);
     }
-    // What is left out is as it was at the beginning.
+    // Parts that are left out have their first values.
     EXPECT_EQ(write_training_place(*read_training_place("sort")), "sort,1,0,0,");
     const TrainingPlace place = *read_training_place("induction+nostart,9,40,2,q, c");
     EXPECT_FALSE(place.options.first_token);

@@ -86,8 +86,8 @@ void fill(std::vector<float>& numbers, uint32_t state) {
 #define FOVEA_SKIP_WITHOUT_PAIRS() \
     if (!cpu::has_pair_products()) GTEST_SKIP() << "no AVX512-BF16 on this processor or in this build"
 
-// Alone a row's first key is another one of its block, so that other keys share a word, and other rows begin
-// and end beside it.
+// By itself a row begins at another key of its block, so that other keys share a word, and its neighbors
+// begin and end elsewhere.
 TEST(Bf16Products, a_row_has_the_same_bits_whatever_rows_and_keys_are_beside_it) {
     FOVEA_SKIP_WITHOUT_PAIRS();
     constexpr uint64_t kRows = 150, kKeys = 371;

@@ -140,8 +140,7 @@ TEST(Context, DoesNotBelieveInFeaturesThatTheDeviceLacks) {
     foveaDestroyContext(made.context);
 }
 
-// A struct in the chain is no feature where neither its extension was enabled nor its core version is
-// reached.
+// A struct in the chain counts only if its extension was enabled or its core version is reached.
 TEST(Context, CountsNoFeatureWithoutItsExtensionOrVersion) {
     FakeDevice device;
     device.api_version = VK_API_VERSION_1_1;

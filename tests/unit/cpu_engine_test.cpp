@@ -12,7 +12,7 @@
 
 namespace {
 
-size_t largest_allowed = SIZE_MAX;  // of the allocations that are aligned and may fail
+size_t largest_allowed = SIZE_MAX;  // limit of the aligned allocations that may fail
 
 }  // namespace
 

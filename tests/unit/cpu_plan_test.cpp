@@ -76,7 +76,7 @@ TEST(CpuPlan, chooses_the_kernel_by_rows_and_keys) {
     }
 }
 
-// The places of a block, 32 rows apart, take one way each of a first cache where they lie whole pages apart.
+// The places of a block, 32 rows apart, use the same sets of L1 if they are whole pages apart.
 TEST(CpuPlan, fetches_into_the_second_cache_where_the_first_has_no_more_ways_than_places) {
     const auto fetches_to_second = [](uint64_t l1_bytes, uint32_t dim, FoveaDtype type) {
         FoveaDeviceFacts facts = facts_of(1, kAvx512);
@@ -273,8 +273,7 @@ TEST(CpuPlan, workspace_grows_with_the_length_at_most_and_stays_small) {
     }
 }
 
-// Small calls run on one worker, so that sweeps of them do not see a workspace that has scratch for one
-// alone.
+// Small calls run on one worker, so sweeps of them would not notice a workspace with scratch for only one.
 TEST(CpuPlan, a_workspace_has_scratch_for_every_worker) {
     FoveaAttentionDesc desc = Shape{2, 8, 4, 2048, 2048, 64}.desc();
     desc.workspace_limit = uint64_t{1} << 30;

@@ -12,7 +12,7 @@ namespace {
 struct Limit {
     const char* field;
     uint32_t FakeDevice::*member;
-    uint32_t least;  // that a context takes
+    uint32_t least;  // minimum for a context
 };
 
 TEST(DeviceLimits, ContextsTakeTheLeastAndRefuseOneLess) {
@@ -144,12 +144,12 @@ TEST(DeviceLimits, PlansKeepToTheNumberOfStorageBuffersOrAreRefusedByName) {
     }
     for (const FoveaKernel kernel : {FOVEA_KERNEL_AUTO, FOVEA_KERNEL_FLASH, FOVEA_KERNEL_STAGED})
         EXPECT_EQ(served[false][kernel], 4u) << foveaKernelName(kernel);
-    EXPECT_EQ(served[true][FOVEA_KERNEL_FLASH], 6u);  // what cannot be gathered: q, k, v, o, lse, parameters
+    EXPECT_EQ(served[true][FOVEA_KERNEL_FLASH], 6u);  // not gathered: q, k, v, o, lse, parameters
     EXPECT_EQ(served[true][FOVEA_KERNEL_STAGED], 5u);
     EXPECT_EQ(served[true][FOVEA_KERNEL_AUTO], 5u);
 }
 
-// A kernel that was planned and found to bind too much leaves nothing behind in the plan of the next.
+// A kernel that was planned and found to bind too much must not affect the plan of the next.
 TEST(DeviceLimits, TheNextKernelIsPlannedAsIfItHadBeenAskedFor) {
     FakeDevice device;
     device.max_stage_buffers = 5;  // one fewer than flash binds
@@ -212,7 +212,7 @@ TEST(DeviceLimits, AVersionAboveTheInstancesIsRefused) {
             FoveaContext context = nullptr;
             Diag diag;
             const FoveaResult code = foveaCreateContext(&host.host, &context, &diag);
-            // What the device itself does not reach cannot be seen, and is not used.
+            // A version beyond the device's own cannot be detected, and is not used.
             const bool seen = std::min<uint32_t>(said, device.api_version) > instance;
             EXPECT_EQ(code, seen ? FOVEA_INVALID_ARGUMENT : FOVEA_OK) << diag.text;
             if (seen) {

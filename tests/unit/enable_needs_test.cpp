@@ -48,7 +48,8 @@ FoveaDeviceFacts facts_with(FakeHost& host, const FoveaDeviceEnables& on,
     return facts;
 }
 
-// Valid usage of VkDeviceCreateInfo: no struct twice, and no struct beside the core one that holds it.
+// Valid usage of VkDeviceCreateInfo: no struct twice, and no struct together with the core one that contains
+// it.
 std::set<VkStructureType> types_in(const VkPhysicalDeviceFeatures2* features) {
     std::set<VkStructureType> types;
     for (auto* item = static_cast<const VkBaseInStructure*>(features->pNext); item; item = item->pNext)
@@ -330,7 +331,7 @@ TEST(KernelsOfVulkan, AreCompiledForFlexibleMatricesOfTheDeviceOnly) {
     foveaDestroyContext(context);
 }
 
-// What the header says of FoveaDtype's quantized types and of row statistics, by kernel.
+// Compares the header's statements about FoveaDtype's quantized types and row statistics with the kernels.
 TEST(KernelsOfVulkan, ReadQuantizedCachesAndGiveRowStatisticsAsTheHeaderSays) {
     FakeHost host(rich_device());
     const FoveaDeviceNeeds needs = needs_of(host);

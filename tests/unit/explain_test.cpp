@@ -1,4 +1,4 @@
-// What foveaExplainPlan says of the call as it was read: the words in which a host finds its own mistake.
+// How foveaExplainPlan describes the call as it was read, so that an application's author finds mistakes.
 #include "support/cpu_device.hpp"
 
 #include <fovea/fovea.hpp>
@@ -29,7 +29,7 @@ void expect_lines(const std::string& text, std::initializer_list<const char*> li
 TEST(Explain, says_where_query_0_stands) {
     using D = FoveaAttentionDesc;
     expect_lines(explained([](D&) {}), {"positions: do not count; every query may see every key"});
-    // A decoder that forgot its alignment reads here that its queries stand at the first keys.
+    // A decoder with the wrong alignment learns here that its queries are at the first keys.
     expect_lines(explained([](D& d) { d.flags = FOVEA_FLAG_CAUSAL, d.align = FOVEA_ALIGN_TOP_LEFT; }),
                  {"positions: query 0 stands at key 0 (TOP_LEFT), causal"});
     expect_lines(explained([](D& d) { d.flags = FOVEA_FLAG_CAUSAL, d.align = FOVEA_ALIGN_BOTTOM_RIGHT; }),

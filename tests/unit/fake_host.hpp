@@ -100,7 +100,7 @@ inline FoveaAttentionDesc sliced_attention() {
     return call.desc;
 }
 
-// A buffer of its own for each binding of a plan, exactly as large as needed.
+// A separate buffer for each binding of a plan, exactly as large as needed.
 class FakeBindings {
   public:
     explicit FakeBindings(const FoveaPlanInfo& info) {

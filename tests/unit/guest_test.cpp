@@ -1,5 +1,5 @@
-// What a guest owes its host (docs/guides/embedding.md), on the fake Vulkan table: threads, a thousand lives,
-// the functions it asks for, and the reason of a loss.
+// The promises of an embedded library to its application (docs/guides/embedding.md), on the fake Vulkan
+// table: threads, a thousand create-destroy cycles, the functions it requests, and the reason of a loss.
 #include "unit/fake_host.hpp"
 
 #include <gtest/gtest.h>

@@ -339,7 +339,7 @@ TEST(OperationRefusal, map_tile_takes_the_last_heads_rows_and_keys) {
     EXPECT_STREQ(diag.field, "height");
 }
 
-// What a plan says of its own cost, against a count of the cells one by one.
+// Counts cells one by one, to check the cost that a plan reports.
 uint64_t counted_pairs(const FoveaAttentionDesc& d, uint64_t i0, uint64_t i1, uint64_t j0, uint64_t j1) {
     const int64_t offset = d.align == FOVEA_ALIGN_BOTTOM_RIGHT ? int64_t(d.len_kv) - int64_t(d.len_q)
                            : d.align == FOVEA_ALIGN_OFFSET     ? d.q_offset

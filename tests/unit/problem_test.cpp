@@ -1,4 +1,4 @@
-// What a description comes to once it is checked: the numbers that every kernel takes as they are.
+// The checked form of a description: the values that every kernel uses without further checks.
 #include "problem/problem.hpp"
 
 #include <gtest/gtest.h>

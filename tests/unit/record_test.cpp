@@ -1,4 +1,4 @@
-// What a recorded plan calls, in which order, and with which barriers.
+// The Vulkan calls of a recorded plan, their order, and its barriers.
 #include "unit/fake_host.hpp"
 
 #include <gtest/gtest.h>
@@ -145,7 +145,7 @@ TEST_F(Record, TakesSetsFromTheArenaBeforeTheFirstCommand) {
     EXPECT_EQ(host->vulkan.count("vkUpdateDescriptorSets"), dispatches);
     EXPECT_EQ(host->vulkan.count("vkCmdBindDescriptorSets"), dispatches);
     EXPECT_EQ(host->vulkan.count("vkCmdPushDescriptorSet"), 0u);
-    // What may fail comes first; what is left, writing a set and recording its dispatch, cannot.
+    // Calls that may fail come first; the rest, writing a set and recording its dispatch, cannot fail.
     const auto is_command = [](const std::string& c) { return c.starts_with("vkCmd"); };
     const auto cannot_fail = [&](const std::string& c) {
         return is_command(c) || c.starts_with("vkUpdateDescriptorSets");

@@ -393,7 +393,7 @@ TEST(Refusal, strides_that_do_not_count_may_be_zero_and_a_broadcast_is_said_by_n
     EXPECT_EQ(k_bytes({0, 0, 32}, empty), 0u);
 }
 
-// Layouts that look odd and in which every row has bytes of its own.
+// Unusual layouts in which every row has separate bytes.
 TEST(Refusal, rows_of_o_may_lie_in_any_order_that_keeps_them_apart) {
     const FoveaDeviceFacts facts = cpu_device(2);
     for (const FoveaStrides& o : {FoveaStrides{4 * 8 * 24, 24, 4 * 24}, FoveaStrides{4 * 24, 24, 2 * 4 * 24},
@@ -493,7 +493,7 @@ TEST(Refusal, a_newer_struct_counts_only_while_its_tail_is_zero) {
     EXPECT_STREQ(diag.field, "struct_size");
 }
 
-// Nothing behind the struct is read for a size that no struct has: it ends at the end of its page.
+// For an impossible size nothing after the struct is read: it ends at the end of its page.
 TEST(Refusal, a_struct_size_beyond_reason_is_not_believed) {
     FoveaAttentionDesc desc = good();
     fovea::Diag diag;

@@ -361,7 +361,7 @@ TEST(RunRefusal, a_tensor_larger_than_the_address_space_is_refused) {
     EXPECT_STREQ(diag.field, "bindings[Q].size_bytes");
 }
 
-// A run that begins behind the last slice: of every operation, with every kernel that goes over rows.
+// A run that begins after the last slice: for every operation and every kernel that iterates over rows.
 TEST(RunRefusal, running_no_slices_does_nothing) {
     std::vector<fovea::Result<fovea::Plan>> plans;
     const FoveaDeviceFacts facts = any_cpu();

@@ -1,4 +1,4 @@
-// What a device was measured to do sizes the next plan's slices and changes nothing else.
+// The measured speed of a device sizes the next plan's slices and changes nothing else.
 #include "shaders/planned.hpp"
 
 #include "shaders/interface.h"
@@ -56,7 +56,7 @@ std::string way_of_computing(const Plan& plan) {
     std::string way = foveaKernelName(plan.info().kernel);
     for (const FoveaDispatch& d : test::dispatches_of(plan, 0)) {
         way += std::string("; ") + foveaShaderName(d.shader) + " " + std::to_string(d.subgroup_size);
-        // Whether a slice may have several entries is the cost's to say, and changes no number.
+        // Only the cost decides if a slice may have several entries, and this changes no result.
         for (uint32_t i = 0; i < d.spec_count; ++i)
             way += " " + std::to_string(i == FOVEA_SPEC_CALL ? d.spec[i] & ~shader::kEntriesCall : d.spec[i]);
     }

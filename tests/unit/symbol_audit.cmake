@@ -1,10 +1,10 @@
-# What may libfovea ask of the program that links it? Run as
+# Checks the symbols that libfovea requires from the program that links it. Run as
 #   cmake -DNM=... -DLIBRARY=libfovea.a -DALLOWED=allowed_symbols.txt -P symbol_audit.cmake
 # Fails on every symbol that the library neither defines nor is allowed, and if a known bad one would pass: no vk*
 # function is linked, no thread started, no environment read, nothing printed, thrown or ended.
 cmake_minimum_required(VERSION 3.25)
 
-# One regular expression on each line; everything behind a # is the reason.
+# Each line has one regular expression; the text after # is the reason.
 file(STRINGS "${ALLOWED}" lines)
 set(allowed "")
 foreach(line IN LISTS lines)

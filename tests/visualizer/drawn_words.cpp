@@ -96,7 +96,7 @@ class Reader {
             return true;  // out of sight
         const bool cut =
             partly || left < clip.x - 1 || right > clip.z + 1 || top < clip.y - 1 || bottom > clip.w + 1;
-        // Where the pen stood for it, along the line and across.
+        // The position of the pen for it, along the line and across.
         const float cut_left = (v[0].uv.x - g.U0) / (g.U1 - g.U0) * (g.X1 - g.X0),
                     cut_top = (v[0].uv.y - g.V0) / (g.V1 - g.V0) * (g.Y1 - g.Y0);
         const float pen = v[0].pos.x * along.x + v[0].pos.y * along.y - (g.X0 + cut_left) * scale;

@@ -1,6 +1,6 @@
-// What a frame says and where: Dear ImGui draws text as one textured rectangle a letter, and each letter of
-// the atlas has a place of its own, so that words are read back from what is drawn, with their turn, colour
-// and what is cut off.
+// Reads the words of a frame and their places: Dear ImGui draws text as one textured rectangle per letter,
+// and each letter has its own place in the atlas, so words can be read from the drawing, with their rotation,
+// color and clipping.
 #pragma once
 
 #include <imgui.h>
@@ -12,12 +12,12 @@ namespace fovea::visualizer {
 
 struct DrawnWords {
     std::string text;
-    float left = 0, top = 0, right = 0, bottom = 0;  // of the letters' ink, pixels
-    float rise = 0;  // of a line that goes up, per pixel to the right: 0 level
+    float left = 0, top = 0, right = 0, bottom = 0;  // bounds of the letters' ink, in pixels
+    float rise = 0;  // slope of a rising line, per pixel to the right: 0 level
     ImU32 colour = 0;
     bool cut = false;  // a letter of it is not whole within what may be drawn on
     float font_size = 0;
-    std::string window;  // the ImGui window that it stands in
+    std::string window;  // the ImGui window that contains it
 };
 
 // In the order in which they are drawn. Letters out of sight are left out.

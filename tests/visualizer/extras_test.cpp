@@ -1,5 +1,5 @@
-// What a file's call has beside queries, keys and values bears on the shown weights: mask, added scores,
-// sinks and slopes, in matrices and on maps, against double precision.
+// The optional inputs of a file's call affect the shown weights: mask, bias, sinks and slopes, in matrices
+// and on maps, against double precision.
 #include "data/exporting.hpp"
 #include "document/imported_file.hpp"
 #include "panels/keys.hpp"
@@ -105,7 +105,7 @@ TEST_F(ExtrasTest, a_files_mask_scores_sinks_and_slopes_are_in_the_weights) {
         }
     }
     EXPECT_NE(bench->computation.find_stage(StageId::weights)->formula.find("sink"), std::string::npos);
-    // What the settings hide is hidden, too.
+    // The settings' mask applies, too.
     ASSERT_TRUE(bench->open_file(save(masked)));
     Settings s = bench->document.settings();
     s.hidden_keys = {2};
@@ -284,7 +284,7 @@ TEST_F(ExtrasTest, a_large_file_opens_behind_the_window) {
     EXPECT_FALSE(window.open_file(path)) << "it is not there at once";
     EXPECT_TRUE(window.problems.empty());
     EXPECT_FALSE(window.preparing().empty());
-    // One more at the same time is refused in words.
+    // A second one at the same time is rejected with a message.
     EXPECT_FALSE(window.open_file(path));
     EXPECT_EQ(window.problems.size(), 1u);
     while (!window.map) {
@@ -316,7 +316,7 @@ TEST_F(ExtrasTest, a_large_file_opens_behind_the_window) {
     EXPECT_LT(pick->key - block.first_key, block.keys);
     ASSERT_TRUE(pick->derivation);
     EXPECT_NEAR(pick->derivation->weight, largest, 1e-6);
-    // What was under way for other settings is forgotten.
+    // Pending work for other settings is dropped.
     const uint64_t picked_row = pick->row;
     window.map.pick_largest({100, 16, 50, 8});
     Settings warmer = window.document.settings();

@@ -65,7 +65,7 @@ TEST_F(FileTest, each_malformed_file_is_a_problem_and_the_picture_stays) {
             bench->problems.clear();
             if (bench->open_file(entry.path().string())) {
                 ++opened;
-                update();  // what cannot be shown is refused by name, too
+                update();  // a file that cannot be shown is rejected with its name, too
                 bench->document.undo();
                 continue;
             }
@@ -179,7 +179,7 @@ TEST_F(FileTest, tensors_that_do_not_fit_are_refused_by_name) {
     EXPECT_EQ(bench->problems.size(), 2u);
 }
 
-// A name stands over numbers that are its own, or says that they are not.
+// The title names the file of the shown numbers, or says that they belong to another.
 TEST_F(FileTest, a_refused_files_name_is_not_over_anothers_numbers) {
     EXPECT_EQ(file_title(*bench), "");
     const std::string good = save({tensor("q", {2, 4, 4}, 1), tensor("k", {2, 4, 4}, 2)});
@@ -307,7 +307,7 @@ TEST_F(FileTest, sessions_keep_a_and_know_a_changed_file) {
     EXPECT_EQ(sha256({}), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
 }
 
-// Locked tabs are computed again, each with its own head and stage; A comes back beside them.
+// Locked tabs are computed again, each with its own head and stage; A is restored in addition.
 TEST_F(FileTest, sessions_keep_locked_tabs) {
     const Tensor q = tensor("q", {2, 4, 4}, 1), k = tensor("k", {2, 4, 4}, 2);
     bench->document.change(level_settings(5));
@@ -350,7 +350,7 @@ TEST_F(FileTest, sessions_keep_locked_tabs) {
         bench = std::move(next);
         EXPECT_TRUE(bench->restoring());
         EXPECT_EQ(bench->past().size(), 4u);
-        // What is asked for meanwhile is asked of the session's own result.
+        // Requests in the meantime apply to the session's own result.
         EXPECT_EQ(bench->document.settings().temperature, 2);
         Settings hotter = bench->document.settings();
         hotter.temperature = 3;
@@ -453,7 +453,7 @@ TEST_F(FileTest, a_layer_s_own_mask_hides_what_it_hid) {
     // The second layer's sinks take their share of each row.
     EXPECT_LT(value("weights", 0, 0, 1), 1);
     EXPECT_TRUE(bench->problems.empty());
-    // A pattern chosen stands in the place of the file's mask.
+    // A chosen pattern replaces the file's mask.
     bench->show_head(0, 1);
     Settings all = bench->document.settings();
     all.causal = false;
@@ -464,7 +464,7 @@ TEST_F(FileTest, a_layer_s_own_mask_hides_what_it_hid) {
     EXPECT_EQ(value("weights", 0, 2, 1), 0);
 }
 
-// What scripts/export_attention.py writes of a layer with a sliding window.
+// The output of scripts/export_attention.py for a layer with a sliding window.
 TEST_F(FileTest, a_file_says_its_window) {
     const uint64_t length = 6;
     metadata = {{"causal", "top-left"}, {"window", "2,-1"}};
@@ -493,7 +493,7 @@ TEST_F(FileTest, layers_and_heads_of_a_model_stand_in_a_grid) {
     ASSERT_TRUE(bench->open_file(save(tensors)));
     compute();
     EXPECT_EQ(bench->computation.find_stage(StageId::scaled)->formula.substr(0, 4), "Q\xc2\xb7K");
-    EXPECT_FLOAT_EQ(bench->computation.run().desc().scale, 0.5f);  // what the file says
+    EXPECT_FLOAT_EQ(bench->computation.run().desc().scale, 0.5f);  // the file's scale
     EXPECT_EQ(layers_of(bench->document.settings()), (std::vector<uint32_t>{0, 1, 3}));
     ASSERT_NE(bench->head_grid(), nullptr);
     ASSERT_TRUE(bench->computation.finish_wanted_grid());

@@ -23,7 +23,8 @@ bool meet(const CellRect& a, const CellRect& b) {
            b.column_begin <= a.column_last;
 }
 
-// Whether the cell is computed from a lit cell of the matrix, through stages that are not on the screen, too.
+// True if the cell is computed from a highlighted cell of the matrix, also through stages that are not on the
+// screen.
 bool comes_from(const AttentionResult& result, const CellInput& cell, const PathMatrix& from) {
     std::vector<CellInput> inputs = {cell};
     for (int depth = 0; depth < 4; ++depth) {
@@ -162,7 +163,7 @@ TEST(PrincipalPlaneTest, finds_the_two_directions_that_differ_most) {
     double across = 0;
     for (size_t c = 0; c < 4; ++c) across += plane.axes[0][c] * plane.axes[1][c];
     EXPECT_NEAR(across, 0, 1e-9);
-    // A vector that is moved is where it was moved to, and what stands at right angles to the plane stays.
+    // A moved vector is at its new place, and its part orthogonal to the plane is unchanged.
     const std::vector<float> vector{1, 2, 7, -1}, moved = plane.moved(vector, {0.5, -2});
     EXPECT_NEAR(plane.place(moved)[0], 0.5, 1e-5);
     EXPECT_NEAR(plane.place(moved)[1], -2, 1e-5);
@@ -270,7 +271,7 @@ TEST_F(VectorsTest, a_moved_word_is_the_sessions_and_one_step_of_undo) {
     ASSERT_EQ(vectors.why_words_stay(), "");
     const std::vector<double> axis = vectors.plane().axes[0];
     const std::array<double, 2> to{0.9, -0.3};
-    for (const double share : {0.3, 0.6, 1.0}) {  // of one drag
+    for (const double share : {0.3, 0.6, 1.0}) {  // steps of one drag
         ASSERT_TRUE(set_session_key(
             *bench, "edits",
             vectors.edits_with(bench->document.settings(), 1, {{share * to[0], share * to[1]}}), 77));
@@ -289,7 +290,7 @@ TEST_F(VectorsTest, a_moved_word_is_the_sessions_and_one_step_of_undo) {
     bench->document.redo();
     ASSERT_TRUE(set_session_key(*bench, "edits", vectors.edits_with(bench->document.settings(), 0, {})));
     EXPECT_TRUE(bench->document.settings().edits.empty());
-    // What was learned stays as it is, and so many tokens are no picture.
+    // Trained weights do not change, and a picture needs fewer tokens than this.
     bench->show_task("induction");
     compute();
     vectors.follow(*bench->computation.result(), 0);

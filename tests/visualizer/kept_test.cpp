@@ -1,5 +1,5 @@
 // A result kept as A: it stays while the session changes, is undone and redone; its difference to the present
-// one is what the two results' numbers give; what has another shape is refused in words.
+// one follows from the two results' values; a result of another shape is rejected with a message.
 #include "document/comparison.hpp"
 #include "visualizer_fixture.hpp"
 
@@ -92,7 +92,7 @@ TEST_F(KeptTest, another_shape_is_refused_in_words_and_sentences_of_one_length_a
     EXPECT_NE(comparison_of(*bench).why_not.find("6 x 6"), std::string::npos);
     bench->computation.drop_kept();
     EXPECT_EQ(bench->computation.kept(), nullptr);
-    EXPECT_EQ(comparison_of(*bench).why_not, "");  // of two heads again
+    EXPECT_EQ(comparison_of(*bench).why_not, "");  // for two heads again
 }
 
 TEST_F(KeptTest, pictures_of_a_kept_result_in_each_way) {
@@ -192,7 +192,7 @@ TEST_F(KeptTest, precisions_and_places_are_compared) {
     EXPECT_GT(d.largest, 0);
     EXPECT_LT(d.largest, 1e-3);
     EXPECT_NE(bench->computation.kept()->result->title().find("float32 on the device"), std::string::npos);
-    // Queries are shown as they are stored: ten bits behind the first.
+    // Queries are shown as they are stored: ten bits after the first.
     for (const float q : bench->computation.find_stage(StageId::queries)->values) {
         int exponent = 0;
         const float scaled = std::ldexp(std::frexp(q, &exponent), 11);

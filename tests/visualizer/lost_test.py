@@ -15,7 +15,7 @@ from window_test import PATIENCE_S, Program, check_cell, end, reference_weight, 
 
 
 def kept_result(text):
-    """The line of the kept result, but for who computed it: after a loss that may be the processor."""
+    """Returns the line of the kept result without the device: after a loss that may be the CPU."""
     line = re.search(r"^A: kept.*$", text, re.MULTILINE)
     return line and re.sub(r"float32 on [^,]*", "float32", line[0])
 

@@ -3,7 +3,7 @@
 
     made_model.py FILE.safetensors
 
-No model is behind it: it is there for pictures of the grid of layers and heads, and the same on every run.
+There is no model: the file is for pictures of the grid of layers and heads, and the same on every run.
 """
 
 import json

@@ -122,7 +122,7 @@ TEST_P(TilesTest, tiles_and_picks_hold_the_weights) {
     EXPECT_EQ(map.rows_known(), 0);
 }
 
-// What the settings hide and drop is hidden and dropped in every tile, sampled or exact, and in the picks.
+// Masks and dropout of the settings apply in every tile, sampled or exact, and in the picks.
 TEST_P(TilesTest, masks_and_dropout_are_those_of_the_forward) {
     GpuDevice* place = GetParam() ? device.get() : nullptr;
     const Result<LongContext> made = long_context(kTokens);
@@ -378,7 +378,7 @@ TEST_F(PlaceTest, jumps_go_down_the_peaks_of_a_row) {
         last = now;
         EXPECT_TRUE(seen.insert(bench->view.picked_column).second);
     }
-    ASSERT_TRUE(run_key(*bench, {ImGuiKey_P, shift}));  // behind the last the first again
+    ASSERT_TRUE(run_key(*bench, {ImGuiKey_P, shift}));  // after the last one the first again
     EXPECT_EQ(row[size_t(bench->view.picked_column)], *std::max_element(row.begin(), row.end()));
     EXPECT_TRUE(bench->view.pinned);
 

@@ -43,7 +43,7 @@ TEST_F(ModelTest, heads_that_learned_are_the_first_picture) {
     ASSERT_TRUE(bench->derivation());
     EXPECT_GT(bench->derivation()->weight, 0.5f);
     EXPECT_EQ(head_label(bench->document.settings(), {0, 0}), "previous token");
-    // What asks for something else gets that.
+    // An explicit request is followed.
     for (const std::vector<std::string>& words :
          {std::vector<std::string>{"--preset", "2"}, {"--text", "a cat"}, {"file.npy"}})
         EXPECT_EQ(options_of(words).task, "") << words[0];
@@ -125,7 +125,7 @@ TEST_F(ModelTest, sums_of_every_layer_end_in_the_drawn_number) {
     }
 }
 
-// Parts in each order, with and without gates, norms behind the parts, and joint matrices.
+// Parts in each order, with and without gates, norms after the parts, and fused matrices.
 TEST_F(ModelTest, sums_of_published_models_end_in_the_drawn_number_and_name_their_tensors) {
     const std::tuple<const char*, const char*, const char*> all[] = {
         {"gpt2", "W_down", "h.1.mlp.c_proj.weight, column 3"},
@@ -154,8 +154,7 @@ TEST_F(ModelTest, sums_of_published_models_end_in_the_drawn_number_and_name_thei
 }
 
 // The induction head needs the previous-token head: without it the letter that is due is no longer said.
-// What attention hides is hidden of pairs alone: probabilities of the next token were hatched by the mask of
-// other cells.
+// Only pairs are masked: probabilities of the next token were hatched by the mask of other cells.
 TEST_F(ModelTest, no_probability_of_a_next_token_is_hidden) {
     bench->show_task("induction");
     compute();
@@ -175,7 +174,7 @@ TEST_F(ModelTest, a_head_that_is_off_is_missed_behind_it) {
         show("probabilities");
         const std::vector<std::string>& words = learned_model("induction")->model->vocabulary;
         const auto v = size_t(std::find(words.begin(), words.end(), "e") - words.begin());
-        return value("probabilities", 17, v);  // behind "... f o v", the third time
+        return value("probabilities", 17, v);  // after "... f o v", the third time
     };
     const float whole = due();
     EXPECT_GT(whole, 0.8f);
@@ -234,7 +233,7 @@ TEST_F(ModelTest, a_published_model_shows_every_layer_and_head) {
         EXPECT_EQ(bench->window.centre, CentreTab::layers);
         compute();
         const Settings settings = bench->document.settings();
-        EXPECT_TRUE(is_causal_model(settings));  // its own mask, whatever the box says
+        EXPECT_TRUE(is_causal_model(settings));  // its own mask, whatever the check box shows
         const CheckpointModel& weights = settings.model->weights;
         const Result<std::vector<uint32_t>> ids = tokens_of(*settings.model, settings.text);
         ASSERT_TRUE(ids) << ids.error().text;
@@ -256,7 +255,7 @@ TEST_F(ModelTest, a_published_model_shows_every_layer_and_head) {
         ASSERT_TRUE(bench->computation.finish_wanted_grid());
         EXPECT_TRUE(grid->complete());
         EXPECT_TRUE(grid->problem().empty()) << grid->problem();
-        // What it says next is the run's.
+        // The predictions are those of the run.
         bench->view.picked_row = int(ids->size()) - 1;
         const PromptNext* next = bench->next_table();
         ASSERT_TRUE(next) << bench->next_problem();
@@ -336,7 +335,7 @@ TEST_F(ModelTest, a_sentence_is_typed_into_a_published_model_and_every_head_foll
     EXPECT_EQ(token_text(*bench->document.settings().model, 222), "\xe2\x90\xa3");
     EXPECT_EQ(token_text(*bench->document.settings().model, 297), "ll");
     EXPECT_FALSE(is_causal_model(level_settings(3)));
-    // What is no text leaves the picture as it is and is told.
+    // Text that cannot be used leaves the picture unchanged and is reported.
     const size_t tokens = bench->computation.tokens().size();
     Settings settings = bench->document.settings();
     settings.text = "\xff\xfe";
@@ -371,7 +370,7 @@ TEST_F(ModelTest, a_head_of_a_published_model_is_off_in_all_that_follows) {
     const std::vector<NextToken> expected = *next_tokens(run->logits.row(5), 1);
     EXPECT_EQ(now->after.back()[0].id, expected[0].id);
     EXPECT_NEAR(now->after.back()[0].probability, expected[0].probability, 1e-5);
-    // The unchanged table stands beside it.
+    // The unchanged table is next to it.
     ASSERT_EQ(now->before.size(), whole.after.back().size());
     EXPECT_EQ(now->before[0].id, whole.after.back()[0].id);
     EXPECT_NE(now->after.back()[0].probability, whole.after.back()[0].probability);
@@ -386,8 +385,8 @@ TEST_F(ModelTest, a_head_of_a_published_model_is_off_in_all_that_follows) {
     EXPECT_NE(sum->how.find("self_attn.o_proj.weight, row 2"), std::string::npos) << sum->how;
 }
 
-// What the window shows is run_model()'s with the same changes, in the table of next tokens and in the shown
-// layer's numbers; the model as it is stands beside it.
+// The window shows the results of run_model() with the same changes, in the table of next tokens and in the
+// shown layer's values, together with those of the unchanged model.
 TEST_F(ModelTest, a_head_of_a_published_model_is_scaled_and_another_is_patched) {
     // Once every layer has been run: a thread runs them.
     const auto next_table = [&]() -> const PromptNext* {
@@ -438,7 +437,8 @@ TEST_F(ModelTest, a_head_of_a_published_model_is_scaled_and_another_is_patched) 
         }
         EXPECT_EQ(change_text(settings, {1, 1}), ", \xc3\x97 0.25");
         EXPECT_NE(change_text(settings, {0, 2}).find(other), std::string::npos);
-        // Of another length it is refused in words; as the heads were, the numbers are the model's own.
+        // A text of another length is rejected with a message; with the heads restored, the values are the
+        // model's own.
         change_head(settings, {{0, 2}, 1, "1 2 3"});
         bench->document.change(settings);
         EXPECT_FALSE(update());
@@ -497,7 +497,7 @@ TEST_F(ModelTest, a_wrong_model_is_refused_in_one_line_and_the_picture_stays) {
 
 // ---- walks ----
 
-// What a step asks for: by the window's own functions where it has some, else as a session sets it.
+// Does the task of a step: by the window's own functions if it has some, else by setting the session's keys.
 void fulfil(Workbench& bench, const StoryStep& step) {
     std::string json = session_text(bench, ".");
     for (const StoryCheck& check : step.checks) {
@@ -602,7 +602,7 @@ TEST_F(ModelTest, a_model_learns_in_the_window_and_any_step_can_be_shown_again) 
     EXPECT_EQ(bench->training().step, 17u);
     EXPECT_EQ(bench->training().probe.weights, trainer->probe(states[17], task.sample)->weights);
     EXPECT_EQ(bench->training().last, 40u);
-    // A head that is off, and another seed beside the first run.
+    // An ablated head, and another seed next to the first run.
     play.switch_head(0);
     settle();
     EXPECT_EQ(bench->training().probe.probabilities,
@@ -615,7 +615,7 @@ TEST_F(ModelTest, a_model_learns_in_the_window_and_any_step_can_be_shown_again) 
     EXPECT_EQ(bench->training().step, 0u);
     play.step_once();
     settle();
-    // What is exported goes on as the run itself would.
+    // An exported state continues as the run itself would.
     const std::filesystem::path path = folder / "state.safetensors";
     ASSERT_TRUE(play.save_state(path));
     const Result<TensorSet> file = load_safetensors(path);

@@ -1,5 +1,5 @@
-// What the mouse does, frame by frame and without a window: hovering, clicks and drags in panels whose
-// pictures alone say where something stands, and small things beside the cells that were cut or had no room.
+// Simulates the mouse, frame by frame and without a window: hovering, clicks and drags in panels whose layout
+// is known only from pictures, and small items next to the cells that were cut or had no room.
 #include "picture.hpp"
 #include "visualizer_fixture.hpp"
 
@@ -77,7 +77,7 @@ TEST_F(MouseTest, the_flow_is_picked_by_hovering_and_a_name_leads_to_the_large_m
     EXPECT_EQ(bench->view.picked_row, row);
     after({*over_weights, *over_weights, down, *over_weights, *over_weights});
     EXPECT_FALSE(bench->view.pinned);
-    // The name stands above its matrix.
+    // The name is above its matrix.
     for (float y = over_weights->y; y > 60 && bench->window.centre == CentreTab::flow; y -= 6)
         after({{over_weights->x, y},
                {over_weights->x, y},
@@ -145,7 +145,7 @@ TEST_F(MouseTest, a_word_is_dragged_and_is_the_sessions) {
     EXPECT_TRUE(bench->document.settings().edits.empty()) << "a drag is one step of undo";
 }
 
-// The sheet's button closes it, and a click beside it does nothing.
+// The sheet's button closes it, and a click next to it does nothing.
 TEST_F(MouseTest, done_ends_the_sheet_that_says_how_a_file_is_read) {
     const std::string path = (folder / "qkv.safetensors").string();
     TensorSet set;
@@ -158,8 +158,8 @@ TEST_F(MouseTest, done_ends_the_sheet_that_says_how_a_file_is_read) {
     bench->window.open_dialog(Dialog::import_sheet);
     const Tensor sheet = after({});
     ASSERT_EQ(bench->window.dialog, Dialog::import_sheet);
-    // It stands in the middle over what is darkened; its left edge is where the middle's line first has its
-    // ground.
+    // It is in the middle, over a darkened background; its left edge is where the middle line first has its
+    // own background.
     const ImU32 ground = palette(Theme::dark).panel;
     uint64_t left = 0, bottom = 0;
     for (uint64_t x = 100; x < 600 && !left; ++x) {
@@ -179,13 +179,13 @@ TEST_F(MouseTest, done_ends_the_sheet_that_says_how_a_file_is_read) {
     EXPECT_TRUE(bench->document.settings().file);
 }
 
-// The grip has no padding, and its tooltip had none of its own: letters stood on the frame.
+// The grip has no padding, and its tooltip had none either: letters touched the frame.
 TEST_F(MouseTest, the_tooltip_of_a_panels_edge_has_room_around_its_words) {
     compute();
     size.width = 1200, size.height = 720;
     const Tensor without = after({});
     const Tensor with = after(std::vector<PictureMouse>(60, PictureMouse{300, 400}));
-    // Where the pictures differ is the tooltip, but for the edge's line.
+    // The pictures differ in the tooltip, except for the edge's line.
     uint64_t left = with.shape[1], right = 0, top = with.shape[0], bottom = 0;
     for (uint64_t y = 0; y < with.shape[0]; ++y)
         for (uint64_t x = 310; x < with.shape[1]; ++x)
@@ -203,7 +203,7 @@ TEST_F(MouseTest, the_tooltip_of_a_panels_edge_has_room_around_its_words) {
     EXPECT_GE(ink_top, top + 4);
 }
 
-// Of rows of a pixel the first one's number was cut at the matrix's upper edge.
+// With rows of one pixel, the first one's number was cut at the matrix's upper edge.
 TEST_F(MouseTest, the_first_rows_number_is_whole_at_512_tokens) {
     Settings settings = level_settings(7);
     settings.length = 512;
@@ -214,9 +214,9 @@ TEST_F(MouseTest, the_first_rows_number_is_whole_at_512_tokens) {
     alone(CentreTab::matrix);
     size.height = 720;
     const Tensor image = after({});
-    // Left of the matrix stand the rows' numbers, below each other; their heights are those of digits.
+    // The rows' numbers are left of the matrix; their heights are those of digits.
     const ImU32 ground = palette(Theme::dark).panel;
-    std::vector<std::pair<uint64_t, uint64_t>> runs;  // of rows of pixels with ink
+    std::vector<std::pair<uint64_t, uint64_t>> runs;  // ranges of pixel rows with ink
     uint64_t label_right = 0;
     for (uint64_t x = 30; x < 500 && !label_right; ++x) {
         uint64_t rows = 0;

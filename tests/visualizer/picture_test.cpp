@@ -32,7 +32,8 @@ TEST_F(PictureTest, both_themes_and_scales_show_the_matrix) {
             o.width = 1200, o.height = 720;
             const Tensor image = picture_of(o, folder);
             ASSERT_EQ(image.shape, (std::vector<uint64_t>{uint64_t(720 * scale), uint64_t(1200 * scale), 4}));
-            // The largest weight has the map's last colour: a whole cell of it, but for its digits and frame.
+            // The largest weight has the map's last color: a whole cell of it, except for its digits and
+            // frame.
             const Rgb brightest = colour_table(ColourMap::viridis)[255];
             EXPECT_GT(count_of(image, brightest), uint64_t(900 * scale * scale));
             const ImU32 ground = palette(theme).panel;
@@ -51,7 +52,7 @@ TEST_F(PictureTest, small_windows_and_large_type_keep_the_cells) {
         o.scale = scale;
         o.width = width, o.height = height;
         const Tensor image = picture_of(o, folder);
-        // The longest line of it is a cell's side; small pictures beside the matrix have smaller cells.
+        // Its longest line is a cell's side; small pictures next to the matrix have smaller cells.
         uint64_t side = 0, run = 0;
         const uint64_t pixels = image.shape[0] * image.shape[1];
         for (uint64_t at = 0; at < pixels; ++at) {
@@ -76,8 +77,8 @@ TEST(BarsTest, begin_below_what_is_nearly_equal) {
     EXPECT_EQ(bars_begin({}), 0);
 }
 
-// In a narrow window the roof's picture stood over the words beside it: left of its frame there is nothing
-// but ground.
+// In a narrow window the roofline's picture covered the text next to it: there must be only background left
+// of its frame.
 TEST_F(PictureTest, words_of_the_gpu_panel_end_before_the_roofs_picture) {
     {  // closed before the picture's own is opened: a program has one at a time
         const Result<std::unique_ptr<GpuDevice>> device = GpuDevice::open({});
@@ -114,7 +115,7 @@ TEST_F(PictureTest, words_of_the_gpu_panel_end_before_the_roofs_picture) {
     }
 }
 
-// Beside a number with an exponent "weights by the processor" was cut at the panel's edge.
+// After a number with an exponent, "weights by the processor" was cut at the panel's edge.
 TEST_F(PictureTest, what_the_picked_number_is_ends_within_the_panel) {
     Options o;
     o.theme = Theme::light;
@@ -136,7 +137,7 @@ TEST_F(PictureTest, what_the_picked_number_is_ends_within_the_panel) {
     EXPECT_EQ(cut, 0u);
 }
 
-// Half of a causal map is no weight of 0: it has the ground's colour, in both themes, and cells do at any
+// Half of a causal map is masked, not 0: it has the background's color, in both themes, and cells do at any
 // zoom.
 TEST_F(PictureTest, what_a_causal_map_hides_is_not_coloured_as_a_weight) {
     for (const Theme theme : {Theme::dark, Theme::light}) {
@@ -204,7 +205,8 @@ TEST_F(PictureTest, parts_of_the_window_and_nothing_behind_them) {
         clear += whole.bytes[i] == std::byte{0};
         solid += whole.bytes[i] == std::byte{255};
     }
-    // 21 of 36 cells of 72 x 72 are seen; of the others a hatch, and beside them letters and the bar.
+    // 21 of 36 cells of 72 x 72 are visible; the others have a hatch, and letters and the bar are next to
+    // them.
     EXPECT_GT(solid, 21u * 68 * 68);
     EXPECT_LT(solid, 26u * 72 * 72);
     EXPECT_GT(clear, whole.bytes.size() / 4 / 3);

@@ -1,5 +1,5 @@
-// What the panels stand on: the levels compute the tutorials' numbers on the device, every key does something
-// that undo takes back, and a picked cell's derivation ends in the number that is drawn.
+// The basis of the panels: the levels compute the tutorials' values on the device, undo reverts every key,
+// and a picked cell's derivation ends in the drawn value.
 #include "data/motion.hpp"
 #include "describe.hpp"
 #include "document/comparison.hpp"
@@ -81,7 +81,8 @@ TEST_F(SessionTest, derivations_end_in_the_number_that_is_drawn) {
     }
 }
 
-// Beside queries x keys a cell is a row times a column: the panel's terms add up to the drawn number.
+// A cell of any stage other than queries x keys is a row times a column: the panel's terms add up to the
+// drawn value.
 TEST_F(SessionTest, every_other_cell_is_the_sum_of_its_terms) {
     for (int level = 1; level <= 7; ++level) {
         Settings settings = level_settings(level);
@@ -275,7 +276,7 @@ TEST_F(SessionTest, keys_before_the_first_result_wait_for_it) {
     EXPECT_FALSE(std::isnan(bench->view.colours.range_high));
 }
 
-// A key that no event can stand for is a key that does not work.
+// A key without an event cannot work.
 TEST(GlfwKeysTest, every_bound_key_is_on_a_keyboard) {
     std::set<ImGuiKey> reached;
     for (int key = GLFW_KEY_SPACE; key <= GLFW_KEY_LAST; ++key) reached.insert(imgui_key(key, 0));
@@ -487,7 +488,7 @@ TEST_F(SessionTest, the_processor_stands_in_until_the_kernels_are_ready) {
     std::atomic<int> woken{0};
     Workbench window(*device, false, 2, [&] { ++woken; });
     window.document.change(level_settings(5));
-    const auto frame = [&] {  // what is so small is computed at once, not by the frame's command buffer
+    const auto frame = [&] {  // such a small result is computed at once, not by the frame's command buffer
         const Result<bool> updated = window.update(VK_NULL_HANDLE, 1e8);
         ASSERT_TRUE(updated) << updated.error().text;
     };

@@ -68,7 +68,7 @@ class Soak:
         return [*move, "keydown", "shift", "click", 1, "keyup", "shift"]
 
     def special(self):
-        """What chance alone would seldom do."""
+        """Actions that random keys would seldom reach."""
         pick = self.random.randrange(5)
         if pick == 0:  # a size
             self.width, self.height = self.random.choice(SIZES)

@@ -239,7 +239,7 @@ TEST_F(StatesTest, sessions_of_a_published_model_bring_it_back) {
     const std::string text = file("model.fovea");
     expect_back(text);
     expect_back(session_text(*bench, folder));  // as the autosave has it
-    // Who cannot show it says so, and computes nothing else under its name.
+    // A program that cannot show it reports that, and computes nothing else under its name.
     const Result<ReadSession> read = fovea::read_session(text);
     ASSERT_TRUE(read);
     const Result<SessionModel> computed = session_model(read->session);
@@ -338,7 +338,7 @@ TEST_F(StatesTest, equal_tokens_have_their_index) {
     EXPECT_NE(describe(*bench).find("the (3)"), std::string::npos) << describe(*bench);
 }
 
-// Of software drivers the faster one, wherever it stands in the list.
+// The faster one of the software drivers, at any place in the list.
 TEST_F(StatesTest, devices_are_ranked_by_how_fast_a_frame_is) {
     const auto rank = [](VkPhysicalDeviceType type, uint32_t vendor) {
         VkPhysicalDeviceProperties properties{};
@@ -384,7 +384,7 @@ TEST(TextOrder, right_to_left_text_is_drawn_from_its_end) {
     // Meem, reh, hah, beh, alef: initial, final, initial, medial, final form.
     EXPECT_EQ(in_drawing_order("\xd9\x85\xd8\xb1\xd8\xad\xd8\xa8\xd8\xa7"),
               "\xef\xba\x8e\xef\xba\x92\xef\xba\xa3\xef\xba\xae\xef\xbb\xa3");
-    // Lam and alef are one picture, without a gap beside it.
+    // Lam and alef are one glyph, without a gap.
     EXPECT_EQ(in_drawing_order("\xd9\x84\xd8\xa7"), "\xef\xbb\xbb");
 }
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Every walk of the levels and of the learned tasks from its first step to its last, by the keyboard alone.
+"""Every walk of the levels and of the learned tasks from its first step to its last, using only the keyboard.
 
     story_test.py DRIVER_SCRIPT PROGRAM STORIES_JSON [--short]     --short: every third level and the first task
 
@@ -20,7 +20,7 @@ KEYS = {"ArrowUp": "Up", "ArrowDown": "Down", "ArrowLeft": "Left", "ArrowRight":
 
 
 def value_of(step):
-    """What the step's control is to be set to."""
+    """Returns the value for the step's control."""
     if "type" in step:
         return step["type"]
     key = CONTROLS[step["on"]]

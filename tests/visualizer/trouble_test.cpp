@@ -1,4 +1,4 @@
-// What is there when something is not: no Vulkan, no room on the device.
+// Tests missing parts: no Vulkan, no memory on the device.
 #include "data/exporting.hpp"
 #include "describe.hpp"
 #include "picture.hpp"
@@ -86,7 +86,7 @@ TEST_F(TroubleTest, out_of_memory_keeps_the_last_result_and_offers_a_map) {
     for (const std::string& message : (*small)->take_messages()) ADD_FAILURE() << message;
 }
 
-// What a lost device leaves: the same session on another one.
+// After a lost device, the same session continues on another one.
 TEST_F(TroubleTest, a_session_goes_on_on_another_device) {
     bench->document.change(level_settings(5));
     compute();

@@ -1,5 +1,5 @@
-// What a window remembers between runs: it comes back as it was, a damaged file is refused in words, and
-// nothing is written by halves.
+// The window's settings between runs: they come back unchanged, a damaged file is rejected with a message,
+// and nothing is half written.
 #include "data/window_settings.hpp"
 #include "data/text_file.hpp"
 #include "visualizer_fixture.hpp"

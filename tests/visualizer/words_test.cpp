@@ -1,4 +1,4 @@
-// What the window says, where, and that it is whole: read back from what is drawn.
+// Checks the texts of the window, their places, and that they are complete: read from the drawing.
 #include "data/exporting.hpp"
 #include "data/text_file.hpp"
 #include "drawn_words.hpp"
@@ -43,7 +43,7 @@ class WordsTest : public VisualizerTest {
         std::erase_if(all, [&](const DrawnWords& one) { return !one.window.starts_with(window); });
         return all;
     }
-    // Pressed and let go where these words stand, in the picture's units.
+    // Presses and releases at these words, in the picture's units.
     std::vector<PictureMouse> click(const DrawnWords& on, int times = 1) const {
         const PictureMouse at{(on.left + on.right) / 2 / size.scale, (on.top + on.bottom) / 2 / size.scale};
         std::vector<PictureMouse> way{at, at};
@@ -92,7 +92,7 @@ TEST_F(WordsTest, key_words_of_a_long_sentence_stand_slanted_in_matrix_and_compa
             EXPECT_EQ(slanted, centre == CentreTab::compare ? 2u : 1u) << word << "\n" << all_words(all);
         }
     }
-    // Few words stand level above their columns.
+    // A few words are level above their columns.
     bench->computation.drop_kept();
     level(2);
     bench->window.centre = CentreTab::matrix;
@@ -105,7 +105,7 @@ TEST_F(WordsTest, the_scale_of_the_colours_and_both_axes_have_whole_names) {
     const std::vector<DrawnWords> all = words_of("matrix");
     expect_whole(all, "scale: log");
     expect_whole(all, "query \xe2\x86\x93  key \xe2\x86\x92");
-    // Of a matrix that is not over keys the sides have no such names.
+    // A matrix that is not over keys has no such names on its sides.
     show("queries");
     EXPECT_FALSE(find_beginning(words_of("matrix"), "query "));
 }
@@ -131,8 +131,8 @@ TEST_F(WordsTest, a_masked_cell_has_nothing_that_dropout_could_keep) {
     EXPECT_EQ(said.size(), 2u) << "of five cells none is kept, or none dropped";
 }
 
-// What was dropped is 0 and looks like no weight: a hatching of its own, in the text's list and in a drawing
-// for papers, too.
+// A dropped weight is 0 and does not look like a weight: it has its own hatching, also in the text's list and
+// in an exported drawing.
 TEST_F(WordsTest, what_dropout_dropped_is_told_from_small_weights_and_from_masked_ones) {
     bench->document.change(level_settings(4));
     compute();
@@ -259,7 +259,7 @@ TEST_F(WordsTest, that_an_a_is_kept_is_said_in_every_panel) {
     EXPECT_FALSE(find_beginning(words_of("status"), "A kept"));
 }
 
-// Dear ImGui draws a slider's number behind its grab's rectangle; the two colours have the contrast of text.
+// Dear ImGui draws a slider's number over its grab's rectangle; the two colors have the contrast of text.
 TEST_F(WordsTest, a_sliders_number_is_read_over_its_grab) {
     Settings s = level_settings(4);
     s.dropout_p = 0.45;  // the grab in the middle, under the number
@@ -465,7 +465,7 @@ TEST_F(WordsTest, cells_of_a_map_have_digits_and_the_line_reads_the_pixel_under_
     const Derivation* d = bench->map.derivation();
     ASSERT_TRUE(d);
     EXPECT_EQ(reading->text, "pixel of query 900, key 870: weight " + format_value(d->weight, 4));
-    // The pick is in the middle: there its own digits stand.
+    // The pick is in the middle, with its own digits.
     const std::string digits = format_value(d->weight, 3);
     const bool stands = std::any_of(all.begin(), all.end(), [&](const DrawnWords& one) {
         return one.text == digits && std::abs((one.left + one.right) / 2 - 790) < 160 &&
@@ -704,7 +704,7 @@ TEST_F(WordsTest, after_dropout_list_matrix_and_cell_agree) {
     EXPECT_GE(seen, 3u) << shown << "\n" << all_words(all);
     expect_whole(all, "after dropout");
     EXPECT_TRUE(find_words(all, "kept, \xc3\x97 2") || find_words(all, "not kept")) << all_words(all);
-    // What the level is about is in sight, also where the stage before was.
+    // The level's introduction is visible, also in place of an earlier stage.
     for (const int level : {2, 4, 5, 7, 4}) {
         bench->show_level(level);
         compute();
@@ -790,7 +790,7 @@ TEST_F(WordsTest, the_mask_has_the_weights_cell_and_the_words_of_the_matrix) {
     show("scores");
     bench->window.centre = CentreTab::mask;
     const std::vector<DrawnWords> all = words();
-    EXPECT_TRUE(find_beginning(all, "weights  ")) << all_words(all);  // of the status bar
+    EXPECT_TRUE(find_beginning(all, "weights  ")) << all_words(all);  // in the status bar
     EXPECT_FALSE(find_beginning(all, "scores by the"));
     text(kSentence);
     bench->window.centre = CentreTab::matrix;

@@ -117,7 +117,7 @@ TEST_F(EngineTest, SliceOrderDoesNotChangeBitsAndSlicesAreSizedByWhatWasMeasured
         ASSERT_TRUE(engine->attention(again.desc, again.bindings, options));
         EXPECT_EQ(memcmp(once.o.data(), again.o.data(), once.o.size() * 4), 0) << "seed " << seed;
     }
-    // With a cost of its own choice the engine must get the same bits too, whatever it measured before.
+    // With its own choice of cost the engine must get the same bits too, whatever it measured before.
     again.desc.max_slice_cost = 0;
     for (int i = 0; i < 3; ++i) {
         again.o.assign(again.o.size(), NAN);

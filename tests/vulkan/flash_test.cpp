@@ -1,5 +1,6 @@
-// What the one-pass kernel promises: bits that depend on no batch and no device with fixed splits, device
-// memory that grows with the lengths and not with their product, and a long call that reports and stops.
+// The promises of the one-pass kernel: with fixed splits, bits that depend neither on the batch nor on the
+// device; device memory that grows with the lengths and not with their product; and a long call that reports
+// and stops.
 #include "vulkan/gpu.hpp"
 
 #include "problem/compressed.hpp"
@@ -83,7 +84,7 @@ TEST(FlashOnDevice, keys_through_shared_memory_give_the_bits_of_keys_loaded_dire
     constexpr uint64_t kLength = 150;
     FoveaDeviceFacts facts = engine->facts();
     facts.device_class = FOVEA_CLASS_DISCRETE;
-    uint32_t threads = 8;  // of the sizes that a tile may have, the widest that is a subgroup's
+    uint32_t threads = 8;  // of the sizes that a tile may have, the widest subgroup's
     for (const uint32_t size : {16u, 32u})
         if (size >= facts.min_subgroup_size && size <= facts.max_subgroup_size) threads = size;
     for (const uint32_t dim : {4u, 12u, 40u, 64u}) {
@@ -143,9 +144,9 @@ TEST(FlashOnDevice, matrices_keep_what_is_no_number_to_the_rows_that_see_it) {
     for (const std::string& message : engine->take_messages()) ADD_FAILURE() << message;
 }
 
-// What a row that sees one key makes of its value: every code of 8-bit floats, and blocks with scales of any
-// bits, by words. Rows of k are whole quads or not: that is another form of the kernel. `is_as(o, number)`
-// judges what is no NaN.
+// Checks the value of a row with a single visible key: every code of 8-bit floats, and blocks with scales of
+// any bits, by words. Rows of k are whole quads or not: that is another form of the kernel. `is_as(o,
+// number)` checks results other than NaN.
 void expect_each_compressed_number(Engine& engine, FoveaKernel kernel, FoveaPrecision precision,
                                    bool (*is_as)(float, float)) {
     constexpr uint32_t kEntries = 301, kColumns = 32;

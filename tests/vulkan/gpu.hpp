@@ -1,5 +1,5 @@
-// One device of the driver under test, always under validation: the core checks, synchronization and what
-// shaders access. A test that leaves a message behind fails, unless it asks for one.
+// One device of the driver under test, always under validation: the core checks, synchronization and shader
+// accesses. A test with a validation message fails, unless it asks for one.
 #pragma once
 
 #include "runtime/vulkan_memory.hpp"

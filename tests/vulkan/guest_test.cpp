@@ -1,5 +1,5 @@
-// What a guest owes its host (docs/guides/embedding.md), on real drivers under validation: bytes around its
-// buffers, every Vulkan call failing in turn, several threads on one plan.
+// The promises of an embedded library to its application (docs/guides/embedding.md), on real drivers under
+// validation: bytes around its buffers, every Vulkan call failing in turn, several threads on one plan.
 #include "vulkan/gpu.hpp"
 
 #include <algorithm>
@@ -104,8 +104,8 @@ TEST(VulkanGuest, TouchesNothingAroundOutputsAndWorkspace) {
 
 // ---- every call failing in turn ----
 
-// Stands between Fovea and the driver's own functions, in the host's getters. One call at a time returns an
-// error instead of reaching the driver.
+// Sits between Fovea and the driver's own functions, in the application's getters. One call at a time returns
+// an error instead of reaching the driver.
 struct Interposed {
     PFN_vkGetInstanceProcAddr instance_getter;
     PFN_vkGetDeviceProcAddr device_getter;
@@ -113,7 +113,7 @@ struct Interposed {
     int fail_at = 0;  // 0: none
     VkResult fail_with = VK_SUCCESS;
     const char* failed = nullptr;
-    std::set<std::string> names;  // of the calls that could fail
+    std::set<std::string> names;  // names of the calls that could fail
 
     bool fails(const char* name) {
         names.insert(name);

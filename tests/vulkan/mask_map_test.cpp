@@ -25,7 +25,7 @@ struct Shape {
     uint32_t batch, heads_q, heads_kv, mask_heads;
     bool mask;
     FoveaDtype bias;  // FOVEA_U8: none
-    bool one_row;     // stands for all
+    bool one_row;     // broadcast to all rows
     void (*edit)(FoveaAttentionDesc&);
 };
 

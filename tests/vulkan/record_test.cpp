@@ -237,7 +237,7 @@ TEST(VulkanRecord, ThreadsMayRecordOnePlan) {
         allocate.commandBufferCount = 1;
         FoveaRecord own = work.record;
         ASSERT_EQ(vk.vkAllocateCommandBuffers(gpu.device->handle(), &allocate, &own.cmd), VK_SUCCESS);
-        // A thread needs an arena of its own.
+        // Each thread needs a separate arena.
         if (work.record.arena.pool) own.arena.pool = work.create_arena(1);
         for (int i = 0; i < 20; ++i) {
             const VkCommandBufferBeginInfo begin{VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO};

@@ -67,7 +67,7 @@ class SeededBug : public ::testing::Test {
         dropped.reset();
         work.reset();
     }
-    // What lacks a dropped call must not run either; and the submission itself may be what is dropped.
+    // Work without the dropped call must not run; and the submission itself may be dropped.
     void submit(const std::function<void(VkCommandBuffer)>& recorded) const {
         Result<runtime::Submission> submission = gpu.queue->begin(300);
         ASSERT_TRUE(submission) << submission.error().text;

@@ -22,8 +22,8 @@ struct GpuLimits {
 // browser's own is refused.
 FoveaDeviceFacts gpu_facts(const GpuLimits& limits);
 
-// Appends the dispatches of one slice to `words`, for each: shader; flags that its kernel must know
-// (FOVEA_SPEC_FLAGS); workgroups x, y, z; a count, then constants 0
+// Appends the dispatches of one slice to `words`, for each:
+//   shader; flags that its kernel must know (FOVEA_SPEC_FLAGS); workgroups x, y, z; a count, then constants 0
 //   ..; a count, then words of push constants; a count, then of each binding its slot, its source
 //   (FoveaBinding), 1 if it is written, offset and size in bytes
 // A slot that the kernel declares and no binding shows is one that the dispatch never touches. Refuses

@@ -54,7 +54,7 @@ Result<Options> read_options(const Node& node) {
 }
 
 struct Shape {
-    bool flat = false;  // 3D inputs: heads lie side by side in the last axis
+    bool flat = false;  // 3D inputs: heads are side by side in the last axis
     int64_t batch = 0, q_heads = 0, kv_heads = 0, queries = 0, new_keys = 0, past = 0, keys = 0, dim = 0,
             v_dim = 0;
 };
@@ -255,7 +255,7 @@ class AttentionNode {
         return {};
     }
 
-    // Lengths move the causal frontier with them: query S - 1 stands at the last valid key.
+    // Lengths move the causal frontier with them: query S - 1 is at the last valid key.
     Result<void> add_lengths() {
         const Tensor* nonpad = input(nonpad_in);
         if (!nonpad) return {};
@@ -325,7 +325,7 @@ class AttentionNode {
 
     FoveaBinding scores_binding() const { return FoveaBinding(FOVEA_BIND_SCORES + options_.mode); }
 
-    // What `desc` switches on; a binding that a call does not read is refused.
+    // Binds the inputs that `desc` enables; a binding that a call does not read is rejected.
     void bind(const FoveaAttentionDesc& desc, HostBindings& bindings) {
         bindings[FOVEA_BIND_Q] = q_.buffer();
         bindings[FOVEA_BIND_K] = k_.buffer();

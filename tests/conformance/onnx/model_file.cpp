@@ -55,7 +55,7 @@ Result<void> add_dim(const WireField& field, Tensor& tensor) {
     };
     if (field.type == WireType::varint) return add(field.value);
     if (field.type != WireType::bytes) return invalid("dims", "the field has the wrong wire type");
-    // Packed: varints one after another. The reader knows fields, so each gets a tag of its own.
+    // Packed: varints one after another. The reader knows fields, so each gets a separate tag.
     std::span<const std::byte> rest = field.bytes;
     while (!rest.empty()) {
         uint64_t value = 0;

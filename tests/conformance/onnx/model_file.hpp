@@ -1,5 +1,6 @@
-// What a node test case consists of: a model of one node, and tensors. Only the parts of ONNX's messages that
-// such files use are read; everything else is skipped, and what would change the meaning is refused.
+// The parts of a node test case: a model of one node, and tensors. Only the parts of ONNX's messages that
+// such files use are read; everything else is skipped, and anything that would change the meaning is
+// rejected.
 #pragma once
 
 #include <fovea/fovea.hpp>
@@ -55,7 +56,7 @@ struct Node {
 };
 
 struct Model {
-    int64_t opset = 0;  // of the standard domain
+    int64_t opset = 0;  // opset of the standard domain
     Node node;
 };
 

@@ -20,7 +20,7 @@ struct DataSet {
 };
 
 struct NodeCase {
-    std::string name;  // of the folder
+    std::string name;  // name of the folder
     Model model;
     std::vector<DataSet> sets;  // at least one
 };

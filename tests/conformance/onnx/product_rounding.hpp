@@ -1,4 +1,4 @@
-// What factors rounded to float16 may do to the outputs of an Attention node.
+// Bounds the effect of inputs rounded to float16 on the outputs of an Attention node.
 #pragma once
 
 #include "onnx/node_case.hpp"

@@ -17,7 +17,7 @@ struct WireField {
     uint32_t number = 0;
     WireType type = WireType::varint;
     uint64_t value = 0;                // varint, fixed64, fixed32
-    std::span<const std::byte> bytes;  // of type bytes: part of the memory that is read
+    std::span<const std::byte> bytes;  // for type bytes: a part of the memory that is read
 
     std::string_view text() const { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
 };

@@ -1,5 +1,5 @@
-// A host with functions of its own in a namespace, loaded by itself: names like vkCreateInstance mean nothing
-// here.
+// An application with its own functions in a namespace, which it loads itself: names like vkCreateInstance
+// are not declared here.
 #define VK_NO_PROTOTYPES
 #include <vulkan/vulkan_core.h>
 

@@ -1,7 +1,6 @@
 // A Vulkan layer for tests: while the file that FOVEA_LOSE_DEVICE names exists, the next submission with a
 // fence takes the file away and says that the device is lost, and so does every later call on that device.
-// Without a fence are only those of the device beside the program's own, which compiles kernels: nobody sees
-// it lost.
+// Only the second device, which compiles kernels, submits without a fence: its loss is never noticed.
 #include <vulkan/vk_layer.h>
 #include <vulkan/vulkan.h>
 
