@@ -38,7 +38,7 @@ static inline void run_plan(FoveaPlan plan, const FoveaHostBuffer* bindings) {
     free(workspace);
 }
 
-/* Processor time of this program so far. */
+/* Returns the CPU time of this program so far. */
 static inline double milliseconds(void) { return 1e3 * (double)clock() / CLOCKS_PER_SEC; }
 
 /* In [-1, 1), the same for the same question. */

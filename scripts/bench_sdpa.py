@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Times PyTorch's scaled_dot_product_attention on the work of fovea_bench_vulkan, by turns with it.
+"""Times PyTorch's scaled_dot_product_attention on the work of fovea_bench_vulkan, interleaved with it.
 
     python3 scripts/bench_sdpa.py --fovea build/default/bin/fovea_bench_vulkan --bench --suite prefill,decode --longest 8192
     python3 scripts/bench_sdpa.py --fovea PROGRAM --device cpu --backends math,flash --bench --suite fused --longest 512
@@ -130,7 +130,7 @@ def main():
         if backend not in BACKENDS:
             fail(f"--backends: '{backend}' is not one of {', '.join(BACKENDS)}")
     if options.device == "cpu":
-        # Threads that spin while they wait, and those of a BLAS below them, would count as processor time.
+        # Threads that spin while they wait, and those of a BLAS below them, would count as CPU time.
         os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:

@@ -4,8 +4,8 @@
     mutants.py [NAME...] [--area AREA] [--jobs N] [--resume] [--list] [--check]
 
 NAME is a mutant or a part of its name. Each of them (tests/mutants/AREA.toml) replaces one piece of text; the suites that
-should see it (tests/mutants/suites.toml) run in their order until one fails. A suite fails too where it takes five times the
-processor time that it takes without a mutant, and ten seconds more. A copy of the sources is built once, in
+should see it (tests/mutants/suites.toml) run in their order until one fails. A suite fails too where it takes five
+times the CPU time that it takes without a mutant, and ten seconds more. A copy of the sources is built once, in
 build/mutants/base; for a mutant only the files that include it are compiled, to separate objects that are linked
 instead, so that mutants run in parallel. Other files than C++ sources are built in the copy, one mutant at a time.
 The working tree is never touched.
@@ -14,8 +14,8 @@ Every outcome is written to build/mutants/results.json as it comes. --resume goe
 is not run again while its file and its entry are what they were; one that survived is, for the tests may be better now.
 --check only checks that every pattern occurs exactly once in its file.
 
-At the end a table with each area's processor time, and last `K of N killed, E equivalent`: N counts those that can be seen
-at all.
+At the end a table with each area's CPU time, and last `K of N killed, E equivalent`: N counts those that can be
+seen at all.
 """
 import argparse
 import concurrent.futures
@@ -181,7 +181,7 @@ class Base:
 
 
 class Work:
-    """One mutant, or none: its programs, and the processor time of all that it ran."""
+    """One mutant, or none: its programs, and the CPU time of everything that it ran."""
 
     def __init__(self, base, suites, mutant=None):
         self.base, self.suites, self.mutant, self.seconds = base, suites, mutant, 0.0
@@ -206,7 +206,7 @@ class Work:
                                        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CPU, (int(limit), int(limit))))
             end, status = time.monotonic() + min(60 * limit, 1800), None
             while True:
-                # Reaped here rather than by Popen, for its processor time and that of the children it waited for.
+                # Reaped here rather than by Popen, for its CPU time and that of the children it waited for.
                 pid, ended, usage = os.wait4(process.pid, os.WNOHANG)
                 if pid:
                     process.returncode = os.waitstatus_to_exitcode(ended)

@@ -1,6 +1,6 @@
-// Numbers in fewer bits than float16: what engine/problem/compressed.cpp makes of them, bit for bit. Only
-// where the scale of a block would be a subnormal float32, which a device may take for zero, is it zero with
-// the numbers of the block: they read as zeros either way.
+// Writes quantized values, with the same bits as engine/problem/compressed.cpp. There is one exception: if
+// the scale of a block would be a subnormal float32, which a device may flush to zero, scale and values are
+// zero; they read as zeros either way.
 #ifndef FOVEA_COMPRESS_GLSL
 #define FOVEA_COMPRESS_GLSL
 

@@ -34,7 +34,7 @@ uint matrix_at(HeadView t, Row row, int j) {
     return t.base + row.head * t.head + row.query * t.row + uint(j);
 }
 
-// Mask and bias leave every logit of the block at hand as it is: they need not be read.
+// Mask and bias leave every logit of the current block unchanged, so they need not be read.
 bool matrices_are_clear = false;
 
 // Asks the map of mask and bias about this workgroup's rows and a block of keys; false if it hides every key.
@@ -96,7 +96,7 @@ bvec4 kept_keys(Row row, int j) {
 
 bool has_dropout() { return has_flag(kFlagPhilox | kFlagKeepMatrix); }
 
-// Nothing but bounds decides whether a key of the block at hand weighs.
+// True if only the bounds decide whether a key of the current block counts.
 bool every_key_counts() {
     return !has_flag(kFlagSparse) || (matrices_are_clear && !has_flag(kFlagPaged) && !has_dropout());
 }

@@ -13,7 +13,7 @@ const bool kStaged = kAligned && kRows >= kStagedRows && kThreads >= kStagedRows
 const uint kTurns = 1u;
 shared vec4 weights[kTurns][kRows][kStaged ? kThreads + 1u : kThreads];
 #else
-// Two, by turns: a block writes one while slower threads still read the other.
+// Two buffers, used alternately: a block writes one while slower threads still read the other.
 const uint kTurns = 2u;
 shared vec4 weights[kTurns][kRows][kThreads];
 #endif

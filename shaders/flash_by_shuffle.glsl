@@ -1,8 +1,7 @@
-// The blocks of flash for drivers of software, in a workgroup that is one whole subgroup. What all lanes
-// need, elements of q and weights, is loaded eight at a time, a lane each, and handed round by shuffles: to
-// these drivers a load at one address for all lanes is a branch and a bounds check for each number, a shuffle
-// from a lane that is known one instruction. For the same reason a tile has more rows than the workgroup
-// threads.
+// The blocks of flash for software drivers, in a workgroup that is one whole subgroup. What all lanes need,
+// elements of q and weights, is loaded eight at a time, a lane each, and handed round by shuffles: to these
+// drivers a load at one address for all lanes is a branch and a bounds check for each number, a shuffle from
+// a lane that is known one instruction. For the same reason a tile has more rows than the workgroup threads.
 #ifndef FOVEA_FLASH_BY_SHUFFLE_GLSL
 #define FOVEA_FLASH_BY_SHUFFLE_GLSL
 
@@ -15,7 +14,8 @@ float totals[kRows];
 uint q_row[kRows];  // places of the tile's rows in q
 // For rows t, t + kThreads, ...: the largest logit so far, and what the sums must be multiplied by.
 float maximum[kLaneRows], rescales[kLaneRows];
-// Weights of the block's keys. Two, by turns: a block writes one while slower threads still read the other.
+// Weights of the block's keys. Two buffers, used alternately: a block writes one while slower threads still
+// read the other.
 const uint kTurns = 2u;
 shared float weights[kTurns][kRows][4u * kThreads];
 shared float of_lane[kRows][kThreads];  // each lane's largest logits; in the end its sums

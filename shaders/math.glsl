@@ -5,8 +5,8 @@
 
 #include "wgsl.glsl"
 
-// Added to an integral number below 2^22 it leaves that in the sum's last bits. A driver of software turns a
-// conversion into a dozen instructions for each lane, because the language wants it saturated.
+// Added to an integer below 2^22 it leaves that in the sum's last bits. A software driver turns a conversion
+// into a dozen instructions for each lane, because the language requires saturation.
 const float kIntegerInBits = 12582912.0;
 
 // exp(x) for x <= 0 or NaN; 0 below -87, where float32 has no normal result.

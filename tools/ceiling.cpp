@@ -167,7 +167,7 @@ DeviceCeiling::~DeviceCeiling() = default;
 Result<DeviceCeiling> DeviceCeiling::open(uint32_t number) {
     auto state = std::make_unique<State>();
     if (Result<void> r = state->open(number); !r) return r.error();
-    for (uint32_t kind = 0; kind < 2; ++kind)  // drivers of software compile at the first dispatch
+    for (uint32_t kind = 0; kind < 2; ++kind)  // software drivers compile at the first dispatch
         if (Result<double> r = state->time(kind, 1, 1); !r) return r.error();
     return DeviceCeiling(std::move(state));
 }

@@ -8,8 +8,8 @@
 
 namespace fovea::app {
 
-// Seconds since some moment. A driver of software computes on this process's threads and shares the processor
-// with others: of it processor time is told, which counts every thread.
+// Returns seconds since some moment. A software driver computes on this process's threads and shares the CPU
+// with other programs: for it this is CPU time, which counts every thread.
 double bench_now(bool software);
 
 class DeviceCeiling {

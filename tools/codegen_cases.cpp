@@ -35,7 +35,8 @@ void add_prefill(std::vector<CodegenCase>& to, uint32_t dim, FoveaDtype type) {
     to.push_back(attention("mask" + end, type == FOVEA_F32, desc));
 }
 
-// Matrix units' products of a cache in fewer bits, and those in bfloat16 on devices whose matrices have it.
+// Cooperative-matrix products with a quantized KV cache, and those in bfloat16 on devices whose matrices
+// support it.
 void add_products(std::vector<CodegenCase>& to) {
     FoveaAttentionDesc cached = grouped(4096, 4096, 128, FOVEA_F16).causal(Align::top_left).desc;
     cached.k_type = cached.v_type = FOVEA_Q8_0;

@@ -82,7 +82,8 @@ class Tuner {
   public:
     Tuner(Engine& engine, double seconds) : engine_(engine), seconds_(seconds) {}
 
-    // All candidates of a class by turns; the best one last, with `chosen` set where it is worth it.
+    // Measures all candidates of a class in interleaved runs; the best one last, with `chosen` set if it is
+    // worth it.
     Result<std::vector<Measured>> tune(size_t tile_class) {
         const bool software = engine_.facts().device_class == FOVEA_CLASS_CPU;
         const FoveaAttentionDesc desc = call_of(tile_class, software);
@@ -185,7 +186,7 @@ class Tuner {
         return {};
     }
 
-    // A software driver's processor time, else what the device's clock says where it has one.
+    // Returns a software driver's CPU time, else the time of the device's clock if it has one.
     Result<double> time(const Plan& plan, bool software) {
         const double begin = bench_now(software);
         const Result<RunReport> report = engine_.run(plan, buffers_);

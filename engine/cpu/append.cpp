@@ -11,8 +11,8 @@
 HWY_BEFORE_NAMESPACE();
 namespace fovea::cpu::HWY_NAMESPACE {
 
-// A row from one type to another goes through float32 a piece at a time, which stays in the first cache: code
-// for each type, not for each pair of them.
+// Converts a row from one type to another through float32, one piece at a time, which stays in L1: this needs
+// code for each type, not for each pair of types.
 inline void convert_any_row(const FoveaAppendDesc& d, const void* x_data, int64_t x, void* y_data,
                             int64_t y) {
     constexpr size_t kPiece = 256;

@@ -71,7 +71,7 @@ class KeyPanel {
     unsigned char* base_;
     QueryRows rows_{};                     // entry, head group and view
     int64_t key_begin_ = 0, key_end_ = 0;  // keys of the panel that are within the length
-    bool hidden_ = false;                  // in the block at hand some pair is hidden
+    bool hidden_ = false;                  // some pair of the current block is masked
 };
 
 // Queries that may see a key of the panel: the inverse of visible_keys.

@@ -37,7 +37,7 @@ struct CpuPlan {
     uint64_t splits, split_keys;
     uint64_t groups_per_slice;
     uint64_t partial_bytes;  // partial results of one task
-    bool fetch_to_second;    // rows of K and V are fetched ahead into the second cache
+    bool fetch_to_second;    // rows of K and V are prefetched into L2
 };
 
 }  // namespace fovea

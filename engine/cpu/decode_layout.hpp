@@ -11,8 +11,8 @@ constexpr uint64_t kDecodeBlock = 256;
 // The keys of a whole plain block are used from so many places of it in turn: a processor's own prefetcher
 // goes along with each, and one at a time is too slow.
 constexpr uint64_t kDecodePlaces = 8;
-// Rows that are widened at a time where they are not read in registers: they stay in the first cache until
-// they are used.
+// Rows that are converted to float32 at a time if they are not read in registers: they stay in L1 until they
+// are used.
 constexpr uint64_t kWidenedRows = 32;
 // Vectors of four lanes are shorter than what a loop along blocks of 32 numbers takes at a time; and float16
 // takes registers for its widening that products and sums need.

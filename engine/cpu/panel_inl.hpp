@@ -121,7 +121,7 @@ template <class Load, class LoadSingle>
 void pack_columns_from(const Load& load, const LoadSingle& load_single, size_t first, size_t rows,
                        size_t columns, size_t capacity, float* to) {
     const size_t in_vectors = columns_in_vectors(columns);
-    // Eight tiles at a time: their rows may all fall into one set of the first cache.
+    // Eight tiles at a time: their rows may all fall into one set of L1.
     constexpr size_t at_once = 8 * kRows;
     for (size_t left = 0; left < in_vectors; left += at_once) {
         const size_t right = HWY_MIN(left + at_once, in_vectors);

@@ -58,8 +58,8 @@ HWY_INLINE void rotate_neighbours(const float* x, const float* cos, const float*
     }
 }
 
-// One row of any two types. Numbers of 16 bits are widened and narrowed a piece of the row at a time, which
-// stays in the first cache: one rotation for all types, where one for each pair of them would be much code.
+// Rotates one row of any two types. 16-bit elements are converted one piece of the row at a time, which stays
+// in L1: one rotation for all types, because one for each pair would be much code.
 inline void rope_row(const FoveaRopeDesc& d, const void* x_data, int64_t x, void* y_data, int64_t y,
                      const float* cos, const float* sin) {
     const size_t pairs = d.rotary_dim / 2;

@@ -13,7 +13,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace fovea::cpu::HWY_NAMESPACE {
 
-// Rows of V that stay in the first cache between the passes over them.
+// Rows of V that stay in L1 between the passes over them.
 constexpr size_t kValueRun = 32;
 // How long before its use a row is fetched.
 constexpr size_t kRowsAhead = 32;

@@ -68,8 +68,8 @@ inline double logit_of_max(MaxIn in, float unit, float max) {
     return std::fabs(max) < kFar ? double(max) * kLn2 : double(max) / far_unit(unit) * unit * kLn2;
 }
 
-// Memory that will be read soon, fetched into the second cache a line at a time: the exponentials leave the
-// load ports idle, and the products that follow must not wait.
+// Memory that will be read soon, prefetched into L2 a line at a time: the exponentials leave the load ports
+// idle, and the products that follow must not wait.
 struct Ahead {
     const char* row = nullptr;
     size_t stride_bytes = 0, row_bytes = 0, rows = 0;

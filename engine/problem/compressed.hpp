@@ -1,7 +1,7 @@
-// Cached keys and values in fewer bits than float16: the two 8-bit floats of the Open Compute Project
-// (OCP 8-bit Floating Point Specification 1.0) and ggml's blocks q8_0 and q4_0. Reading is exact; writing is
-// what OCP's saturating conversion and ggml's quantize_row_*_ref do, so that a cache has the bits of theirs.
-// Plain arithmetic, the same bits everywhere; no allocation, no error, safe from any thread.
+// Quantized KV caches: the two 8-bit floats of the Open Compute Project (OCP 8-bit Floating Point
+// Specification 1.0) and ggml's blocks q8_0 and q4_0. Reading is exact; writing is what OCP's saturating
+// conversion and ggml's quantize_row_*_ref do, so that a cache has the bits of theirs. Plain arithmetic, the
+// same bits everywhere; no allocation, no error, safe from any thread.
 #pragma once
 
 #include "problem/elements.hpp"
@@ -42,7 +42,8 @@ constexpr float e5m2_to_float(uint8_t code) { return half_to_float(uint16_t(uint
 constexpr float e4m3_to_float(uint8_t code) {
     const uint32_t sign = uint32_t{code} << 24 & 0x80000000u, magnitude = code & 0x7fu;
     if (magnitude == 0x7fu) return std::bit_cast<float>(sign | 0x7fc00000u);
-    // Exponent and fraction where float32 has them; the product mends the bias, of subnormal numbers too.
+    // Exponent and fraction move to float32's places; the multiplication corrects the bias, also for
+    // subnormal values.
     return std::bit_cast<float>(magnitude << 20 | sign) * 0x1p120f;
 }
 

@@ -11,7 +11,7 @@
 
 namespace fovea::reference {
 
-// float64 to float32, rounded to odd: rounding to the nearest, and then again to fewer bits, would round
+// float64 to float32, rounded to odd: rounding to the nearest, and then again to a narrower type, would round
 // twice; this keeps the information that the second rounding needs.
 inline float round_to_odd(double value) {
     float narrow = static_cast<float>(value);

@@ -42,7 +42,7 @@ struct DeviceTable {
     PFN_vkCmdEndDebugUtilsLabelEXT vkCmdEndDebugUtilsLabelEXT;
 };
 
-// A function that the driver does not give is refused by name.
+// A function that the driver lacks is rejected with an error that names it.
 FoveaResult load_instance_table(PFN_vkGetInstanceProcAddr get, VkInstance instance, InstanceTable& out,
                                 FoveaDiag* diag);
 

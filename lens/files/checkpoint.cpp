@@ -187,7 +187,7 @@ std::optional<Error> add_indexed(const ModelFolder& folder, const std::string& i
     std::vector<std::string_view> names;
     for (const auto& [tensor, file] : map.members()) {
         const std::string_view name = file.text();
-        // A name from a stranger stays in the folder.
+        // A name from an untrusted file must stay in the folder.
         if (!name.ends_with(".safetensors") || name.find_first_of("/\\:") != std::string_view::npos ||
             name.find('\0') != std::string_view::npos || name.starts_with('.'))
             return refuse(cat("tensor '", printable_name(tensor), "' is said to be in '",

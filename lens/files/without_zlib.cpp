@@ -1,4 +1,5 @@
-// npz and png in a build without zlib or libpng: refused by name, so that programs link and say why.
+// npz and png in a build without zlib or libpng: rejected with an error that names the format, so that
+// programs link.
 #include <fovea/files.hpp>
 
 #include "files/encoders.hpp"

@@ -9,8 +9,8 @@ namespace fovea {
 void add_up(CellSum& sum);
 // "row 3 of inputs"
 std::string place_text(const char* what, uint64_t index, std::string_view of);
-// A row, called `from`, times what the layer, called `weight`, has for one of its outputs; none where the
-// layer's matrix is not at hand in float32.
+// Explains a row, called `from`, times the layer's weights, called `weight`, for one of its outputs; none if
+// the layer's matrix is not available in float32.
 std::optional<CellSum> linear_sum(std::span<const float> row, const std::string& from, uint64_t row_index,
                                   const Linear& layer, const std::string& weight, uint64_t output);
 // Appends to `how` where a published model's files store what a part of the layer ("query", "output", "up")

@@ -25,7 +25,7 @@ class CodeSet {
     CodeSet operator|(const CodeSet& other) const { return merged(other, 1); }
     CodeSet operator&(const CodeSet& other) const { return merged(other, 2); }
     CodeSet operator~() const;
-    // Ends of ranges by turns: the set holds [b[0], b[1]), [b[2], b[3]), ...
+    // Begins and ends of ranges, alternating: the set holds [b[0], b[1]), [b[2], b[3]), ...
     const std::vector<uint32_t>& bounds() const { return bounds_; }
     // `at` must not be in or before a range that is there.
     void append(uint32_t first, uint32_t end);

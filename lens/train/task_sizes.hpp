@@ -1,4 +1,4 @@
-// Lengths and alphabets of the tasks. Token numbers: letters, numbers or symbols first, then what separates.
+// Lengths and alphabets of the tasks. Token IDs: letters, numbers or symbols first, then the separators.
 #pragma once
 
 #include <cstdint>

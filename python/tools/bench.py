@@ -68,8 +68,8 @@ class LargeCall:
         check(lib.foveaRun(inner.engine.handle, inner.handle, ctypes.byref(run), None, ctypes.byref(self._diag)), self._diag)
 
     def ratios(self, rounds: int) -> Iterator[tuple[float, float]]:
-        """After each round (processors' seconds of the C function, Python's over them), medians. Processors' time, of all threads, because
-        wall time on a machine that does other things says more of those."""
+        """Returns medians after each round: (CPU seconds of the C function, Python's time over them). CPU time of all
+        threads, because wall time on a busy machine depends on other programs."""
         seconds: tuple[list[float], list[float]] = ([], [])
         for number in range(rounds):
             for which in (0, 1) if number % 2 else (1, 0):

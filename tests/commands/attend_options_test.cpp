@@ -1,5 +1,5 @@
-// Every option of `attend` and `explain`: --help names it, a good value works, a bad one is refused by name,
-// and what --help does not name is not taken.
+// Every option of `attend` and `explain`: --help names it, a good value works, a bad one is rejected with an
+// error that names it, and options that --help does not name are rejected.
 #include "commands/command_run.hpp"
 
 #include <map>

@@ -1,4 +1,4 @@
-// Configurations from strangers: the bytes are a GGUF file where they begin as one, else a config.json.
+// Untrusted configurations: the bytes are a GGUF file if they begin as one, else a config.json.
 #include "fuzz_target.hpp"
 
 #include "json_mutator.hpp"

@@ -672,8 +672,8 @@ def make_gguf():
 
 
 # ---- Configurations and tokenizers -----------------------------------------------------------------------------------
-# Places for the fuzzers to start from, cut from the models that the tests run (tests/model); what strangers' files are
-# refused with is told by tests/model/strangers.json.
+# Places for the fuzzers to start from, cut from the models that the tests run (tests/model);
+# tests/model/strangers.json lists the errors of untrusted files.
 
 MODELS = CORPUS.parent.parent / "model"
 GGUF_SIZES = {0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4, 7: 1, 10: 8, 11: 8, 12: 8}

@@ -1,4 +1,4 @@
-// Tokenizers from strangers: the bytes are a GGUF file where they begin as one, else a tokenizer.json.
+// Untrusted tokenizers: the bytes are a GGUF file if they begin as one, else a tokenizer.json.
 #include "fuzz_target.hpp"
 
 #include "json_mutator.hpp"

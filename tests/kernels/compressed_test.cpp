@@ -1,5 +1,5 @@
-// Keys and values in fewer bits: 8-bit floats against their definition, blocks against plain words, appending
-// and gathering them on every instruction set. That ggml makes the same blocks: tests/files/gguf_test.cpp.
+// Quantized keys and values: 8-bit floats against their definition, blocks against plain words, appending and
+// gathering them on every instruction set. That ggml makes the same blocks: tests/files/gguf_test.cpp.
 #include "kernels/operation_run.hpp"
 
 #include "problem/compressed.hpp"

@@ -47,7 +47,7 @@ double largest_difference(const std::vector<float>& a, const std::vector<float>&
     return most;
 }
 
-// Token numbers by falling logit: what a reader of the next-token table sees.
+// Returns token IDs by descending logit: the order of the next-token table.
 std::vector<size_t> order_of(std::span<const float> logits) {
     std::vector<size_t> order(logits.size());
     std::iota(order.begin(), order.end(), 0);

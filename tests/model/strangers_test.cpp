@@ -1,5 +1,5 @@
-// Untrusted configurations, tokenizers and indexes: strangers.json lists each with its error line. GGUF files
-// have a separate corpus (tests/fuzz/corpus/gguf).
+// Untrusted configurations, tokenizers and indexes: tests/model/strangers.json lists each with its error
+// line. GGUF files have a separate corpus (tests/fuzz/corpus/gguf).
 
 #include "support/scratch.hpp"
 

@@ -171,7 +171,7 @@ def a_killed_rank_ends_all(folder):
 
     def computes(pid):  # more than it takes to start and to read its rows
         fields = pathlib.Path(f'/proc/{pid}/stat').read_text().rsplit(')', 1)[1].split()
-        return int(fields[11]) > 40  # hundredths of a second of processor time, of some five seconds
+        return int(fields[11]) > 40  # hundredths of a second of CPU time, of some five seconds
     try:
         ranks = []
         while len(ranks) < 3 or not computes(ranks[2]):

@@ -1,5 +1,5 @@
 // Norms of rows, residual sums and activations against the float64 reference, on every CPU target, or on the
-// device at hand: seeded random calls, in place and not.
+// available device: seeded random calls, in place and not.
 #include "problem/row_parts.hpp"
 #include "operations/operation_runner.hpp"
 #include "support/random.hpp"

@@ -15,7 +15,7 @@ void expect_composed(Composition composition, uint64_t on_processor) {
         options.of = composition;
         options.limits.results_only = true;
         options.limits.compressed = reads_compressed(executor.name());
-        // Pipelines take a driver of software a second or more each.
+        // A software driver takes a second or more for each pipeline.
         options.count = executor.name().starts_with("vulkan") ? 12 : share_of_draws(executor, on_processor);
         const SweepResult result = sweep(executor, options);
         printf("%s, %s: %s", composition_name(composition), executor.name().c_str(),

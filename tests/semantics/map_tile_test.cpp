@@ -190,7 +190,7 @@ void check_tile(Executor& executor, const PreparedCase& prepared, FoveaMapTileDe
 }
 
 TEST(MapTile, random_calls) {
-    // A driver of software takes a hundred times as long for one.
+    // A software driver takes a hundred times as long for one.
     const uint64_t cases = names_under_test()[0].rfind("vulkan", 0) == 0 ? 60 : 150;
     CaseLimits limits{2e5};
     limits.compressed = true;

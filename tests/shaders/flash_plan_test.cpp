@@ -120,8 +120,7 @@ TEST(FlashPlan, subgroups_go_by_this_table) {
     EXPECT_NE(bare->explain().find("the device lacks arithmetic in subgroups"), std::string::npos);
 }
 
-// Drivers of software with eight lanes or more hand numbers round by shuffles where a tile has the rows for
-// it.
+// Software drivers with eight lanes or more exchange values by shuffles if a tile has the rows for it.
 TEST(FlashPlan, shuffles_go_by_this_table) {
     struct Case {
         const char* name;
@@ -374,7 +373,7 @@ TEST(FlashPlan, a_slice_has_several_entries_where_one_dispatch_can_say_it) {
          },
          1},
     };
-    // A driver of software gathers tables.
+    // A software driver gathers tables.
     for (const FoveaDeviceFacts& facts : {gpu_facts(), floor_facts()}) {
         for (const Case& c : cases) {
             SCOPED_TRACE(c.name);

@@ -49,7 +49,7 @@ inline void add_subgroups(FoveaDeviceFacts& facts, uint32_t least, uint32_t most
     facts.max_subgroup_size = most;
 }
 
-// A driver of software of `lanes` lanes as flash by shuffles asks for it.
+// Adds the properties of a software driver of `lanes` lanes that flash by shuffles needs.
 inline void add_shuffles(FoveaDeviceFacts& facts, uint32_t lanes) {
     facts.device_class = FOVEA_CLASS_CPU;
     add_subgroups(facts, lanes, lanes);

@@ -229,7 +229,7 @@ def types(display, folder):
 
 
 def types_into_a_model(display, folder):
-    """A published model without a tokenizer takes token numbers; every head of both layers follows the keys."""
+    """A published model without a tokenizer takes token IDs; every head of both layers follows the keys."""
     model = Path(__file__).resolve().parents[1] / "model" / "families" / "gpt2"
     program = Program(COMMAND, display, folder, options=["--validation", str(model)])
     try:

@@ -233,7 +233,7 @@ TEST(FlashOnDevice, memory_grows_with_the_length) {
     }
 }
 
-// 65536 x 65536 is more than a thousand slices on a driver of software: the first few are run.
+// 65536 x 65536 is more than a thousand slices on a software driver: the first few are run.
 TEST(FlashOnDevice, a_long_call_reports_progress_and_can_be_cancelled) {
     Result<Engine> engine = open_vulkan();
     ASSERT_TRUE(engine) << engine.error().text;

@@ -163,7 +163,7 @@ TEST_F(SeededBug, RangePastTheEndOfTheBuffer) {
 
 TEST_F(SeededBug, StaleOffset) {
     PlayerBugs bugs;
-    bugs.extra_offset = 2;  // GPUs align to 4 bytes, drivers of software to 16 or more
+    bugs.extra_offset = 2;  // GPUs align to 4 bytes, software drivers to 16 or more
     DispatchPlayer player(gpu, *work, bugs);
     submit([&](VkCommandBuffer cmd) { player.play(cmd); });
     expect_message("minStorageBufferOffsetAlignment");

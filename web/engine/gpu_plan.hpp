@@ -18,8 +18,8 @@ struct GpuLimits {
     uint64_t storage_range = 134217728;  // maxStorageBufferBindingSize
 };
 
-// No subgroups (WebGPU cannot require a size), no 16-bit storage, and never tiles for a driver of software: a
-// browser's own is refused.
+// No subgroups (WebGPU cannot require a size), no 16-bit storage, and never tiles for a software driver: a
+// browser's own is rejected.
 FoveaDeviceFacts gpu_facts(const GpuLimits& limits);
 
 // Appends the dispatches of one slice to `words`, for each:

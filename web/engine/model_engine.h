@@ -36,13 +36,13 @@ WEB_API void webModelFile(const char* name, double size_bytes);
 WEB_API const char* webModelOpen(double held);
 /* A text's tokens, as webModelRun gives them, without a run. JSON: tokens. */
 WEB_API const char* webModelSplit(const char* text);
-/* Runs the model. `ask`: JSON with text (or token numbers, where there is no tokenizer), scales (lists of
- * layer, head and what its context is multiplied by; 0: off), patches (lists of layer, head and the text of
- * as many tokens whose context it has) and hidden (numbers of tokens that nobody sees). What earlier runs
- * computed and this one does not change is kept. JSON: tokens (id, text, begin, end, with places in the
- * text's bytes), side (of a thumbnail), pictures (address and count of [layers, heads, side, side], the
- * largest weight of each pixel's cells), heads (of each layer a list of: previous, induction, first, same,
- * entropy, job), firstLayer (layers before it were not computed again). */
+/* Runs the model. `ask`: JSON with text (or token IDs if there is no tokenizer), scales (lists of layer, head
+ * and what its context is multiplied by; 0: off), patches (lists of layer, head and the text of as many
+ * tokens whose context it has) and hidden (numbers of tokens that nobody sees). What earlier runs computed
+ * and this one does not change is kept. JSON: tokens (id, text, begin, end, with places in the text's bytes),
+ * side (of a thumbnail), pictures (address and count of [layers, heads, side, side], the largest weight of
+ * each pixel's cells), heads (of each layer a list of: previous, induction, first, same, entropy, job),
+ * firstLayer (layers before it were not computed again). */
 WEB_API const char* webModelRun(const char* ask);
 /* Returns the predictions after a token. JSON: next (a list of text, probability, and unchanged: the
  * unchanged model's probability), said (the unchanged model's own list, null without changes), lens (for
@@ -72,7 +72,7 @@ WEB_API const char* webModelSum(uint32_t layer, const char* stage, uint32_t head
  * (their texts), scale, softcap, causal, windowed, left, right: as sessions say them. */
 WEB_API const char* webModelMap(const char* ask);
 /* For tests: the last run's logits [tokens, vocabulary] and, as hidden, [layers + 1, tokens, width]
- * (addresses and counts). With `numbers`, token numbers with spaces between, the run is made first. */
+ * (addresses and counts). With `numbers`, token IDs with spaces between, the run is made first. */
 WEB_API const char* webModelNumbers(const char* numbers);
 
 #ifdef __cplusplus

@@ -1,7 +1,6 @@
 // Threads for the benchmarks. They wait in a loop for a moment before they sleep (not in WebAssembly, see
 // ThreadPool), so that starting them costs as little as in a program that keeps computing, and they count the
-// processor time that each spends on tasks: on a machine that others use too, the clock on the wall says more
-// about the others.
+// CPU time that each spends on tasks, because on a shared machine wall time depends on the other programs.
 #pragma once
 
 #include <fovea/thread_pool.hpp>
@@ -11,7 +10,7 @@
 
 namespace fovea::app {
 
-// Processor time of the calling thread in seconds; the wall's time where a system does not tell.
+// CPU time of the calling thread in seconds; wall time if the system does not report it.
 double thread_seconds();
 
 class BenchPool {

@@ -143,7 +143,7 @@ Settings task_settings(std::string_view task, const Settings& before) {
 
 Settings model_settings(std::shared_ptr<const OpenedModel> model, const Settings& before) {
     Settings s = level_settings(1);
-    // A sentence stays where the model can read it; without a tokenizer these are token numbers.
+    // A sentence stays where the model can read it; without a tokenizer these are token IDs.
     const bool readable = !shows_model(before) && (model->tokenizer || tokens_of(*model, before.text));
     s.text = readable ? before.text : first_text(*model);
     s.scale = "auto";

@@ -72,8 +72,8 @@ class GpuDevice {
     DeviceMemory memory() const;
     float timestamp_period_ns() const { return properties_.limits.timestampPeriod; }
     bool has_timestamps() const { return timestamp_bits_ > 0; }
-    // The longest that the device is waited for. A driver of software compiles within a submission, on a busy
-    // machine for minutes, and does not hang.
+    // The longest wait for the device. A software driver compiles within a submission, for minutes on a busy
+    // machine, and does not hang.
     uint64_t wait_nanoseconds() const {
         return facts_.device_class == FOVEA_CLASS_CPU ? 600'000'000'000 : 30'000'000'000;
     }

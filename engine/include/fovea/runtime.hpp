@@ -84,8 +84,8 @@ struct RunOptions {  // The options of one call.
     // (FOVEA_CANCELLED; outputs are then undefined).
     std::function<bool(double)> progress;
     uint64_t slice_shuffle_seed = 0;  // not 0: slices in a random order (the result must not depend on it)
-    // For any one wait; FOVEA_TIMEOUT names slice and kernel. 0: a minute, and ten for a driver of software,
-    // which compiles within the first submission that uses a pipeline.
+    // Limit of any one wait; FOVEA_TIMEOUT names slice and kernel. 0: a minute, and ten for a software
+    // driver, which compiles within the first submission that uses a pipeline.
     double timeout_seconds = 0;
 };
 

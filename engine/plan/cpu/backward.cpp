@@ -13,7 +13,7 @@ namespace {
 
 // FLOPs of each worker in a slice where the caller sets none: some twenty milliseconds.
 constexpr double kDefaultSliceCost = 2e9;
-// The products of a block with a panel, three of them, stay near the first cache; its rows in the second.
+// The three products of a block with a panel stay near L1; its rows stay in L2.
 constexpr uint64_t kTileBytes = 40 * 1024, kRowBytes = 128 * 1024;
 
 uint32_t block_of(const Problem& p, const cpu::TargetShape& shape) {

@@ -14,8 +14,8 @@ namespace {
 constexpr double kDefaultSliceCost = 2e9;
 // A block's logits stay in L1 together with a panel of queries.
 constexpr uint64_t kLogitBytes = 30 * 1024;
-// The part of the second cache that a task's queries and outputs may fill; keys and values take turns in the
-// rest, which are half as long as pairs.
+// The part of L2 that a task's queries and outputs may fill; keys and values use the rest in turn, and are
+// half as long as pairs.
 constexpr uint64_t kAssumedL2Bytes = 512 * 1024, kL2Share = 3, kL2ShareOfPairs = 2;
 // A thousand queries that share keys are one task, so that their keys and values are copied once.
 constexpr uint64_t kMaxRows = 1088;

@@ -14,10 +14,10 @@ namespace {
 constexpr double kSliceCost = 2e9;
 // Packing a panel of weights costs as much as some ten rows of products with it.
 constexpr uint64_t kMaxRows = 512, kMinRows = 64;
-// Weights of a panel for so much of n_in stay in the first cache or near it; with more at a time the sums are
-// read and written less.
+// The weights of a panel for this part of n_in stay in or near L1; with a larger part the sums are read and
+// written less.
 constexpr uint64_t kDepthBlock = 256;
-// Panels that share a copy of rows of X; copy and sums stay in the second cache.
+// Panels that share a copy of rows of X; copy and sums stay in L2.
 constexpr uint64_t kMaxPanels = 8;
 constexpr uint64_t kTasksPerThread = 6;
 

@@ -533,7 +533,7 @@ FoveaResult plan_vulkan_backward(FoveaPlan_T& plan, FoveaDiag* diag) {
     plan.vulkan.visible = visibility_of(p);
     const bool software = plan.facts.device_class == FOVEA_CLASS_CPU;
     m.threads = software ? kSoftwareThreads : kThreads;
-    // Drivers of software take a second or more for a pipeline: one serves all problems there.
+    // A software driver takes a second or more to compile a pipeline: one serves all problems there.
     m.general = software || needs_extra(p) || has_logit_steps(p);
     m.extra_offset = workspace_head_bytes(plan.facts);
     m.slice_rows = m.slice_keys = m.slice_bias = 1;

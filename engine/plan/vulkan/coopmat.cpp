@@ -121,7 +121,8 @@ bool choose_matrix_shape(const FoveaPlan_T& plan, FlashPlan& f) {
     const FoveaDeviceFacts& facts = plan.facts;
     const uint32_t m = facts.coopmat_m, n = facts.coopmat_n, k = facts.coopmat_k;
     const uint32_t subgroup = subgroup_size_of(facts);
-    // A driver of software unrolls what its threads do to a matrix, and compiles a larger tile for minutes.
+    // A software driver unrolls the operations of threads on a matrix, and compiles a larger tile for
+    // minutes.
     const bool many = uint64_t(p.len_q) * p.group > kFewMatrixRows && !has_few_registers(facts) &&
                       facts.device_class != FOVEA_CLASS_CPU;
     if (subgroup == 0 || kMinMatrixKeys % n || kMinMatrixKeys % k) return false;
@@ -193,7 +194,8 @@ bool choose_flexible_shape(const FoveaPlan_T& plan, FlashPlan& f) {
     f.depth = uint32_t(align_up(p.dim_qk, std::max(k, 8u)));
     if (f.threads == 0 || f.threads > facts.max_workgroup_invocations || f.depth > facts.coopmat2_max_side)
         return false;
-    // A driver of software unrolls what its threads do to a matrix: small ones, or it takes minutes.
+    // A software driver unrolls the operations of threads on a matrix: only small tiles compile in less than
+    // minutes.
     const bool software = facts.device_class == FOVEA_CLASS_CPU;
     const uint32_t most_rows = software     ? 8
                                : !shared    ? kFewFlexibleRows

@@ -39,9 +39,9 @@ constexpr uint32_t gather_bit(uint32_t slot) {
     }
 }
 
-// Drivers of software take a second or more for a pipeline, and each set of slots is one: there a kernel's
-// slots are the same for every call. Those that a call does not use show the start of the workspace, inputs
-// and outputs apart, so that no layer sees a hazard between them.
+// A software driver takes a second or more to compile a pipeline, and each set of slots is one: there a
+// kernel's slots are the same for every call. Slots that a call does not use are bound to the start of the
+// workspace, inputs and outputs separately, so that no layer sees a hazard between them.
 constexpr uint64_t kStandInBytes = 256;
 inline bool is_software(const FoveaDeviceFacts& facts) { return facts.device_class == FOVEA_CLASS_CPU; }
 inline uint64_t workspace_head_bytes(const FoveaDeviceFacts& facts) {
@@ -89,7 +89,7 @@ class DispatchBuilder {
             if (out_.bindings[i].slot == slot) return true;
         return false;
     }
-    // For drivers of software: the slots that are not bound yet, as far as `limit` buffers allow.
+    // For software drivers: binds the slots that are not bound yet, as far as `limit` buffers allow.
     void stand_in(uint32_t limit, std::initializer_list<uint32_t> inputs,
                   std::initializer_list<uint32_t> outputs) {
         for (const uint32_t slot : inputs)

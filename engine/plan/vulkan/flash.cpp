@@ -28,8 +28,8 @@ constexpr uint32_t kMinRows = 2;  // rows of a tile whose sums fill few register
 // The least lanes of a subgroup that is a workgroup: SwiftShader with its 4 takes 1.3 times as long that way.
 constexpr uint32_t kMinLanes = 4, kMinSoftwareLanes = 8;
 
-// Pairs of rows and keys of a key/value head from which on a driver of software takes tiles of 32 rows: they
-// are a tenth faster, and their pipeline takes it two seconds more.
+// From this number of pairs of rows and keys of a key/value head on a software driver uses tiles of 32 rows:
+// they are a tenth faster, and their pipeline takes two seconds longer to compile.
 constexpr double kMuchWork = 512.0 * 512;
 
 // Uses few shapes, because each is a pipeline of its own to compile.

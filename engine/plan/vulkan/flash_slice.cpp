@@ -152,10 +152,10 @@ class SliceMaker {
         d.spec(FOVEA_SPEC_SUBGROUPS, f.subgroups);
     }
 
-    // Drivers of software take a second or more for a pipeline, and each set of slots is one: common calls
-    // share theirs, whose other slots show what the dispatch has or never touches. An output shows one that
-    // is written: were it a part of the workspace, a validation layer would take it for one that slices
-    // without a barrier between them write in turn.
+    // A software driver takes a second or more to compile a pipeline, and each set of slots is one: common
+    // calls share theirs. The other slots are bound to buffers that the dispatch has or never touches. An
+    // output slot is bound to one that is written: if it were a part of the workspace, a validation layer
+    // would assume that slices write it without a barrier between them.
     void fill_up(DispatchBuilder& d) const {
         d.stand_in(storage_buffer_limit(plan_.facts), {FOVEA_SLOT_K, FOVEA_SLOT_V, FOVEA_SLOT_EXTRA}, {});
         for (const uint32_t slot : {FOVEA_SLOT_O, FOVEA_SLOT_LSE, FOVEA_SLOT_PARTIAL}) {

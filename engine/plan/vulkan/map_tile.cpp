@@ -244,7 +244,7 @@ FoveaResult plan_vulkan_map_tile(FoveaPlan_T& plan, FoveaDiag* diag) {
     plan.vulkan.visible = visibility_of(p);
     m.quads = score_rows_are_quads(p);
     m.has_extra = gathered_count(plan) || needs_extra(p);
-    // Drivers of software take a second or more for a pipeline: one serves all problems there.
+    // A software driver takes a second or more to compile a pipeline: one serves all problems there.
     m.general = is_software(plan) || needs_extra(p) || has_logit_steps(p);
     m.extra_offset = workspace_head_bytes(plan.facts);
     choose_workgroup(plan, m);

@@ -45,7 +45,7 @@ struct MaskMapPlan {
 enum class FlashForm : uint32_t {
     loads,     // every thread loads for itself, row maxima through shared memory
     subgroup,  // the same where a workgroup is a subgroup, row maxima by its operations
-    shuffle,   // a workgroup is a subgroup whose lanes hand numbers round, for drivers of software
+    shuffle,   // a workgroup is a subgroup whose lanes exchange values, for software drivers
     coopmat,   // VK_KHR_cooperative_matrix
     coopmat2   // VK_NV_cooperative_matrix2
 };

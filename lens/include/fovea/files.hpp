@@ -98,7 +98,8 @@ Result<uint64_t> save_safetensors(const std::filesystem::path& path, const Tenso
 
 // ---- npy and npz ----
 // npy versions 1 to 3, C and Fortran order (given out in C order), both byte orders. Object arrays are
-// refused: they hold pickles, which run code. Structured, complex and text arrays are refused by name.
+// rejected: they hold pickles, which run code. Structured, complex and text arrays are rejected with an error
+// that names the type.
 
 Result<Tensor> load_npy(const std::filesystem::path& path);                                         // a file
 Result<Tensor> parse_npy(std::span<const std::byte> file, std::shared_ptr<const void> owner = {});  // bytes

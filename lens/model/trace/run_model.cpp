@@ -1,4 +1,4 @@
-// A checkpoint on token numbers, layer by layer: each is a model of one block for a Trace.
+// Runs a checkpoint on token IDs, layer by layer: each is a model of one block for a Trace.
 #include <fovea/model/checkpoint_model.hpp>
 
 #include <algorithm>

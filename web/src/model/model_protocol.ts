@@ -17,7 +17,7 @@ export interface ModelFacts {
     bytes: number;
     layerBytes: number; // bytes of the largest layer as float32
     held: boolean; // the files are in memory
-    whyNoText: string | null; // token numbers are typed instead
+    whyNoText: string | null; // token IDs are typed instead
     text: string; // to begin with
 }
 export interface ModelToken {

@@ -84,7 +84,7 @@ class CheckpointModel {
     uint64_t stored_block_bytes() const { return stored_block_bytes_; }
     uint64_t all_stored_block_bytes() const { return all_stored_block_bytes_; }
 
-    // Vectors for token numbers, positions from `first` on added: what enters the first block.
+    // Returns the vectors of token IDs plus those of positions from `first` on: the input of the first block.
     Result<F32Tensor> embed(std::span<const uint32_t> ids, uint64_t first = 0) const;
     // The same of a model that reads pictures (Dosovitskiy et al., 2021): the row of the whole picture, then
     // one for each patch. `patches` is [facts().patches, facts().patch_width], row by row of the picture,
@@ -176,10 +176,10 @@ struct ModelRun {
 // only block is that layer. Changes must be of heads and tokens that there are.
 Result<Trace> trace_layer(const CheckpointModel& model, uint64_t layer, F32Tensor entering,
                           const RunChanges& changes = {}, const TraceOptions& options = {});
-// The whole model on token numbers, one layer in memory at a time. With `entering` only their count is read.
-// Refused: no token, numbers beyond the vocabulary, more tokens than the model has positions for, changes of
-// layers, heads and tokens that there are not, an `entering` of another shape. With `first_layer` what is
-// kept begins there.
+// Runs the whole model on token IDs, with one layer in memory at a time. With `entering` only their count is
+// used. Rejects an empty text, IDs beyond the vocabulary, more tokens than the model has positions, changes
+// of layers, heads and tokens that do not exist, and an `entering` of another shape. With `first_layer` the
+// results begin there.
 Result<ModelRun> run_model(const CheckpointModel& model, std::span<const uint32_t> ids,
                            const ModelRunOptions& options = {});
 // Runs the model on token IDs and returns the contexts of these heads, as patches for another run with as

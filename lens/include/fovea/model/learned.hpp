@@ -21,7 +21,7 @@ struct LearnedModel {
     std::string title, about;            // for people; empty for a task that has no text
     std::vector<std::string> look_at;    // descriptions of what to look for, one paragraph each
     std::shared_ptr<const Model> model;  // the model; its vocabulary has a text for each token
-    std::vector<uint32_t> sample;  // a sequence that shows what was learned, as token numbers; may be empty
+    std::vector<uint32_t> sample;        // a sequence that shows what was learned, as token IDs; may be empty
     // The label of each head, [layers * heads], layer by layer: "previous token", "induction", ...; or empty.
     std::vector<std::string> head_labels;
     std::string made_by;  // command and seed; may be empty

@@ -24,7 +24,7 @@ std::span<const TokenScoreName> token_score_names();
 // Returns the label of the largest score, or "" if none reaches 0.4.
 std::string_view head_job(const TokenScores& scores);
 
-// `weights` is [tokens, tokens] of one head, row-major; `ids` the text's token numbers, as many.
+// `weights` is [tokens, tokens] of one head, row-major; `ids` the text's token IDs, as many.
 TokenScores token_scores(std::span<const float> weights, std::span<const uint32_t> ids);
 
 }  // namespace fovea

@@ -70,7 +70,7 @@ struct Block {
     BlockOrder order = BlockOrder::pre;
 };
 
-// From token numbers to vectors.
+// Turns token IDs into vectors.
 struct Embedding {
     F32Tensor table{Shape{0, 0}};      // [vocabulary, width]; empty: the input is given as vectors
     F32Tensor positions{Shape{0, 0}};  // [longest input, width], added; empty: none
@@ -121,7 +121,7 @@ struct ModelInput {
     CallExtras extras;                    // inputs of the first block's call
 };
 
-// Rows of the embedding's table for token numbers, positions from `first` on added. Refuses a number beyond
+// Returns rows of the embedding's table for token IDs, plus positions from `first` on. Rejects an ID beyond
 // the table and a position beyond the learned ones.
 Result<F32Tensor> embed(const Model& model, std::span<const uint32_t> ids, uint64_t first = 0);
 
