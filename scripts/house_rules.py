@@ -2,7 +2,10 @@
 """Checks the rules of this repository that a compiler cannot: lengths, forbidden words and calls, paths, links.
 
     house_rules.py [ROOT]      prints one line for each violation and exits 1 when there is any
+    house_rules.py --record    the same, and lowers the totals in style_counts.txt that have fallen
     house_rules.py --self-test shows on a made-up tree that every rule finds its violation
+
+The words and lengths of documents, comments and messages are checked by style_words.py, by the rules in style_checks.txt.
 """
 import pathlib
 import posixpath
@@ -11,21 +14,23 @@ import subprocess
 import sys
 import tempfile
 
-SOURCES = {'.cpp', '.hpp', '.h', '.comp', '.glsl', '.def', '.ts', '.mjs', '.py', '.sh', '.cmake', '.txt', '.md', '.json', '.html', '.css', '.yml', ''}
+import style_words
+
+SOURCES = {'.cpp', '.hpp', '.h', '.c', '.comp', '.glsl', '.def', '.ts', '.mjs', '.py', '.sh', '.cmake', '.txt', '.md', '.json', '.html', '.css', '.yml', '.toml', ''}
 CODE = {'.cpp', '.hpp', '.h'}
 SHADERS = {'.comp', '.glsl'}
 MANUAL = re.compile(r'(engine|lens)/include/fovea/\w+\.h')  # public C headers, whose comments are the reference
 GENERATED = {'package-lock.json'}  # written by a tool, not by hand
 MAX_FILE_LINES = 1000
 MAX_SHADER_LINES = 250
-MAX_KERNEL_LINES = 350  # of the CPU's
+MAX_KERNEL_LINES = 350  # for kernels of the CPU
 MAX_MANUAL_LINES = 2000
 MAX_FUNCTION_LINES = 150
 MAX_COLUMNS = 110
 MAX_SUBJECT = 72  # characters of the last commit's first line
 HOST_FOLDERS = tuple(f'engine/{name}/' for name in ('problem', 'plan', 'reference', 'cpu', 'vulkan', 'api'))
 
-# What a library inside somebody else's program must not do. Matched after comments and strings are blanked.
+# Forbidden in a library inside somebody else's program. Matched after comments and strings are blanked.
 HOST_FORBIDDEN = [
     (r'\bthrow\b|\btry\s*\{', 'exceptions'),
     (r'\bgetenv\b', 'the environment'),
@@ -46,12 +51,11 @@ DIALECT = [
     (r"(?<![\w.'])(\d[\d']*\.[\d']*|\.\d+|\d+)(e[+-]?\d+)?F\b", 'suffixes of numbers are small letters (1.0f)'),
     (r"(?<![\w.'])(0x[\da-fA-F']+|\d[\d']*)U\b", 'suffixes of numbers are small letters (1u)'),
 ]
-# What documents and comments must not say: keys that a causal mask hides come after the query, and tests are counted by whoever runs them.
+# Forbidden in any text, not only in documents and comments: keys that a causal mask hides come after the query.
 WRONG_WORDS = [
     (CODE | {'.md', '.py', '.ts', '.json', '.html'},
      re.compile(r'\bkeys? (?:that are )?behi' + r'nd\b|\bbehi' + r'nd (?:the|a|its) (?:query|position|softmax)\b', re.IGNORECASE),
      'what a causal mask hides is after the query'),
-    ({'.md'}, re.compile(r'\b\d+ of \d+ tests\b'), 'a count of tests is left out'),
 ]
 # Folders whose folders include each other in one direction only. C++ includes between them start with the folder's name,
 # imports of TypeScript are relative to the file.
@@ -61,14 +65,14 @@ IMPORT = re.compile(r'\b(?:from |import\()"(\.[^"]+)"')
 # A barrier towards the host: no software driver shows what a missing HOST_READ lets a processor's cache keep.
 HOST_STAGE = re.compile(r'\bVK_PIPELINE_STAGE(_2)?_HOST_BIT\b')
 HOST_ACCESS = re.compile(r'\bVK_ACCESS(_2)?_HOST_(READ|WRITE)_BIT\b')
-HOST_ACCESS_LINES = 6  # around the stage, where the barrier's accesses stand
+HOST_ACCESS_LINES = 6  # around the stage, where the barrier's accesses are
 # Put together here so that this file does not violate its own rule.
 UNFINISHED = re.compile(r'\b(' + '|'.join(['TO' + 'DO', 'FIX' + 'ME', 'XX' + 'X', 'HA' + 'CK:']) + r')\b')
 MACHINE_PATH = re.compile(r'(?<![\w.$}*])/(' + '|'.join(['ro' + 'ot', 'wo' + 'rk', 'ho' + 'me']) + r')/[\w.]')
 
 
-# A recursive removal, and those of its arguments that name no file: whatever the variable holds would go. The folder that
-# `mktemp -d` made may go; a folder that a caller names is emptied by own_folder alone, which looks for its marker.
+# A recursive removal, and those of its arguments that name no file: it would remove whatever the variable holds. The folder
+# that `mktemp -d` made may be removed; only own_folder empties a folder that a caller names, after looking for its marker.
 REMOVAL = re.compile(r'\brm\s+((?:-\S+\s+)*-(?:\w*[rR]\w*|-recursive)\b[^;&|\n]*)')
 VARIABLE = re.compile(r'\$(?:\{[^}]*\}|\([^)]*\)|\w+|[@*])')
 REMOVER = 'scripts/tools/own-folder.sh'
@@ -147,16 +151,16 @@ def broken_links(root, name, text):
                 yield f'{name}:{number}: {link}: there is no such heading'
 
 
-def check_file(root, name):
-    path = root / name
-    suffix = path.suffix
-    if suffix not in SOURCES or path.name in GENERATED:
-        return
-    try:
-        text = path.read_text(encoding='utf-8')
-    except UnicodeDecodeError:
-        yield f'{name}: is not UTF-8 text'
-        return
+def lines_with(pattern, text):
+    """(line number, match) of each line in which `pattern` is found. One search of the whole text settles most files."""
+    if re.search(pattern, text):
+        for number, line in enumerate(text.split('\n'), 1):
+            if match := re.search(pattern, line):
+                yield number, match
+
+
+def check_file(root, name, text):
+    suffix = pathlib.Path(name).suffix
     lines = text.split('\n')
     limit = MAX_FILE_LINES
     if suffix in SHADERS:
@@ -167,18 +171,18 @@ def check_file(root, name):
         limit = MAX_MANUAL_LINES
     if len(lines) - 1 > limit and suffix in CODE | SHADERS | {'.ts', '.mjs', '.py', '.sh', '.cmake', ''} and name != 'LICENSE':
         yield f'{name}: {len(lines) - 1} lines; the limit is {limit}'
-    for number, line in enumerate(lines, 1):
-        if UNFINISHED.search(line):
-            yield f'{name}:{number}: unfinished work is said in an issue, not in the source'
-        if MACHINE_PATH.search(line):
-            yield f'{name}:{number}: the path of one machine'
-        for suffixes, pattern, what in WRONG_WORDS:
-            if suffix in suffixes and (found := pattern.search(line)):
-                yield f'{name}:{number}: "{found.group()}": {what}'
-        if suffix in SHADERS and len(line) > MAX_COLUMNS:
+    for number, _ in lines_with(UNFINISHED, text):
+        yield f'{name}:{number}: unfinished work is said in an issue, not in the source'
+    for number, _ in lines_with(MACHINE_PATH, text):
+        yield f'{name}:{number}: the path of one machine'
+    for suffixes, pattern, what in WRONG_WORDS:
+        for number, found in lines_with(pattern, text) if suffix in suffixes else ():
+            yield f'{name}:{number}: "{found.group()}": {what}'
+    for number, line in enumerate(lines, 1) if suffix in SHADERS else ():
+        if len(line) > MAX_COLUMNS:
             yield f'{name}:{number}: {len(line)} columns; the limit is {MAX_COLUMNS}'
-        if suffix == '.yml' and ACTION.search(line):
-            yield f'{name}:{number}: an action is pinned by the hash of its commit'
+    for number, _ in lines_with(ACTION, text) if suffix == '.yml' else ():
+        yield f'{name}:{number}: an action is pinned by the hash of its commit'
     if name != REMOVER and SHELL.search(text.split('\n', 1)[0]):
         for number, argument in loose_removals(text):
             yield f'{name}:{number}: rm -r {argument} removes whatever that holds: use own_folder ({REMOVER})'
@@ -191,19 +195,17 @@ def check_file(root, name):
         if length > MAX_FUNCTION_LINES:
             yield f'{name}:{start}: a function of {length} lines; the limit is {MAX_FUNCTION_LINES}'
     code_lines = code.split('\n')
-    for number, line in enumerate(code_lines, 1):
+    for number, _ in lines_with(HOST_STAGE, code):
         around = code_lines[max(0, number - 1 - HOST_ACCESS_LINES):number + HOST_ACCESS_LINES]
-        if HOST_STAGE.search(line) and not any(HOST_ACCESS.search(near) for near in around):
+        if not any(HOST_ACCESS.search(near) for near in around):
             yield f'{name}:{number}: a barrier towards the host without VK_ACCESS_HOST_READ_BIT'
-    for number, line in enumerate(code.split('\n'), 1):
-        for pattern, what in DIALECT:
-            if re.search(pattern, line):
-                yield f'{name}:{number}: {what}'
-    if name.startswith(HOST_FOLDERS):
-        for number, line in enumerate(code.split('\n'), 1):
-            for pattern, what in HOST_FORBIDDEN:
-                if re.search(pattern, line) and HOST_ALLOWED.get(name) != what:
-                    yield f'{name}:{number}: {what} in a library that runs inside a host program'
+    for pattern, what in DIALECT:
+        for number, _ in lines_with(pattern, code):
+            yield f'{name}:{number}: {what}'
+    for pattern, what in HOST_FORBIDDEN if name.startswith(HOST_FOLDERS) else ():
+        for number, _ in lines_with(pattern, code):
+            if HOST_ALLOWED.get(name) != what:
+                yield f'{name}:{number}: {what} in a library that runs inside an application'
 
 
 def folder_includes(root, names, parent):
@@ -248,21 +250,43 @@ def folder_cycles(root, names, parent):
                 yield f'{include} closes a circle of folders of {parent}: {" -> ".join([here] + back)}'
 
 
-def long_subject(root):
-    """The first line of the last commit, where it is too long for the tools that show it."""
-    if (root / '.git').exists():
-        told = subprocess.run(['git', '-c', 'safe.directory=*', '-C', str(root), 'log', '-1', '--no-merges', '--format=%h %s'],
-                              capture_output=True, text=True).stdout.strip()
-        commit, _, subject = told.partition(' ')
-        if len(subject) > MAX_SUBJECT:
-            yield f'commit {commit}: a subject of {len(subject)} characters; the limit is {MAX_SUBJECT}'
+def bad_message(message, files):
+    """Violations of a commit's message; `files` are those that it changes."""
+    lines = message.rstrip().split('\n')
+    if len(lines[0]) > MAX_SUBJECT:
+        yield f'a subject of {len(lines[0])} characters; the limit is {MAX_SUBJECT}'
+    if len(lines) > 1 and lines[1]:
+        yield 'the second line of the message is not empty'
+    if len(lines) < 3 and not all(name.endswith('.md') for name in files):
+        yield 'the message has no body that says why'
 
 
-def check(root):
-    names = tracked_files(root)
-    violations = [violation for name in names for violation in check_file(root, name)]
-    violations += long_subject(root)
-    return violations + [violation for parent in LAYERED for violation in folder_cycles(root, names, parent)]
+def last_commit(root):
+    if not (root / '.git').exists():
+        return
+    git = lambda *words: subprocess.run(['git', '-c', 'safe.directory=*', '-C', str(root), *words], capture_output=True, text=True).stdout
+    commit, _, message = git('log', '-1', '--no-merges', '--format=%h\n%B').partition('\n')
+    files = git('diff-tree', '--no-commit-id', '--name-only', '-r', '--root', commit).split() if commit else []
+    for violation in bad_message(message, files):
+        yield f'commit {commit}: {violation}'
+
+
+def check(root, record=False):
+    """Violations, and notes about totals that have fallen."""
+    names, files, violations = tracked_files(root), {}, []
+    for name in names:
+        path = root / name
+        if path.suffix not in SOURCES or path.name in GENERATED:
+            continue
+        try:
+            files[name] = path.read_text(encoding='utf-8')
+        except UnicodeDecodeError:
+            violations.append(f'{name}: is not UTF-8 text')
+    violations += [violation for name, text in files.items() for violation in check_file(root, name, text)]
+    violations += last_commit(root)
+    violations += [violation for parent in LAYERED for violation in folder_cycles(root, names, parent)]
+    style, notes = style_words.check(root, files, record)
+    return violations + style, notes
 
 
 def self_test():
@@ -279,6 +303,22 @@ def self_test():
         'lens/files/note.hpp': '// TO' + 'DO later\n',
         'python/fovea/keys.py': '# masks keys behi' + 'nd the query\n',
         'docs/count.md': 'passed 3 of 4 tests\n',
+        'docs/word.md': 'runs on a dri' + 'ver of software\n',
+        'docs/day.md': 'measured on 20' + '26-01-02\n',
+        'docs/total.md': 'It is stored besi' + 'de the key.\n',
+        'docs/two_lines.md': 'All of them bu' + 't\nfor one.\n',
+        'docs/sentence.md': 'This ' + 'very ' * 30 + 'long sentence never ends.\n',
+        'docs/cell.md': '| a |\n|---|\n| ' + 'word ' * 26 + '|\n',
+        'docs/wide.md': 'wide ' * 25 + '\n',
+        'docs/term.md': 'It makes a pl' + 'an.\n',
+        'lens/files/opening.cpp': 'int x;  // Of' + ' the row.\n',
+        'lens/files/lines.cpp': '// It is stored be' + 'hind\n// the row.\n',
+        'lens/files/sentence.cpp': '// This ' + 'very ' * 25 + 'long sentence never ends.\n',
+        'lens/files/message.cpp': 'const char* s = "x is o' + 'f another model";\n',
+        'web/src/page.ts': '/* The token num' + 'ber. */\n',
+        'shaders/stands.comp': 'int x; // where it sta' + 'nds\n',
+        'python/fovea/doc.py': 'def f():\n    """Whet' + 'her it works."""\n',
+        'cmake/hash.cmake': '# It al' + 'one is built.\n',
         'docs/path.md': 'see /ro' + 'ot/x\n',
         'docs/link.md': '[there](ok.md) [gone](gone.md)\n',
         'docs/heading.md': '# A `b`, c\n[there](#a-b-c) [gone](ok.md#a-b-c)\n',
@@ -311,6 +351,12 @@ def self_test():
                          'rm -rf "$prefix/gpus" "${to:?}/lib" # rm -rf "$to"\nrm -f "$file"\nrm "$file" -x\n',
         '.github/workflows/ok.yml': '- uses: actions/checkout@' + 40 * 'a' + ' # v4\n',
         'docs/ok.md': '# Here\n[a](#here) [b](https://example.org/x) `[c](d)`\n',
+        'docs/style.md': 'It makes a [pl' + 'an](reference/glossary.md#here). `besi' + 'de` is code.\n\n```\nbesi' + 'de it\n```\n'
+                         '- ' + 'One. ' * 20 + '\n- ' + 'two ' * 20 + '\n- ' + 'three ' * 18 + '\n',
+        'docs/reference/glossary.md': '# Here\nA plan.\n',
+        'docs/lab/day.md': 'On 20' + '26-01-02 it was bu' + 't for one bes' + 'ide it.\n',
+        'lens/files/style.cpp': '// There is no loader, and the row is no longer used. Not one word is wrong:\n'
+                                '//   - a list\n// - of lines\nconst char* s = "besi' + 'de // besi' + 'de";\n',
         'engine/plan/ok.cpp': '// does not throw; std::vector is for others\nconst char* s = "printf(";\n'
                               'void f() { snprintf(a, 1, "x"); new (p) Plan; }\n',
         'apps/a/host.cpp': 'b.dstAccessMask = VK_ACCESS_HOST_READ_BIT;\nbarrier(VK_PIPELINE_STAGE_HOST_BIT, b);\n',
@@ -324,10 +370,15 @@ def self_test():
         for name, text in {**bad, **good}.items():
             (root / name).parent.mkdir(parents=True, exist_ok=True)
             (root / name).write_text(text)
-        violations = check(root)
+        violations, _ = check(root)
     named = {re.split('[:]', violation)[0] for violation in violations}
     errors = [f'not found: {name}' for name in bad if name not in named]
     errors += [f'wrongly found: {violation}' for violation in violations if violation.split(':')[0] in good]
+    messages = {'A subject\n\nA body\n': (['a.cpp'], 0), 'A subject\n': (['a.cpp', 'b.md'], 1), 'Only text\n': (['b.md'], 0),
+                'A subject\nA body\n': (['b.md'], 1), 'x' * (MAX_SUBJECT + 1) + '\n\nA body\n': (['a.cpp'], 1)}
+    errors += [f'message judged wrongly: {message!r}' for message, (files, count) in messages.items()
+               if len(list(bad_message(message, files))) != count]
+    errors += style_words.self_test()
     print('\n'.join(errors) or f'every one of {len(bad)} violations was found and no other')
     return 1 if errors else 0
 
@@ -335,9 +386,13 @@ def self_test():
 def main(arguments):
     if arguments == ['--self-test']:
         return self_test()
+    record = arguments[:1] == ['--record']
+    arguments = arguments[record:]
     root = pathlib.Path(arguments[0]) if arguments else pathlib.Path(__file__).resolve().parent.parent
-    violations = check(root)
+    violations, notes = check(root, record)
     print('\n'.join(violations) or 'house rules: nothing to complain about')
+    if notes:
+        print('style: fewer places than recorded: ' + ', '.join(notes) + ('' if record else ' (--record keeps these totals)'))
     return 1 if violations else 0
 
 
