@@ -42,6 +42,7 @@ static void attend(const FoveaDeviceFacts* facts, const FoveaAttentionDesc* desc
     run(plan, call);
 }
 
+// [mass]
 /* Computes the mass of each key over the last queries of each head, in integer units of FOVEA_TILE_UNIT. */
 static void key_mass(const FoveaDeviceFacts* facts, const FoveaAttentionDesc* desc, float* q, float* k, float* lse,
                      uint64_t mass[kHeads][kTokens]) {
@@ -59,12 +60,15 @@ static void key_mass(const FoveaDeviceFacts* facts, const FoveaAttentionDesc* de
     run(plan, call);
 }
 
+// [end mass]
+
 static const uint64_t* ranked; /* key of qsort's comparison */
 static int by_mass(const void* a, const void* b) {
     const int32_t left = *(const int32_t*)a, right = *(const int32_t*)b;
     if (ranked[left] != ranked[right]) return ranked[left] > ranked[right] ? -1 : 1;
     return left < right ? -1 : 1;
 }
+// [gather]
 
 static void gather(const FoveaDeviceFacts* facts, int32_t kept[kHeadsKv][kKept], float* from, float* to) {
     FoveaDiag diag = foveaDiag();
@@ -82,6 +86,7 @@ static void gather(const FoveaDeviceFacts* facts, int32_t kept[kHeadsKv][kKept],
     call[FOVEA_BIND_POSITIONS] = (FoveaHostBuffer){kept, kHeadsKv * kKept * sizeof **kept};
     run(plan, call);
 }
+// [end gather]
 
 int main(void) {
     static float q[kHeads * kRow], k[kHeadsKv * kRow], v[kHeadsKv * kRow], o[kHeads * kRow], lse[kHeads * kTokens];

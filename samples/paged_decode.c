@@ -54,7 +54,7 @@ int main(void) {
     FoveaDiag diag = foveaDiag();
     const FoveaDeviceFacts facts = processor(1);
 
-    /* Once: the plans. Lengths are the longest that there can be. */
+    /* [plan] Once: the plans. Lengths are the longest that there can be. */
     FoveaAppendDesc append = foveaAppendDesc();
     append.batch = kSequences;
     append.heads = kHeadsKv;
@@ -80,6 +80,7 @@ int main(void) {
     require(foveaPlanAppend(&facts, &append, NULL, &append_plan, &diag) == FOVEA_OK, diag.text);
     require(foveaPlanAttention(&facts, &attend, NULL, &attend_plan, &diag) == FOVEA_OK, diag.text);
 
+    // [end plan]
     /* The pool's page for page n of a sequence: here pages are scattered. */
     int32_t pages[kSequences][kTablePages];
     for (int s = 0; s < kSequences; ++s)

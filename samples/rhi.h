@@ -1,5 +1,5 @@
 /* The five functions of an engine's own rendering interface that a Fovea plan asks for. Godot's
- * RenderingDevice, bgfx, NRI and wgpu have each of them by another name (docs/guides/embedding.md says
+ * RenderingDevice, bgfx, NRI and wgpu have each of them by another name (docs/lab/embedding.md says
  * which). */
 #ifndef FOVEA_SAMPLES_RHI_H
 #define FOVEA_SAMPLES_RHI_H

@@ -4,8 +4,8 @@
     doc_facts.py BUILD     exit 1 and a line for each contradiction
 
 Commands and options that a document names must be in `--help` of BUILD's programs. Levels have the names of the one table,
-components and file formats are those that are installed and fuzzed, and the page's sizes are the budgets that its tests assert.
-The reference has each result code and each environment variable that code reads.
+components and file formats are those that are installed and fuzzed, recommended features those that the code asks for, and the page's
+sizes are the budgets that its tests assert. The reference has each result code and each environment variable that code reads.
 """
 import functools
 import json
@@ -72,16 +72,16 @@ def wrong_levels():
 
 
 def wrong_components():
-    made = set(re.findall(r'^_fovea_install_component\((\w+)', read('cmake/FoveaInstall.cmake'), re.MULTILINE)) - {'core'}
-    table = read('docs/guides/embedding.md').split('| component, target |', 1)[1].split('\n\n', 1)[0]
+    made = set(re.findall(r'^_fovea_install_component\((\w+)', read('cmake/FoveaInstall.cmake'), re.MULTILINE))
+    table = read('docs/start/cpp.md').split('| component, target |', 1)[1].split('\n\n', 1)[0]
     listed = set(re.findall(r'^\| `(\w+)`', table, re.MULTILINE))
-    yield from (f'docs/guides/embedding.md lacks the component {name}' for name in sorted(made - listed))
-    yield from (f'docs/guides/embedding.md has a component {name}, which is not installed' for name in sorted(listed - made))
+    yield from (f'docs/start/cpp.md lacks the component {name}' for name in sorted(made - listed))
+    yield from (f'docs/start/cpp.md has a component {name}, which is not installed' for name in sorted(listed - made))
 
 
 def wrong_formats():
     places = {'SECURITY.md': read('SECURITY.md'), 'lens/include/fovea/files.hpp': read('lens/include/fovea/files.hpp').split('promises', 1)[0],
-              'docs/guides/embedding.md': next(line for line in read('docs/guides/embedding.md').split('\n') if line.startswith('| `files`'))}
+              'docs/start/cpp.md': next(line for line in read('docs/start/cpp.md').split('\n') if line.startswith('| `files`'))}
     for target, word in FORMATS.items():
         if not (ROOT / f'tests/fuzz/{target}_fuzz.cpp').exists():
             yield f'{word} has no fuzzer'
@@ -135,9 +135,20 @@ def wrong_variables():
     yield from (f'docs/reference/environment.md has {variable}, which no code reads' for variable in sorted(listed - set(found)))
 
 
+def wrong_features():
+    """docs/reference/devices.md against the features and extensions that Fovea recommends."""
+    listed = read('docs/reference/devices.md').split('## Recommended features', 1)[1].split('\n## ', 1)[0]
+    source = read('engine/vulkan/device_needs.cpp')
+    features = {name for name in re.findall(r'"([a-z]\w+)"', source) if re.search(r'[A-Z0-9]', name)}
+    extensions = {re.sub('_([0-9])$', r'\1', f'VK_{maker}_{name.lower()}') for maker, name in re.findall(r'\bVK_(KHR|EXT|NV)_(\w+)_EXTENSION_NAME\b', source)}
+    core = {'VK_KHR_shader_float16_int8', 'VK_EXT_subgroup_size_control', 'VK_KHR_vulkan_memory_model'}  # found by their features
+    yield from (f'docs/reference/devices.md does not recommend {name}' for name in sorted(features | extensions - core)
+                if not re.search(rf'`{name}`', listed))
+
+
 def main(build):
     wrong = [*wrong_commands(build, documents()), *wrong_levels(), *wrong_components(), *wrong_formats(), *wrong_sizes(), *wrong_errors(),
-             *wrong_variables()]
+             *wrong_variables(), *wrong_features()]
     print('\n'.join(wrong) or 'the documents agree with the programs, the build and the tests')
     return 1 if wrong else 0
 

@@ -45,7 +45,7 @@ HOST_FORBIDDEN = [
 ]
 # The one place where host libraries may meet the C library's heap: the allocator used when the host gives none.
 HOST_ALLOWED = {'engine/problem/host_memory.cpp': 'memory that does not come from the host allocator'}
-# One dialect in every folder (docs/contributing/architecture.md, "Style").
+# One dialect in every folder (docs/contributing/style.md).
 DIALECT = [
     (r'\bstd::(u?int(8|16|32|64)|size|ptrdiff)_t\b', 'integer types of C are written without std::'),
     (r"(?<![\w.'])(\d[\d']*\.[\d']*|\.\d+|\d+)(e[+-]?\d+)?F\b", 'suffixes of numbers are small letters (1.0f)'),

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Does every test that docs/guides/embedding.md and docs/contributing/promises.md name exist?
+"""Does every test that docs/contributing/promises.md names exist?
 
     named_tests.py BUILD     exit 1 and a line for each name that no test has
 
-Names are in backticks in the second column of tables: under "What is proved", and in all of promises.md; a * is any text. A name is a
+Names are in backticks in the second column of its tables; a * is any text. A name is a
 test of ctest in BUILD, with or without "@DRIVER", or a GoogleTest Suite.Name in a source that a CMakeLists.txt lists.
 A part that BUILD leaves out, as when a library is missing, has its tests only in the sources' CMakeLists.txt:
 those count too.
@@ -21,11 +21,8 @@ REGISTERED = re.compile(r'(?:add_test\(NAME |fovea_add_(?:vulkan|embed)_test\(|f
 
 
 def names_in_docs():
-    """(file, name) of each."""
-    proved = (ROOT / 'docs/guides/embedding.md').read_text(encoding='utf-8').split('## What is proved', 1)[1]
     promises = (ROOT / 'docs/contributing/promises.md').read_text(encoding='utf-8')
-    return sorted({(file, name) for file, text in (('embedding', proved), ('promises', promises))
-                   for line in text.split('\n') if line.startswith('| ')
+    return sorted({name for line in promises.split('\n') if line.startswith('| ')
                    for name in re.findall(r'`([^` ]+)`', line.split('|')[2])})
 
 
@@ -50,9 +47,9 @@ def main(build):
     known = names_in_ctest(build)
     known |= {name.split('@')[0] for name in known} | names_in_sources()
     wanted = names_in_docs()
-    missing = [(file, name) for file, name in wanted if not fnmatch.filter(known, name)]
-    for file, name in missing:
-        print(f'docs/{file}.md names `{name}`; there is no such test')
+    missing = [name for name in wanted if not fnmatch.filter(known, name)]
+    for name in missing:
+        print(f'docs/contributing/promises.md names `{name}`; there is no such test')
     print(f'{len(wanted) - len(missing)} of {len(wanted)} named tests exist')
     return 1 if missing or not wanted else 0
 

@@ -1,4 +1,4 @@
-/* [program] Attention on the first Vulkan device, in one command buffer. 4 queries over 4 equal keys, causal: each row
+/* Attention on the first Vulkan device, in one command buffer. 4 queries over 4 equal keys, causal: each row
  * of the result is the mean of the values that it may see. */
 #include <vulkan/vulkan.h>
 
@@ -26,6 +26,7 @@ int main(void) {
     const float priority = 1; /* queue family 0: choose one with compute, as family 0 of most devices has */
     const VkDeviceQueueCreateInfo queue_info = {
         .sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO, .queueCount = 1, .pQueuePriorities = &priority};
+    // [enable]
     FoveaDiag diag = foveaDiag();
     FoveaDeviceNeeds needed = foveaDeviceNeeds(); /* what Fovea can use of this device; optional, for speed */
     require(foveaQueryDeviceNeeds(vkGetInstanceProcAddr, instance, VK_API_VERSION_1_1, gpu, NULL, &needed, &diag) ==
@@ -39,9 +40,11 @@ int main(void) {
                                             .pQueueCreateInfos = &queue_info,
                                             .enabledExtensionCount = enabled.extension_count,
                                             .ppEnabledExtensionNames = enabled.extensions};
+    // [end enable]
     VkDevice device;
     require(vkCreateDevice(gpu, &device_info, NULL, &device) == VK_SUCCESS, "no device");
 
+    // [wrap]
     /* 2. Fovea adopts it: say how it was made. */
     const FoveaVulkanHost host = {.struct_size = sizeof host,
                                   .api_version = VK_API_VERSION_1_1,
@@ -57,7 +60,8 @@ int main(void) {
     FoveaDeviceFacts facts = foveaDeviceFacts();
     foveaContextFacts(context, &facts, &diag);
 
-    /* 3. Plan once, ahead of the first frame. */
+    // [end wrap]
+    /* [plan] 3. Plan once, ahead of the first frame. */
     FoveaAttentionDesc desc = foveaAttentionDesc();
     desc.batch = desc.heads_q = desc.heads_kv = 1;
     desc.len_q = desc.len_kv = 4;
@@ -68,6 +72,7 @@ int main(void) {
     require(foveaCompilePlan(context, plan, &diag) == FOVEA_OK, diag.text);
     FoveaPlanInfo info = foveaPlanInfo();
     foveaGetPlanInfo(plan, &info, &diag);
+    // [end plan]
 
     /* 4. Memory: q, k, v, o and the workspace end to end in one buffer that the processor sees. */
     enum { kTensorBytes = 4 * 64 * sizeof(float) };
@@ -115,6 +120,7 @@ int main(void) {
     vkAllocateCommandBuffers(device, &cmd_info, &cmd);
     const VkCommandBufferBeginInfo begin = {.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO};
     vkBeginCommandBuffer(cmd, &begin);
+    // [record]
     FoveaBuffer bindings[FOVEA_BIND_O + 1]; /* Q, K, V, O */
     for (uint32_t i = 0; i <= FOVEA_BIND_O; ++i)
         bindings[i] = (FoveaBuffer){buffer, (uint64_t)i * kTensorBytes, kTensorBytes};
@@ -125,6 +131,7 @@ int main(void) {
                                 .workspace = {buffer, 4 * kTensorBytes, info.workspace_bytes},
                                 .arena = {pool}};
     require(foveaCmdRun(plan, &record, &diag) == FOVEA_OK, diag.text);
+    // [end record]
     const VkMemoryBarrier to_host = {.sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER,
                                      .srcAccessMask = VK_ACCESS_SHADER_WRITE_BIT,
                                      .dstAccessMask = VK_ACCESS_HOST_READ_BIT};
@@ -152,4 +159,3 @@ int main(void) {
     vkDestroyInstance(instance, NULL);
     return 0;
 }
-/* [end program] */

@@ -146,7 +146,6 @@ void Denoiser::cmd_pass(VkCommandBuffer cmd, VkPipeline pipeline, uint32_t from,
     vkCmdDispatch(cmd, tiles_, 1, 1);
 }
 
-// [trace]
 void Denoiser::cmd_trace(VkCommandBuffer cmd, double seconds) {
     seconds_ = seconds;
     used_ = settings;
@@ -164,7 +163,6 @@ void Denoiser::cmd_trace(VkCommandBuffer cmd, double seconds) {
     ++pictures_;
     reference_samples_ = 0;
 }
-// [end trace]
 
 void Denoiser::bind_all(Bindings& to, const SlicedPlan& plan, Plane result) const {
     const uint64_t plane_bytes = uint64_t{width_} * height_ * kLightDim * sizeof(float);
@@ -284,8 +282,8 @@ std::vector<float> Denoiser::radiance(Plane plane, Frames& frames) const {
     return out;
 }
 
-// [weights]
 std::vector<Contribution> Denoiser::contributions(uint32_t x, uint32_t y, Frames& frames) const {
+    // [weights]
     const uint32_t pages = plan_ == &spatial_ ? kNeighbours : 2 * kNeighbours, row = index_of(x, y);
     FoveaMapTileDesc tile = foveaMapTileDesc();
     tile.batch = row / kTilePixels;
@@ -302,6 +300,7 @@ std::vector<Contribution> Denoiser::contributions(uint32_t x, uint32_t y, Frames
     });
     const std::vector<float> weight = read(weights, 0, pages * kTilePixels * sizeof(float), frames);
     gpu_.destroy(weights);
+    // [end weights]
 
     const std::vector<float> light = read(v_, 0, v_.size, frames);
     const int32_t* page =
@@ -321,6 +320,5 @@ std::vector<Contribution> Denoiser::contributions(uint32_t x, uint32_t y, Frames
     }
     return all;
 }
-// [end weights]
 
 }  // namespace denoise
