@@ -13,10 +13,6 @@
 namespace fovea::app {
 namespace {
 
-Error bad(std::string_view name, std::string text) {
-    return Error{FOVEA_INVALID_ARGUMENT, std::string(name), std::move(text)};
-}
-
 template <class T>
 Result<T> parse_whole(std::string_view text, std::string_view name, const char* kind) {
     T value{};
@@ -33,6 +29,10 @@ bool is_short_option(std::string_view word) {
 }
 
 }  // namespace
+
+Error bad(std::string_view field, std::string text) {
+    return Error{FOVEA_INVALID_ARGUMENT, std::string(field), std::move(text)};
+}
 
 Result<Arguments> Arguments::parse(std::span<const std::string_view> words,
                                    std::span<const OptionSpec> specs) {

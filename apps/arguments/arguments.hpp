@@ -68,6 +68,8 @@ void print_options(std::span<const OptionSpec> specs);
 // Prints "fovea: error: FIELD: TEXT" to stderr, the field once, and returns 2, the exit code of every
 // refusal.
 int refuse(const Error& error);
+// The error of a wrong option or field, FOVEA_INVALID_ARGUMENT.
+Error bad(std::string_view field, std::string text);
 
 // A whole command: parses its words, answers --help and -h by print_help, else runs. Returns the exit code:
 // what `run` says, or that of a refusal.

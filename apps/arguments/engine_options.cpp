@@ -13,10 +13,6 @@ constexpr OptionSpec kEngineOptions[] = {
     {"--tuning", "FILE", "what `./dev bench tune` measured on this Vulkan device"},
 };
 
-Error bad(std::string_view name, std::string text) {
-    return Error{FOVEA_INVALID_ARGUMENT, std::string(name), std::move(text)};
-}
-
 }  // namespace
 
 std::span<const OptionSpec> engine_option_specs() { return kEngineOptions; }

@@ -43,7 +43,7 @@ void print_refusals() {
     for (const Refusal& refusal : kRefusals) std::printf("  %-42s %s\n", refusal.fields, refusal.limit);
 }
 
-void print_help(std::span<const OptionSpec> specs) {
+void print_attend_help(std::span<const OptionSpec> specs) {
     std::printf(
         "usage: fovea attend IN.safetensors --out OUT.safetensors [options]\n\n"
         "Attention of the tensors q [B, Hq, Lq, D], k [B, Hkv, Lkv, D], v [B, Hkv, Lkv, Dv] (f32, f16 or "
@@ -152,7 +152,7 @@ Result<int> attend(const Arguments& a) {
 int attend_command(Words words) {
     const std::vector<OptionSpec> specs = attention_command_options(AttentionCommand::attend);
     return run_command(
-        words, specs, [&] { print_help(specs); }, naming_options(attend));
+        words, specs, [&] { print_attend_help(specs); }, naming_options(attend));
 }
 
 }  // namespace fovea::app

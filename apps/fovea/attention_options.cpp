@@ -102,10 +102,6 @@ constexpr OutputName kOutputs[] = {
     {"row_stats", FOVEA_OUTPUT_ROW_STATS, FOVEA_BIND_ROW_STATS},
 };
 
-Error bad(std::string_view name, std::string text) {
-    return Error{FOVEA_INVALID_ARGUMENT, std::string(name), std::move(text)};
-}
-
 Result<void> apply_positions(const Arguments& a, FoveaAttentionDesc& desc) {
     if (a.has("--causal")) {
         const std::string_view causal = a.text("--causal");

@@ -12,14 +12,14 @@
 namespace fovea::app {
 namespace {
 
-Error bad(const std::string& tensor, std::string text) {
-    return Error{FOVEA_INVALID_ARGUMENT, "tensor '" + tensor + "'", std::move(text)};
+Error bad_tensor(const std::string& tensor, std::string text) {
+    return bad("tensor '" + tensor + "'", std::move(text));
 }
 
 // A shape of rank 2, 3 or 4 with ones in front, so that it has 4 axes.
 Result<std::vector<uint64_t>> four_axes(const Tensor& t) {
     if (t.shape.size() < 2 || t.shape.size() > 4)
-        return bad(t.name, "shape " + format_shape(t.shape) + " has " + std::to_string(t.shape.size()) +
+        return bad_tensor(t.name, "shape " + format_shape(t.shape) + " has " + std::to_string(t.shape.size()) +
                                " axes; 2, 3 or 4 are needed");
     std::vector<uint64_t> shape(4 - t.shape.size(), 1);
     shape.insert(shape.end(), t.shape.begin(), t.shape.end());
@@ -71,7 +71,7 @@ Result<FoveaDtype> keep_float(AttentionCall& call, FoveaBinding binding, const T
         return t.type == FOVEA_F16 ? FOVEA_F16 : FOVEA_BF16;
     }
     if (t.type != FOVEA_F32 && t.type != FOVEA_F64)
-        return bad(t.name, "is " + std::string(dtype_name(t.type)) + "; a float type is needed");
+        return bad_tensor(t.name, "is " + std::string(dtype_name(t.type)) + "; a float type is needed");
     if (Result<void> r = keep_as_f32(call, binding, t); !r) return r.error();
     return FOVEA_F32;
 }
@@ -134,7 +134,7 @@ Result<Axes> qkv_axes(const Tensor& t, bool rows_first) {
 
 Result<uint32_t> count32(const Tensor& t, uint64_t value, const char* what) {
     if (value > UINT32_MAX)
-        return bad(t.name, std::string(what) + " " + std::to_string(value) + " is above 2^32 - 1");
+        return bad_tensor(t.name, std::string(what) + " " + std::to_string(value) + " is above 2^32 - 1");
     return uint32_t(value);
 }
 
@@ -145,7 +145,7 @@ Result<void> read_qkv(const TensorSet& file, bool rows_first, AttentionCall& cal
     FoveaDtype types[3];
     for (int n = 0; n < 3; ++n) {
         const Tensor* t = file.find(names[n]);
-        if (!t) return bad(names[n], file.why_missing(names[n]) + "; q, k and v are needed");
+        if (!t) return bad_tensor(names[n], file.why_missing(names[n]) + "; q, k and v are needed");
         const Result<Axes> a = qkv_axes(*t, rows_first);
         if (!a) return a.error();
         axes[n] = *a;
@@ -155,16 +155,16 @@ Result<void> read_qkv(const TensorSet& file, bool rows_first, AttentionCall& cal
     }
     const Tensor &q = *file.find("q"), &k = *file.find("k"), &v = *file.find("v");
     if (k.shape.size() != q.shape.size() || v.shape.size() != q.shape.size())
-        return bad("k", "q is " + format_shape(q.shape) + ", k " + format_shape(k.shape) + ", v " +
+        return bad_tensor("k", "q is " + format_shape(q.shape) + ", k " + format_shape(k.shape) + ", v " +
                             format_shape(v.shape) + ": not of one rank");
     if (axes[1].batch != axes[0].batch || axes[2].batch != axes[0].batch)
-        return bad("k", "the batch of k " + format_shape(k.shape) + " and v " + format_shape(v.shape) +
+        return bad_tensor("k", "the batch of k " + format_shape(k.shape) + " and v " + format_shape(v.shape) +
                             " is not that of q " + format_shape(q.shape));
     if (axes[2].heads != axes[1].heads || axes[2].rows != axes[1].rows)
-        return bad("v", "shape " + format_shape(v.shape) + " has not the heads and rows of k " +
+        return bad_tensor("v", "shape " + format_shape(v.shape) + " has not the heads and rows of k " +
                             format_shape(k.shape));
     if (axes[1].columns != axes[0].columns)
-        return bad("k", "rows of " + std::to_string(axes[1].columns) + " numbers; q has rows of " +
+        return bad_tensor("k", "rows of " + std::to_string(axes[1].columns) + " numbers; q has rows of " +
                             std::to_string(axes[0].columns));
     FoveaAttentionDesc& d = call.desc;
     const Result<uint32_t> counts[5] = {
@@ -193,13 +193,13 @@ Result<void> describe_matrix(const FoveaAttentionDesc& call, const Tensor& t, Fo
     const std::vector<uint64_t>& s = *shape;
     for (int axis = 0; axis < 2; ++axis)
         if (s[size_t(axis)] > UINT32_MAX)
-            return bad(t.name, "shape " + format_shape(t.shape) + " is too large");
+            return bad_tensor(t.name, "shape " + format_shape(t.shape) + " is too large");
     // The library takes 0 for "all of them", and masks everything past a single column, which other libraries
     // broadcast.
     if (s[0] == 0 || s[1] == 0 || (s[2] == 0 && call.len_q > 0) || (s[3] == 0 && call.len_kv > 0))
-        return bad(t.name, "shape " + format_shape(t.shape) + " has an axis of 0");
+        return bad_tensor(t.name, "shape " + format_shape(t.shape) + " has an axis of 0");
     if (s[3] == 1 && call.len_kv > 1)
-        return bad(t.name, "shape " + format_shape(t.shape) + " has one column for " +
+        return bad_tensor(t.name, "shape " + format_shape(t.shape) + " has one column for " +
                                std::to_string(call.len_kv) + " keys; the last axis is not broadcast");
     m.present = 1;
     m.batch = uint32_t(s[0]), m.heads = uint32_t(s[1]), m.rows = s[2], m.keys = s[3];
@@ -220,9 +220,9 @@ Result<void> read_booleans(AttentionCall& call, const Tensor& t, FoveaMatrixDesc
 Result<void> read_bias(AttentionCall& call, const Tensor& t, const char* needed) {
     FoveaMatrixDesc& m = call.desc.bias;
     if (m.present)
-        return bad(t.name, "stands beside a mask of a float type, which is added, too; give one of them");
+        return bad_tensor(t.name, "stands beside a mask of a float type, which is added, too; give one of them");
     const Result<FoveaDtype> type = keep_float(call, FOVEA_BIND_BIAS, t);
-    if (!type) return bad(t.name, "is " + std::string(dtype_name(t.type)) + "; " + needed + " is needed");
+    if (!type) return bad_tensor(t.name, "is " + std::string(dtype_name(t.type)) + "; " + needed + " is needed");
     if (Result<void> r = describe_matrix(call.desc, t, m); !r) return r;
     m.type = *type;
     return {};
@@ -239,7 +239,7 @@ Result<void> read_matrices(const TensorSet& file, AttentionCall& call) {
         if (Result<void> r = read_bias(call, *t, "a float type (a boolean one is called mask)"); !r) return r;
     if (const Tensor* t = file.find("keep")) {
         if (!is_boolean(*t))
-            return bad(t->name, "is " + std::string(dtype_name(t->type)) + "; bool or u8 is needed");
+            return bad_tensor(t->name, "is " + std::string(dtype_name(t->type)) + "; bool or u8 is needed");
         return read_booleans(call, *t, d.keep, FOVEA_BIND_KEEP);
     }
     return {};
@@ -247,7 +247,7 @@ Result<void> read_matrices(const TensorSet& file, AttentionCall& call) {
 
 Result<void> read_vector(AttentionCall& call, const Tensor& t, uint32_t flag, FoveaBinding binding) {
     if (t.shape.size() != 1 || t.shape[0] != call.desc.heads_q)
-        return bad(t.name, "shape " + format_shape(t.shape) + " is not [" +
+        return bad_tensor(t.name, "shape " + format_shape(t.shape) + " is not [" +
                                std::to_string(call.desc.heads_q) + "], one for each query head");
     call.desc.flags |= flag;
     return keep_as_f32(call, binding, t);
@@ -255,7 +255,7 @@ Result<void> read_vector(AttentionCall& call, const Tensor& t, uint32_t flag, Fo
 
 Result<std::vector<int32_t>> read_lengths(const Tensor& t, uint32_t batch, uint64_t limit) {
     if (t.shape.size() != 1 || t.shape[0] != batch)
-        return bad(t.name, "shape " + format_shape(t.shape) + " is not [" + std::to_string(batch) +
+        return bad_tensor(t.name, "shape " + format_shape(t.shape) + " is not [" + std::to_string(batch) +
                                "], one for each batch entry");
     std::vector<int32_t> lengths(batch);
     for (uint32_t b = 0; b < batch; ++b) {
@@ -267,10 +267,10 @@ Result<std::vector<int32_t>> read_lengths(const Tensor& t, uint32_t batch, uint6
         } else if (t.type == FOVEA_I64) {
             std::memcpy(&value, t.bytes.data() + 8 * b, 8);
         } else {
-            return bad(t.name, "is " + std::string(dtype_name(t.type)) + "; i32 or i64 is needed");
+            return bad_tensor(t.name, "is " + std::string(dtype_name(t.type)) + "; i32 or i64 is needed");
         }
         if (value < 0 || uint64_t(value) > limit)
-            return bad(t.name, "element " + std::to_string(b) + " is " + std::to_string(value) +
+            return bad_tensor(t.name, "element " + std::to_string(b) + " is " + std::to_string(value) +
                                    "; it must be 0 to " + std::to_string(limit));
         lengths[b] = int32_t(value);
     }

@@ -9,7 +9,7 @@
 namespace fovea::app {
 namespace {
 
-constexpr OptionSpec kOptions[] = {{"--json", "", "machine-readable output"}, {"--help", "", "this text"}};
+constexpr OptionSpec kDevicesOptions[] = {{"--json", "", "machine-readable output"}, {"--help", "", "this text"}};
 
 const char* class_name(const FoveaDeviceFacts& facts) {
     if (facts.backend == FOVEA_BACKEND_CPU) return "CPU";
@@ -110,15 +110,15 @@ Result<int> devices(const Arguments& a) {
     return 0;
 }
 
-void print_help() {
+void print_devices_help() {
     std::printf(
         "usage: fovea devices [--json]\n\nBackends and devices, what each can do, which is the default and "
         "why.\n\n");
-    print_options(kOptions);
+    print_options(kDevicesOptions);
 }
 
 }  // namespace
 
-int devices_command(Words words) { return run_command(words, kOptions, print_help, devices); }
+int devices_command(Words words) { return run_command(words, kDevicesOptions, print_devices_help, devices); }
 
 }  // namespace fovea::app

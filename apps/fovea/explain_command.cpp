@@ -95,7 +95,7 @@ Result<int> explain(const Arguments& a) {
     return 0;
 }
 
-void print_help(std::span<const OptionSpec> specs) {
+void print_explain_help(std::span<const OptionSpec> specs) {
     std::printf(
         "usage: fovea explain IN.safetensors [options]\n"
         "       fovea explain --lengths LQ,LKV [--batch B --heads HQ,HKV --dims D,DV --type T] [options]\n\n"
@@ -108,7 +108,7 @@ void print_help(std::span<const OptionSpec> specs) {
 int explain_command(Words words) {
     const std::vector<OptionSpec> specs = attention_command_options(AttentionCommand::explain);
     return run_command(
-        words, specs, [&] { print_help(specs); }, naming_options(explain));
+        words, specs, [&] { print_explain_help(specs); }, naming_options(explain));
 }
 
 }  // namespace fovea::app

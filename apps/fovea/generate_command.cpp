@@ -22,7 +22,7 @@
 namespace fovea::app {
 namespace {
 
-constexpr OptionSpec kOptions[] = {
+constexpr OptionSpec kGenerateOptions[] = {
     {"--text", "TEXT", "a text to begin with, split by the model's own tokenizer"},
     {"--tokens", "N,N,...", "token IDs to begin with instead"},
     {"--count", "N", "most tokens to generate (default 32)"},
@@ -40,10 +40,6 @@ constexpr OptionSpec kOptions[] = {
 
 constexpr uint64_t kMostCount = 1'000'000;
 constexpr uint64_t kMostSession = uint64_t{64} << 20;  // bytes
-
-Error bad(std::string field, std::string text) {
-    return {FOVEA_INVALID_ARGUMENT, std::move(field), std::move(text)};
-}
 
 // Reads the file of --session: {"model": "llama", "vocabulary": N, "tokens": [...]}.
 Result<std::vector<uint32_t>> read_session(const std::string& path, const CheckpointModel& model) {
@@ -101,7 +97,7 @@ Result<Wanted> wanted(const Arguments& a) {
     return Wanted{*count, *seed, *temperature};
 }
 
-Result<int> run(const Arguments& a) {
+Result<int> run_generate(const Arguments& a) {
     if (Result<void> r = check_model_words(a); !r) return r.error();
     const std::string session(a.text("--session"));
     if (!a.has("--tokens") && !a.has("--text") && session.empty())
@@ -213,13 +209,13 @@ Result<int> run(const Arguments& a) {
     return 0;
 }
 
-void print_help() {
+void print_generate_help() {
     std::printf(
         "usage: fovea generate PATH --text TEXT [options]\n\nThe text that a model goes on with as it comes, "
         "or its token IDs by comma, with a KV cache, until the\nmodel ends its text or --count tokens are "
         "there. PATH is as for fovea model. On a terminal, control characters of\nthe text are printed as "
         "\\x1b and the like.\n\n");
-    print_options(kOptions);
+    print_options(kGenerateOptions);
 }
 
 }  // namespace
@@ -231,7 +227,7 @@ int generate_command(Words words) {
     mallopt(M_TRIM_THRESHOLD, 256 << 20);
     mallopt(M_MMAP_THRESHOLD, 64 << 20);
 #endif
-    return run_command(words, kOptions, print_help, run);
+    return run_command(words, kGenerateOptions, print_generate_help, run_generate);
 }
 
 }  // namespace fovea::app

@@ -29,7 +29,7 @@ constexpr GradientName kGradients[] = {
 };
 constexpr uint32_t kAlways = FOVEA_GRAD_Q | FOVEA_GRAD_K | FOVEA_GRAD_V;
 
-void print_help(std::span<const OptionSpec> specs) {
+void print_gradients_help(std::span<const OptionSpec> specs) {
     std::printf(
         "usage: fovea gradients IN.safetensors --out OUT.safetensors [options]\n\n"
         "Gradients of the attention call that `fovea attend` computes from the same file and options. Reads "
@@ -43,10 +43,6 @@ void print_help(std::span<const OptionSpec> specs) {
         "the bias (or of a float mask), dalibi [Hq], dsinks [Hq]. o and lse are computed first. Refused by "
         "name as in attend.\n\n");
     print_options(specs);
-}
-
-Error bad(std::string_view field, std::string text) {
-    return Error{FOVEA_INVALID_ARGUMENT, std::string(field), std::move(text)};
 }
 
 // The shape of o in the file's own rank and layout, and without its last axis that of lse.
@@ -270,7 +266,7 @@ Result<int> gradients(const Arguments& a) {
 int gradients_command(Words words) {
     const std::vector<OptionSpec> specs = attention_command_options(AttentionCommand::gradients);
     return run_command(
-        words, specs, [&] { print_help(specs); }, naming_options(gradients));
+        words, specs, [&] { print_gradients_help(specs); }, naming_options(gradients));
 }
 
 }  // namespace fovea::app

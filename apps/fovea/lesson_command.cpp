@@ -20,7 +20,7 @@
 namespace fovea::app {
 namespace {
 
-constexpr OptionSpec kOptions[] = {
+constexpr OptionSpec kLessonOptions[] = {
     {"--list", "", "name all lessons"},
     {"--check", "", "compare with the tutorials' printed tables and the recorded tensors"},
     {"--png", "FILE", "draw the lesson's matrices"},
@@ -188,7 +188,7 @@ void print_list() {
     list_learned_tasks();
 }
 
-void print_help() {
+void print_lesson_help() {
     std::printf(
         "usage: fovea lesson [NAME|LEVEL|TASK|all] [options]\n\n"
         "The worked examples of five attention tutorials, computed from their seeds and inputs, every stage "
@@ -204,7 +204,7 @@ void print_help() {
                     lesson ? lesson->name.c_str() : "");
     }
     std::printf("\n");
-    print_options(kOptions);
+    print_options(kLessonOptions);
     std::printf(
         "\nWith --check the last line is the number of printed tables that came out digit for digit; exit 1 "
         "if the strict\n"
@@ -283,6 +283,6 @@ Result<int> teach(const Arguments& arguments) {
 
 }  // namespace
 
-int lesson_command(Words words) { return run_command(words, kOptions, print_help, teach); }
+int lesson_command(Words words) { return run_command(words, kLessonOptions, print_lesson_help, teach); }
 
 }  // namespace fovea::app

@@ -47,7 +47,7 @@ std::vector<OptionSpec> all_options() {
     return specs;
 }
 
-void print_help(std::span<const OptionSpec> specs) {
+void print_map_help(std::span<const OptionSpec> specs) {
     std::printf(
         "usage: fovea map IN.safetensors|--preset NAME [--rows A:B] [--keys A:B] [--size WxH] --png FILE "
         "[options]\n\n"
@@ -57,10 +57,6 @@ void print_help(std::span<const OptionSpec> specs) {
         "attend) in it,\n"
         "the forward pass is not run again.\n\n");
     print_options(specs);
-}
-
-Error bad(std::string_view option, std::string text) {
-    return Error{FOVEA_INVALID_ARGUMENT, std::string(option), std::move(text)};
 }
 
 struct Job {
@@ -383,7 +379,7 @@ Result<int> map(const Arguments& a) { return a.has("--shards") ? on_every_rank(a
 int map_command(Words words) {
     const std::vector<OptionSpec> specs = all_options();
     return run_command(
-        words, specs, [&] { print_help(specs); }, naming_options(map));
+        words, specs, [&] { print_map_help(specs); }, naming_options(map));
 }
 
 }  // namespace fovea::app

@@ -9,10 +9,6 @@
 namespace fovea::app {
 namespace {
 
-Error bad(std::string_view option, std::string text) {
-    return {FOVEA_INVALID_ARGUMENT, std::string(option), std::move(text)};
-}
-
 // A whole number of an option's list, below `limit`.
 Result<uint64_t> number_below(std::string_view word, std::string_view option, const char* what,
                               uint64_t limit) {

@@ -18,7 +18,7 @@
 namespace fovea::app {
 namespace {
 
-constexpr OptionSpec kOptions[] = {
+constexpr OptionSpec kModelOptions[] = {
     {"--text", "TEXT", "a text to run the model on, split by its own tokenizer"},
     {"--tokens", "N,N,...", "token IDs to run the model on instead"},
     {"--patches", "FILE",
@@ -39,10 +39,6 @@ constexpr OptionSpec kOptions[] = {
     {"--threads", "N", "threads to compute on (default: all of the machine)"},
     {"--json", "", "one line of JSON instead of text"},
     {"--help", "", "this text"}};
-
-Error bad(std::string field, std::string text) {
-    return {FOVEA_INVALID_ARGUMENT, std::move(field), std::move(text)};
-}
 
 Result<Tensor> named(std::string name, F32Tensor t) {
     return make_tensor(std::move(name), std::move(t.shape), std::move(t.values));
@@ -231,7 +227,7 @@ Result<int> run_input(const CheckpointModel& model, const Arguments& a) {
     return 0;
 }
 
-Result<int> run(const Arguments& a) {
+Result<int> run_model_command(const Arguments& a) {
     if (Result<void> r = check_model_words(a); !r) return r.error();
     for (const std::string_view option :
          {"--out", "--top", "--threads", "--backend", "--device", "--no-scores", "--off", "--scale", "--hide",
@@ -248,7 +244,7 @@ Result<int> run(const Arguments& a) {
     return 0;
 }
 
-void print_help() {
+void print_model_help() {
     std::printf(
         "usage: fovea model PATH [options]\n\nWhat a model is: family, sizes, types of its weights, what is "
         "missing. PATH is a "
@@ -257,11 +253,11 @@ void print_help() {
         "lists the likely next tokens, and\nwhich heads look at the token before, at the first one, at "
         "earlier places of the same token, and after those.\n\nFamilies: %s.\n\n",
         known_families().c_str());
-    print_options(kOptions);
+    print_options(kModelOptions);
 }
 
 }  // namespace
 
-int model_command(Words words) { return run_command(words, kOptions, print_help, run); }
+int model_command(Words words) { return run_command(words, kModelOptions, print_model_help, run_model_command); }
 
 }  // namespace fovea::app

@@ -16,7 +16,7 @@
 namespace fovea::app {
 namespace {
 
-constexpr OptionSpec kOptions[] = {
+constexpr OptionSpec kSessionOptions[] = {
     {"--stage", "S", "the stage to print: scores, weights, context, ... (default: the session's own)"},
     {"--head", "N", "its head (default 0)"},
     {"--list", "", "name the stages with their shapes and formulas instead"},
@@ -82,7 +82,7 @@ Result<void> print_stage(ReadSession read, std::string_view stage, uint32_t head
     return {};
 }
 
-Result<int> run(const Arguments& arguments) {
+Result<int> run_session(const Arguments& arguments) {
     if (arguments.positional().size() != 1)
         return Error{FOVEA_INVALID_ARGUMENT, "FILE", "give one session file (.fovea)"};
     const std::filesystem::path path(arguments.positional()[0]);
@@ -113,17 +113,17 @@ Result<int> run(const Arguments& arguments) {
     return error;
 }
 
-void print_help() {
+void print_session_help() {
     std::printf(
         "usage: fovea session FILE.fovea [options]\n\nPrints one stage of what a session file shows: one row "
         "a "
         "line, numbers as "
         "%%.9g. What of the file could not be\ntaken as it stands is told on standard error.\n\n");
-    print_options(kOptions);
+    print_options(kSessionOptions);
 }
 
 }  // namespace
 
-int session_command(Words words) { return run_command(words, kOptions, print_help, run); }
+int session_command(Words words) { return run_command(words, kSessionOptions, print_session_help, run_session); }
 
 }  // namespace fovea::app

@@ -35,11 +35,7 @@ constexpr OptionSpec kTrainOptions[] = {
 };
 constexpr OptionSpec kHelp = {"--help", "", "this text"};
 
-Error bad(std::string_view field, std::string text) {
-    return Error{FOVEA_INVALID_ARGUMENT, std::string(field), std::move(text)};
-}
-
-void print_help(std::span<const OptionSpec> specs) {
+void print_train_help(std::span<const OptionSpec> specs) {
     std::string names;
     for (uint32_t n = 0; n < kTaskKinds; ++n)
         names += (n ? ", " : "") + std::string(task_name(static_cast<TaskKind>(n)));
@@ -291,7 +287,7 @@ int train_command(Words words) {
     specs.insert(specs.end(), engine.begin(), engine.end());
     specs.push_back(kHelp);
     return run_command(
-        words, specs, [&] { print_help(specs); }, train);
+        words, specs, [&] { print_train_help(specs); }, train);
 }
 
 }  // namespace fovea::app

@@ -140,7 +140,7 @@ std::string end_records(uint64_t count, uint64_t directory_offset, uint64_t dire
     return out;
 }
 
-std::optional<Error> check_set(const TensorSet& set) {
+std::optional<Error> check_arrays(const TensorSet& set) {
     std::vector<std::string_view> names;
     for (const Tensor& tensor : set.tensors) {
         if (utf8_fault(tensor.name) != tensor.name.size() || tensor.name.size() > 65'531)
@@ -185,7 +185,7 @@ Encoded write_entry(const Tensor& tensor, const NpzOptions& options, PlannedEntr
 }  // namespace
 
 Encoded encode_npz(const TensorSet& set, const NpzOptions& options, ByteSink& sink) {
-    if (auto error = check_set(set)) return error;
+    if (auto error = check_arrays(set)) return error;
     std::string directory;
     uint64_t offset = 0;
     for (const Tensor& tensor : set.tensors) {

@@ -22,7 +22,7 @@ void reduce(const F32Tensor& weights, const F32Tensor& masked, uint64_t rows, ui
     }
 }
 
-F32Tensor row_of(const F32Tensor& rows, uint64_t row) {
+F32Tensor head_row(const F32Tensor& rows, uint64_t row) {
     const auto values = rows.row(row);
     return F32Tensor({1, values.size()}, {values.begin(), values.end()});
 }
@@ -227,11 +227,11 @@ Result<PromptNext> PromptRun::next(uint64_t row, size_t most,
         out.after.push_back(std::move(*said));
     }
     // Computed as a product of one row, as in generation: with more rows the order of the sum may differ.
-    const Result<F32Tensor> last = logits(row_of(*stream.back(), row));
+    const Result<F32Tensor> last = logits(head_row(*stream.back(), row));
     if (!last) return last.error();
     const Rows known = prompt_.changed() ? unchanged() : nullptr;
     const Result<F32Tensor> before =
-        known ? logits(row_of(*known, row)) : Result<F32Tensor>(F32Tensor(Shape{0}));
+        known ? logits(head_row(*known, row)) : Result<F32Tensor>(F32Tensor(Shape{0}));
     if (!before) return before.error();
     Result<ComparedTokens> compared = compared_tokens(last->values, before->values, most);
     if (!compared) return compared.error();

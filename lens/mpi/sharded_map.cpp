@@ -71,9 +71,9 @@ std::optional<Error> refusal(Engine& engine, const ShardedMapTile& call) {
     return std::nullopt;
 }
 
-class Run {
+class MapRun {
   public:
-    Run(const OwnComm& comm, Engine& engine, const ShardedMapTile& call, const RunOptions& options)
+    MapRun(const OwnComm& comm, Engine& engine, const ShardedMapTile& call, const RunOptions& options)
         : comm_(comm),
           engine_(engine),
           call_(call),
@@ -242,7 +242,7 @@ class Run {
 
 Result<ShardReport> map_tile(MPI_Comm host, Engine& engine, const ShardedMapTile& call,
                              const RunOptions& options) {
-    return run_together<Run>(
+    return run_together<MapRun>(
         host, engine, call, call.tile, "tile", [&] { return refusal(engine, call); }, options);
 }
 

@@ -150,10 +150,10 @@ Result<void> Reader::read_tokens() {
     const GgufValue* value = find("tokens");
     auto texts = value ? value->texts() : std::nullopt;
     if (!texts || texts->empty()) return broken_tokenizer("tokenizer.ggml.tokens is no list of texts");
-    constexpr uint64_t kMostBytes = uint64_t{200} << 20;
-    if (value->bytes.size() > kMostBytes)
+    constexpr uint64_t kMaxTokenBytes = uint64_t{200} << 20;
+    if (value->bytes.size() > kMaxTokenBytes)
         return broken_tokenizer("tokenizer.ggml.tokens has " + std::to_string(value->bytes.size()) +
-                                " bytes; at most " + std::to_string(kMostBytes) + " are supported");
+                                " bytes; at most " + std::to_string(kMaxTokenBytes) + " are supported");
     texts_.reserve(texts->size(), 0);
     for (size_t i = 0; i < texts->size(); ++i) {
         const std::string_view text = (*texts)[i];

@@ -12,7 +12,7 @@ namespace {
 // Tokens are dealt to training and judging in blocks of this many; the last of every twenty is kept back.
 constexpr size_t kBlock = 4096, kBlocksOfWhichOne = 20;
 
-Error bad(std::string text) { return Error{FOVEA_INVALID_ARGUMENT, "text", std::move(text)}; }
+Error bad_text(std::string text) { return Error{FOVEA_INVALID_ARGUMENT, "text", std::move(text)}; }
 
 // A word of the text as tokens, and how often it is there.
 struct CountedWord {
@@ -34,7 +34,7 @@ class VocabularyLearner {
         for (const auto& [symbols, count] : words)
             for (const std::string& symbol : symbols) letters[symbol] = 0;
         if (letters.size() + vocabulary_.size() > most_)
-            return bad("text holds " + std::to_string(letters.size()) +
+            return bad_text("text holds " + std::to_string(letters.size()) +
                        " different characters, too many for a vocabulary of " + std::to_string(most_));
         for (auto& [symbol, number] : letters) {
             number = static_cast<uint32_t>(vocabulary_.size());
@@ -134,7 +134,7 @@ Result<std::shared_ptr<const TrainingText>> TrainingText::make(std::string_view 
         if (!any) made->training_lines_.push_back(line);
     }
     if (made->training_lines_.empty() || made->held_out_lines_.empty())
-        return bad("text has " + std::to_string(made->tokens_.size()) + " tokens in " +
+        return bad_text("text has " + std::to_string(made->tokens_.size()) + " tokens in " +
                    std::to_string(lines.size()) + " lines, too few to train with sequences of " +
                    std::to_string(kTextContext) + " and to keep some back");
     return std::shared_ptr<const TrainingText>(std::move(made));

@@ -6,7 +6,7 @@
 namespace fovea::test {
 namespace {
 
-constexpr uint64_t kBatch = 2, kHeads = 3, kRows = 5, kKeys = 7, kDim = 4, kValue = 6;
+constexpr uint64_t kGradientBatch = 2, kGradientHeads = 3, kRows = 5, kKeys = 7, kGradientDim = 4, kValue = 6;
 
 Tensor wave(const char* name, std::vector<uint64_t> shape, float step) {
     uint64_t count = 1;
@@ -18,10 +18,10 @@ Tensor wave(const char* name, std::vector<uint64_t> shape, float step) {
 
 TensorSet call() {
     TensorSet set;
-    set.tensors.push_back(wave("q", {kBatch, kHeads, kRows, kDim}, 0.7f));
-    set.tensors.push_back(wave("k", {kBatch, kHeads, kKeys, kDim}, 0.3f));
-    set.tensors.push_back(wave("v", {kBatch, kHeads, kKeys, kValue}, 0.9f));
-    set.tensors.push_back(wave("do", {kBatch, kHeads, kRows, kValue}, 0.4f));
+    set.tensors.push_back(wave("q", {kGradientBatch, kGradientHeads, kRows, kGradientDim}, 0.7f));
+    set.tensors.push_back(wave("k", {kGradientBatch, kGradientHeads, kKeys, kGradientDim}, 0.3f));
+    set.tensors.push_back(wave("v", {kGradientBatch, kGradientHeads, kKeys, kValue}, 0.9f));
+    set.tensors.push_back(wave("do", {kGradientBatch, kGradientHeads, kRows, kValue}, 0.4f));
     return set;
 }
 
@@ -48,9 +48,9 @@ TEST(Gradients, dq_dk_and_dv_have_the_shapes_of_q_k_and_v_and_every_backend_agre
         const Result<TensorSet> out = load_tensors(scratch / "out.safetensors");
         ASSERT_TRUE(out);
         EXPECT_EQ(out->tensors.size(), 3u);
-        EXPECT_EQ(out->find("dq")->shape, (std::vector<uint64_t>{kBatch, kHeads, kRows, kDim}));
-        EXPECT_EQ(out->find("dk")->shape, (std::vector<uint64_t>{kBatch, kHeads, kKeys, kDim}));
-        EXPECT_EQ(out->find("dv")->shape, (std::vector<uint64_t>{kBatch, kHeads, kKeys, kValue}));
+        EXPECT_EQ(out->find("dq")->shape, (std::vector<uint64_t>{kGradientBatch, kGradientHeads, kRows, kGradientDim}));
+        EXPECT_EQ(out->find("dk")->shape, (std::vector<uint64_t>{kGradientBatch, kGradientHeads, kKeys, kGradientDim}));
+        EXPECT_EQ(out->find("dv")->shape, (std::vector<uint64_t>{kGradientBatch, kGradientHeads, kKeys, kValue}));
         std::vector<std::vector<float>> got;
         for (const char* name : {"dq", "dk", "dv"}) got.push_back(numbers(*out, name));
         if (reference.empty()) reference = got;
@@ -80,16 +80,16 @@ TEST(Gradients, a_step_along_dq_changes_the_loss_as_it_says) {
     std::vector<float> q = numbers(moved, "q");
     double length = 0;
     for (size_t n = 0; n < q.size(); ++n) q[n] += 0.01f * dq[n], length += double(dq[n]) * dq[n];
-    moved.tensors[0] = make_tensor("q", {kBatch, kHeads, kRows, kDim}, q).value();
+    moved.tensors[0] = make_tensor("q", {kGradientBatch, kGradientHeads, kRows, kGradientDim}, q).value();
     EXPECT_NEAR(loss(moved) - loss(call()), 0.01 * length, 0.01 * length * 0.1);
 }
 
 TEST(Gradients, bias_slopes_and_sinks_have_theirs_on_request) {
     TensorSet set = call();
-    set.tensors.push_back(wave("bias", {kHeads, kRows, kKeys}, 0.2f));
-    set.tensors.push_back(wave("sinks", {kHeads}, 0.5f));
-    set.tensors.push_back(wave("alibi", {kHeads}, 0.1f));
-    set.tensors.push_back(wave("dlse", {kBatch, kHeads, kRows}, 0.6f));
+    set.tensors.push_back(wave("bias", {kGradientHeads, kRows, kKeys}, 0.2f));
+    set.tensors.push_back(wave("sinks", {kGradientHeads}, 0.5f));
+    set.tensors.push_back(wave("alibi", {kGradientHeads}, 0.1f));
+    set.tensors.push_back(wave("dlse", {kGradientBatch, kGradientHeads, kRows}, 0.6f));
     const Scratch scratch;
     const CommandRun run =
         gradients(scratch, set, "--backend cpu --q-offset 2 --gradients dbias,dalibi,dsinks");
@@ -97,9 +97,9 @@ TEST(Gradients, bias_slopes_and_sinks_have_theirs_on_request) {
     EXPECT_EQ(run.output.find("not read"), run.output.npos) << run.output;
     const TensorSet out = load_tensors(scratch / "out.safetensors").value();
     EXPECT_EQ(out.tensors.size(), 6u);
-    EXPECT_EQ(out.find("dbias")->shape, (std::vector<uint64_t>{kHeads, kRows, kKeys}));
-    EXPECT_EQ(out.find("dalibi")->shape, (std::vector<uint64_t>{kHeads}));
-    EXPECT_EQ(out.find("dsinks")->shape, (std::vector<uint64_t>{kHeads}));
+    EXPECT_EQ(out.find("dbias")->shape, (std::vector<uint64_t>{kGradientHeads, kRows, kKeys}));
+    EXPECT_EQ(out.find("dalibi")->shape, (std::vector<uint64_t>{kGradientHeads}));
+    EXPECT_EQ(out.find("dsinks")->shape, (std::vector<uint64_t>{kGradientHeads}));
 }
 
 TEST(Gradients, what_is_wrong_is_said_in_one_line_and_nothing_is_written) {
@@ -118,7 +118,7 @@ TEST(Gradients, what_is_wrong_is_said_in_one_line_and_nothing_is_written) {
         {"tensor 'do'",
          [] {
              TensorSet set = call();
-             set.tensors.back() = wave("do", {kBatch, kHeads, kRows, kDim}, 0.4f);
+             set.tensors.back() = wave("do", {kGradientBatch, kGradientHeads, kRows, kGradientDim}, 0.4f);
              return set;
          }(),
          ""},

@@ -11,6 +11,9 @@
 
 namespace fovea::visualizer {
 
+// Files of at least this size are read and computed by a thread.
+inline constexpr uint64_t kLargeFileBytes = 16u << 20;
+
 class Background {
   public:
     // `wake` may be called from any thread. `has_frames`: someone draws while threads work; without frames

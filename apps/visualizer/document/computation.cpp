@@ -11,7 +11,6 @@ namespace fovea::visualizer {
 namespace {
 
 // From here on turning a file's tensors into heads takes longer than a frame.
-constexpr uint64_t kLargeFileBytes = 16u << 20;
 // From here on a GPT block's projections do: three of 768 x 768 for each token.
 constexpr size_t kManyTokens = 32;
 constexpr size_t kMostRunTimes = 120;

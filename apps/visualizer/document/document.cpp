@@ -7,8 +7,6 @@ namespace fovea::visualizer {
 namespace {
 
 constexpr size_t kMostUndo = 200;
-// From here on reading a file takes longer than a frame.
-constexpr uint64_t kLargeFileBytes = 16u << 20;
 
 }  // namespace
 

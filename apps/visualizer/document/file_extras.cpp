@@ -9,7 +9,7 @@
 namespace fovea::visualizer {
 namespace {
 
-constexpr uint64_t kMostCells = 1u << 28;
+constexpr uint64_t kMaxExtraCells = 1u << 28;
 
 struct Wanted {  // The tensors of the call.
     uint64_t heads, rows, keys;
@@ -35,7 +35,7 @@ Cells cells_of(const Tensor& t, const Wanted& w) {
     while (shape.size() < 3) shape.insert(shape.begin(), 1);
     const bool fits = shape.size() == 3 && (shape[0] == 1 || shape[0] == w.heads) &&
                       (shape[1] == 1 || shape[1] == w.rows) && shape[2] == w.keys && w.keys > 0 &&
-                      element_count(t) <= kMostCells;
+                      element_count(t) <= kMaxExtraCells;
     if (!fits) return {};
     Result<std::vector<float>> values = to_f32(t);
     if (!values) return {};

@@ -257,8 +257,6 @@ void name_tokens(Projected& p, const ImportedFile& file) {
     for (uint64_t i = p.tokens.size(); i < length; ++i) p.tokens.push_back(std::to_string(i));
 }
 
-F32Tensor without_batch(const F32Tensor& t) { return reshaped(t, {t.shape[1], t.shape[2], t.shape[3]}); }
-
 }  // namespace
 
 std::optional<uint32_t> layer_in(std::string_view name) {

@@ -9,14 +9,12 @@ namespace fovea::visualizer {
 namespace {
 
 // Scores, masked scores and weights are each kept whole up to here.
-constexpr uint64_t kMostCells = 24u << 20;
+constexpr uint64_t kMaxKeptCells = 24u << 20;
 
 F32Tensor with_batch(F32Tensor t) {
     if (t.rank() == 2) return reshaped(t, {1, 1, t.shape[0], t.shape[1]});
     return reshaped(t, {1, t.shape[0], t.shape[1], t.shape[2]});
 }
-
-F32Tensor without_batch(const F32Tensor& t) { return reshaped(t, {t.shape[1], t.shape[2], t.shape[3]}); }
 
 std::vector<std::string> texts_of(const std::vector<Token>& tokens) {
     std::vector<std::string> texts;
@@ -36,6 +34,8 @@ std::vector<std::string> texts_of(const std::vector<SessionNote>& notes) {
 bool is_before_call(StageId id) { return id < StageId::scores; }
 
 }  // namespace
+
+F32Tensor without_batch(const F32Tensor& t) { return reshaped(t, {t.shape[1], t.shape[2], t.shape[3]}); }
 
 std::vector<std::string> text_tokens(const Settings& settings) {
     return texts_of(session_tokens(settings).tokens);
@@ -161,7 +161,7 @@ Result<CallTrace> trace_of(const Projected& p, const Settings& settings) {
     return out;
 }
 
-bool fits_matrices(const Projected& p) { return p.q.shape[1] * p.q.shape[2] * p.k.shape[2] <= kMostCells; }
+bool fits_matrices(const Projected& p) { return p.q.shape[1] * p.q.shape[2] * p.k.shape[2] <= kMaxKeptCells; }
 
 float slope_of(const CallExtras& extras, uint32_t head, uint64_t heads) {
     return head < extras.alibi.size() ? extras.alibi[head] : alibi_slope(head, heads);

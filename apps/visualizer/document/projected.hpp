@@ -65,4 +65,7 @@ bool fits_matrices(const Projected& projected);
 // The slope of ALiBi: the file's, or by the rule of its paper.
 float slope_of(const CallExtras& extras, uint32_t head, uint64_t heads);
 
+// Drops the batch extent of a tensor of one batch entry.
+F32Tensor without_batch(const F32Tensor& tensor);
+
 }  // namespace fovea::visualizer

@@ -7,7 +7,7 @@
 namespace fovea::visualizer {
 namespace {
 
-constexpr float kMargin = 16, kTitle = 30, kBar = 118, kMostSide = 760, kMostCell = 72, kLeastArea = 160;
+constexpr float kMargin = 16, kTitleHeight = 30, kBar = 118, kMostSide = 760, kMaxFigureCell = 72, kLeastArea = 160;
 
 CellRect cells_of(const Workbench& bench) {
     const Stage& stage = *bench.shown().stage;
@@ -19,7 +19,7 @@ CellRect cells_of(const Workbench& bench) {
 
 float cell_side(const CellRect& cells, float scale) {
     const auto longest = float(std::max(cells.rows(), cells.columns()));
-    return std::max(std::min(kMostSide / longest, kMostCell), 1 / scale);
+    return std::max(std::min(kMostSide / longest, kMaxFigureCell), 1 / scale);
 }
 
 }  // namespace
@@ -28,7 +28,7 @@ ImVec2 figure_size(const Workbench& bench, bool legend, float scale) {
     const CellRect cells = cells_of(bench);
     const float side = cell_side(cells, scale);
     return {2 * kMargin + kLabelColumn + side * float(cells.columns()) + (legend ? kBar : 0),
-            2 * kMargin + kLabelRow + (legend ? kTitle : 0) +
+            2 * kMargin + kLabelRow + (legend ? kTitleHeight : 0) +
                 std::max(side * float(cells.rows()), legend ? kLeastArea : 0.0f)};
 }
 
@@ -48,7 +48,7 @@ void draw_figure(PanelContext& ui, bool legend) {
     canvas.stage = shown.stage;
     canvas.head = shown.head;
     canvas.tokens = shown.tokens;
-    canvas.at = {(kMargin + kLabelColumn) * s, (kMargin + kLabelRow + (legend ? kTitle : 0)) * s};
+    canvas.at = {(kMargin + kLabelColumn) * s, (kMargin + kLabelRow + (legend ? kTitleHeight : 0)) * s};
     canvas.size = {side * float(cells.columns()), side * float(cells.rows())};
     canvas.cell_width = canvas.cell_height = side;
     canvas.origin = {canvas.at.x - side * float(cells.column_begin),

@@ -12,7 +12,7 @@ namespace fovea::visualizer {
 namespace {
 
 // Units of the layout.
-constexpr float kMostCell = 30, kSquareFrom = 3, kMostWidth = 190, kLeastGap = 16, kMostGap = 44, kNames = 76,
+constexpr float kMaxFlowCell = 30, kSquareFrom = 3, kMostWidth = 190, kLeastGap = 16, kMostGap = 44, kNames = 76,
                 kLongestBend = 64;
 constexpr uint64_t kMostWritten = 3;  // values of a vector that are written below its matrix
 
@@ -28,8 +28,8 @@ float text_width(const ImFont& font, const std::string& text) {
 // The size of a stage's picture within a room: cells of `cell` where all matrices have these, 0: where they
 // cannot, each as it fits, square while its cells can be told apart.
 ImVec2 picture_size(const Stage& stage, ImVec2 room, float cell, float scale) {
-    float width = std::min(room.x / float(stage.columns), kMostCell * scale),
-          height = std::min(room.y / float(stage.rows), kMostCell * scale);
+    float width = std::min(room.x / float(stage.columns), kMaxFlowCell * scale),
+          height = std::min(room.y / float(stage.rows), kMaxFlowCell * scale);
     if (cell == 0) cell = std::min(width, height);
     if (cell >= kSquareFrom * scale || stage.over_keys) width = height = cell;
     return {std::max(std::floor(width * float(stage.columns)), 1.0f),
@@ -52,7 +52,7 @@ float common_cell(const PanelContext& ui, const std::vector<PathMatrix>& path, I
         ++stacked[at];
     }
     const float high = (room.y / *std::max_element(stacked.begin(), stacked.end()) - words) / rows;
-    for (float cell = std::floor(std::min(kMostCell * s, high)); cell >= kSquareFrom * s; --cell) {
+    for (float cell = std::floor(std::min(kMaxFlowCell * s, high)); cell >= kSquareFrom * s; --cell) {
         widths.clear();
         for (size_t i = 0; i < columns; ++i) widths.push_back(std::max(cell * most[i], names[i]));
         if (std::accumulate(widths.begin(), widths.end(), 0.0f) <= room.x) return cell;

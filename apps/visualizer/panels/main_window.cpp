@@ -9,7 +9,7 @@
 namespace fovea::visualizer {
 namespace {
 
-constexpr float kTopHeight = 46, kStatusHeight = 30, kNoticeHeight = 38, kGap = 1;
+constexpr float kTopHeight = 46, kStatusHeight = 30, kNoticeHeight = 38, kBarGap = 1;
 constexpr float kNarrowWindow = 1040;                    // width of a narrow window
 constexpr float kLeastForStrip = 420, kLowWindow = 600;  // heights of the panels together
 
@@ -197,7 +197,7 @@ void draw_notice(PanelContext& ui) {
 // fifths of the width and half of the height.
 void draw_panels(PanelContext& ui, float top, float bottom) {
     const ImVec2 size = ImGui::GetIO().DisplaySize;
-    const float s = ui.scale, gap = kGap * s, tall = bottom - top;
+    const float s = ui.scale, gap = kBarGap * s, tall = bottom - top;
     Layout& layout = ui.bench.window.layout;
     const bool mirrored = layout.mirrored, map = ui.bench.window.centre == CentreTab::map;
     const bool narrow = size.x < kNarrowWindow * s;
@@ -326,7 +326,7 @@ void heading(const PanelContext& ui, const char* title, const char* note) {
 void draw_main_window(PanelContext& ui) {
     ui.bench.window.focusable.clear();
     const ImVec2 size = ImGui::GetIO().DisplaySize;
-    const float s = ui.scale, gap = kGap * s;
+    const float s = ui.scale, gap = kBarGap * s;
     if (!ui.transparent)
         ImGui::GetBackgroundDrawList()->AddRectFilled({0, 0}, size, palette(ui.bench.window.theme).line);
     ImGui::PushStyleColor(ImGuiCol_WindowBg,

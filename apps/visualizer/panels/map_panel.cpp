@@ -11,8 +11,8 @@
 namespace fovea::visualizer {
 namespace {
 
-constexpr float kAxis = 96, kLegend = 74, kMost = 72;  // axes' room; pixels for a cell at most
-constexpr float kDigitsFrom = 46;                      // a cell's pixels
+constexpr float kAxis = 96, kMapLegend = 74, kMost = 72;  // axes' room; pixels for a cell at most
+constexpr float kMapDigitsFrom = 46;                      // a cell's pixels
 
 struct MapFrame {
     ImVec2 at, size;
@@ -190,7 +190,7 @@ void draw_hidden(PanelContext& ui, const MapFrame& f) {
 // The weight of each cell that is large enough for digits; what the causal mask hides is hatched.
 void draw_digits(PanelContext& ui, const MapFrame& f) {
     const float cell = float(1 / f.cells_a_pixel);
-    if (cell < kDigitsFrom * ui.scale) return;
+    if (cell < kMapDigitsFrom * ui.scale) return;
     Workbench& bench = ui.bench;
     MapTiles& tiles = bench.map.head()->tiles();
     const bool causal = is_causal(*bench.map.head());
@@ -284,7 +284,7 @@ void draw_pick(PanelContext& ui, const MapFrame& f) {
     const float x = at_key(double(place.picked_key)), y = at_row(double(place.picked_row));
     const ImU32 soft = (colours.accent & 0x00ffffff) | 0x70000000;
     // Through the middle of what is small; on both sides of cells that have digits.
-    const bool beside = side >= kDigitsFrom * ui.scale;
+    const bool beside = side >= kMapDigitsFrom * ui.scale;
     for (const float share : {beside ? 0.0f : 0.5f, beside ? 1.0f : 0.5f}) {
         const float across = y + share * side, down = x + share * side;
         draw.AddLine({at_key(0), across}, {at_key(double(map.tokens())), across}, soft, ui.scale);
@@ -310,7 +310,7 @@ void draw_head_combo(PanelContext& ui) {
     ImGui::EndCombo();
 }
 
-void draw_controls(PanelContext& ui) {
+void draw_map_controls(PanelContext& ui) {
     Workbench& bench = ui.bench;
     ImGui::SetNextItemWidth(150 * ui.scale);
     if (ImGui::BeginCombo("##long", bench.map ? bench.map.head()->name().c_str() : "choose a length")) {
@@ -485,7 +485,7 @@ void pick_on_map(Workbench& bench, uint64_t row, uint64_t key) {
 
 void draw_map_panel(PanelContext& ui) {
     Workbench& bench = ui.bench;
-    draw_controls(ui);
+    draw_map_controls(ui);
     if (bench.map.is_coming()) {
         ImGui::TextDisabled("the queries and keys are being drawn");
         return;
@@ -511,7 +511,7 @@ void draw_map_panel(PanelContext& ui) {
     draw_share(ui, {cursor.x, cursor.y - 5 * s}, room.x);
     const MapFrame f =
         lay_out(ui, {cursor.x + kAxis * s, cursor.y + 26 * s},
-                {std::max(room.x - (kAxis + kLegend) * s, 64.0f), std::max(room.y - 30 * s, 64.0f)});
+                {std::max(room.x - (kAxis + kMapLegend) * s, 64.0f), std::max(room.y - 30 * s, 64.0f)});
     handle_mouse(ui, f);
     const ImGuiIO& io = ImGui::GetIO();
     MapView view;

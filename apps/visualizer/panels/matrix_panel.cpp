@@ -29,7 +29,7 @@ void draw_map_combo(PanelContext& ui) {
     ImGui::EndCombo();
 }
 
-void draw_controls(PanelContext& ui) {
+void draw_matrix_controls(PanelContext& ui) {
     ViewState& view = ui.bench.view;
     ImGui::SetNextItemWidth(128 * ui.scale);
     // Short, so that it is whole; the list has the names.
@@ -187,7 +187,7 @@ void draw_matrix_panel(PanelContext& ui) {
     const ImVec2 below = ImGui::GetCursorPos();
     if (ImGui::GetWindowWidth() >= 640 * s) {
         ImGui::SetCursorPos({ImGui::GetWindowWidth() - 374 * s, ui.controls_top});
-        draw_controls(ui);
+        draw_matrix_controls(ui);
         ImGui::SetCursorPos(below);
     }
     const bool has_marginals = stage.over_keys && stage.id == StageId::weights;

@@ -12,13 +12,13 @@ namespace {
 constexpr size_t kMostLines = 20000;
 constexpr float kLabels = 0.36f;  // of the width, on either side
 
-struct Line {
+struct TokenLine {
     uint64_t query, key;
     float weight;
 };
 
 // Adds the `top` largest weights of a query, the largest last so that it is drawn on top.
-void add_lines(const Workbench& bench, uint64_t query, size_t top, std::vector<Line>& out) {
+void add_lines(const Workbench& bench, uint64_t query, size_t top, std::vector<TokenLine>& out) {
     const std::span<const float> row = bench.shown_weights().row(query);
     const uint64_t keys = row.size();
     std::vector<uint64_t> order(keys);
@@ -30,7 +30,7 @@ void add_lines(const Workbench& bench, uint64_t query, size_t top, std::vector<L
         if (row[*at] > 0) out.push_back({query, *at, row[*at]});
 }
 
-void draw_controls(PanelContext& ui) {
+void draw_line_controls(PanelContext& ui) {
     WindowState& state = ui.bench.window;
     ImGui::SetNextItemWidth(104 * ui.scale);
     ImGui::SliderInt("##top", &state.lines_top, 1, 32, "top %d", ImGuiSliderFlags_AlwaysClamp);
@@ -64,11 +64,11 @@ void draw_label(PanelContext& ui, ImVec2 at, float width, uint64_t token, bool i
         picked == int(token) ? colours.accent : colours.text_soft, text.c_str(), nullptr, 0, &clip);
 }
 
-void draw_lines(PanelContext& ui, ImVec2 origin, float left, float right, const std::vector<Line>& lines) {
+void draw_lines(PanelContext& ui, ImVec2 origin, float left, float right, const std::vector<TokenLine>& lines) {
     const Palette& colours = palette(ui.bench.window.theme);
     ImDrawList& draw = *ImGui::GetWindowDrawList();
     const float step = ImGui::GetTextLineHeightWithSpacing(), middle = ImGui::GetTextLineHeight() / 2;
-    for (const Line& line : lines) {
+    for (const TokenLine& line : lines) {
         const bool picked = line.query == uint64_t(ui.bench.view.picked_row);
         const auto alpha = ImU32(40 + 215 * std::min(line.weight, 1.0f));
         const ImU32 colour = ((picked ? colours.accent : colours.text_soft) & 0x00ffffff) | alpha << 24;
@@ -84,7 +84,7 @@ void canvas_arcs(PanelContext& ui, const Canvas& c, float foot) {
     Workbench& bench = ui.bench;
     const Palette& colours = palette(bench.window.theme);
     const uint64_t queries = bench.shown_weights().stage->rows;
-    std::vector<Line> lines;
+    std::vector<TokenLine> lines;
     const auto picked = uint64_t(bench.view.picked_row);
     if (bench.window.lines_of_all)
         for (uint64_t q = 0; q < queries; ++q)
@@ -94,7 +94,7 @@ void canvas_arcs(PanelContext& ui, const Canvas& c, float foot) {
     const float s = ui.scale, y = std::max(c.origin.y, c.at.y) - foot, tall = (kArcRow - 8) * s;
     draw.PushClipRect({c.at.x, y - tall - 4 * s}, {c.at.x + c.size.x, y + 2 * s}, true);
     const auto x_of = [&](uint64_t token) { return c.origin.x + (float(token) + 0.5f) * c.cell_width; };
-    for (const Line& line : lines) {
+    for (const TokenLine& line : lines) {
         const bool own = line.query == picked;
         const float from = x_of(line.query), to = x_of(line.key), weight = std::min(line.weight, 1.0f);
         const auto alpha = ImU32(own ? 60 + 195 * weight : 110 * weight);
@@ -112,7 +112,7 @@ void canvas_arcs(PanelContext& ui, const Canvas& c, float foot) {
 
 void draw_token_lines(PanelContext& ui) {
     Workbench& bench = ui.bench;
-    draw_controls(ui);
+    draw_line_controls(ui);
     const Workbench::Weights weights = bench.shown_weights();
     const uint64_t queries = weights.stage->rows, keys = weights.stage->columns;
     ImGui::BeginChild("lines");
@@ -122,7 +122,7 @@ void draw_token_lines(PanelContext& ui) {
     // Only what is scrolled into view has labels and, where every query has lines, is drawn.
     const auto first = uint64_t(std::max(ImGui::GetScrollY() / step, 0.0f));
     const uint64_t shown = uint64_t(ImGui::GetWindowHeight() / step) + 2;
-    std::vector<Line> lines;
+    std::vector<TokenLine> lines;
     if (bench.window.lines_of_all)
         for (uint64_t q = first; q < std::min(first + shown, queries); ++q)
             if (q != uint64_t(bench.view.picked_row))

@@ -17,7 +17,7 @@ float text_width(const ImFont& font, const std::string& text) {
 }
 
 // Where a place of the plane is on the screen.
-struct Plot {
+struct PlotFrame {
     ImVec2 middle;
     float half;    // half of its side
     double reach;  // in the plane
@@ -56,7 +56,7 @@ void take_back(Workbench& bench) {
 }
 
 // The mouse takes the nearest point within reach and moves it until it lets go.
-void drag_points(PanelContext& ui, const Plot& plot, const std::vector<VectorPoint>& points) {
+void drag_points(PanelContext& ui, const PlotFrame& plot, const std::vector<VectorPoint>& points) {
     Workbench& bench = ui.bench;
     VectorPlot& vectors = bench.vectors;
     ImGui::SetCursorScreenPos({plot.middle.x - plot.half, plot.middle.y - plot.half});
@@ -89,7 +89,7 @@ void drag_points(PanelContext& ui, const Plot& plot, const std::vector<VectorPoi
                       format_fixed(nearest->at[1], 3).c_str());
 }
 
-void draw_plot(PanelContext& ui, const Plot& plot, const std::vector<VectorPoint>& points,
+void draw_plot(PanelContext& ui, const PlotFrame& plot, const std::vector<VectorPoint>& points,
                std::span<const float> weights) {
     Workbench& bench = ui.bench;
     const Palette& colours = palette(bench.window.theme);
@@ -282,7 +282,7 @@ void draw_vectors_panel(PanelContext& ui) {
     const ImVec2 at = ImGui::GetCursorScreenPos(), room = ImGui::GetContentRegionAvail();
     const float bars = std::min(kBarsWidth * s, room.x * 0.42f), gap = 14 * s;
     const float side = std::max(std::min(room.x - bars - gap, room.y), kLeastPlot * s);
-    const Plot plot{{at.x + side / 2, at.y + side / 2}, side / 2, 1.2 * vectors.reach()};
+    const PlotFrame plot{{at.x + side / 2, at.y + side / 2}, side / 2, 1.2 * vectors.reach()};
     draw_plot(ui, plot, points, weights);
     drag_points(ui, plot, points);
     ImGui::SetCursorScreenPos({at.x + side + gap, at.y});

@@ -7,7 +7,7 @@
 namespace fovea {
 namespace {
 
-bool is_one_of(std::string_view name, std::span<const std::string_view> names) {
+bool is_listed(std::string_view name, std::span<const std::string_view> names) {
     return std::find(names.begin(), names.end(), name) != names.end();
 }
 
@@ -104,7 +104,7 @@ void check_gguf(ConfigReader& s) {
         const auto neutral = std::find_if(
             std::begin(kGgufNeutral), std::end(kGgufNeutral),
             [&](std::string_view one) { return one.ends_with('.') ? key.starts_with(one) : key == one; });
-        if (is_one_of(key, kGgufRead) || neutral != std::end(kGgufNeutral)) continue;
+        if (is_listed(key, kGgufRead) || neutral != std::end(kGgufNeutral)) continue;
         if (key.starts_with("expert")) {
             if (value.number().value_or(1) != 0)
                 s.fail(unknown_setting(name, "mixture-of-experts models are not supported (" + name + " is " +

@@ -6,7 +6,7 @@
 namespace fovea {
 namespace {
 
-Error wrong(std::string field, std::string text) {
+Error wrong_change(std::string field, std::string text) {
     return {FOVEA_INVALID_ARGUMENT, std::move(field), std::move(text)};
 }
 
@@ -18,31 +18,31 @@ std::string limit_text(const char* what, uint64_t value, uint64_t limit) {
 Result<void> check_options(const ModelFacts& f, uint64_t tokens, const ModelRunOptions& options) {
     const RunChanges& c = options.changes;
     if (c.head_scales.size() > f.layers)
-        return wrong("head_scales", limit_text("the last layer", c.head_scales.size() - 1, f.layers));
+        return wrong_change("head_scales", limit_text("the last layer", c.head_scales.size() - 1, f.layers));
     for (const std::vector<float>& scales : c.head_scales)
         if (scales.size() > f.heads)
-            return wrong("head_scales", limit_text("the last head", scales.size() - 1, f.heads));
+            return wrong_change("head_scales", limit_text("the last head", scales.size() - 1, f.heads));
     for (size_t i = 0; i < c.hidden_tokens.size(); ++i) {
         if (c.hidden_tokens[i] >= tokens)
-            return wrong("hidden_tokens", limit_text("a hidden token", c.hidden_tokens[i], tokens));
+            return wrong_change("hidden_tokens", limit_text("a hidden token", c.hidden_tokens[i], tokens));
         if (i > 0 && c.hidden_tokens[i] <= c.hidden_tokens[i - 1])
-            return wrong("hidden_tokens", "hidden_tokens must be in ascending order");
+            return wrong_change("hidden_tokens", "hidden_tokens must be in ascending order");
     }
     for (const HeadPatch& patch : c.patches) {
         if (patch.layer >= f.layers)
-            return wrong("patches", limit_text("a patch's layer", patch.layer, f.layers));
-        if (patch.head >= f.heads) return wrong("patches", limit_text("a patch's head", patch.head, f.heads));
+            return wrong_change("patches", limit_text("a patch's layer", patch.layer, f.layers));
+        if (patch.head >= f.heads) return wrong_change("patches", limit_text("a patch's head", patch.head, f.heads));
         if (patch.context.shape != Shape{tokens, f.head_width})
-            return wrong("patches", "a patch's context has another shape than [" + std::to_string(tokens) +
+            return wrong_change("patches", "a patch's context has another shape than [" + std::to_string(tokens) +
                                         ", " + std::to_string(f.head_width) + "]");
     }
     if (options.lens_token && *options.lens_token >= tokens)
-        return wrong("lens_token", limit_text("the lens' token", *options.lens_token, tokens));
+        return wrong_change("lens_token", limit_text("the lens' token", *options.lens_token, tokens));
     if (options.first_layer >= f.layers)
-        return wrong("first_layer", limit_text("the first layer", options.first_layer, f.layers));
+        return wrong_change("first_layer", limit_text("the first layer", options.first_layer, f.layers));
     const bool enters = options.first_layer > 0 || !options.entering.values.empty();
     if (enters && options.entering.shape != Shape{tokens, f.width})
-        return wrong("entering", "what enters layer " + std::to_string(options.first_layer) +
+        return wrong_change("entering", "what enters layer " + std::to_string(options.first_layer) +
                                      " has another shape than [" + std::to_string(tokens) + ", " +
                                      std::to_string(f.width) + "]");
     return {};
@@ -130,8 +130,8 @@ Result<std::vector<HeadPatch>> head_contexts(const CheckpointModel& model, std::
     const ModelFacts& f = model.facts();
     uint64_t last = 0;
     for (const HeadPatch& one : heads) {
-        if (one.layer >= f.layers) return wrong("heads", limit_text("a head's layer", one.layer, f.layers));
-        if (one.head >= f.heads) return wrong("heads", limit_text("a head", one.head, f.heads));
+        if (one.layer >= f.layers) return wrong_change("heads", limit_text("a head's layer", one.layer, f.layers));
+        if (one.head >= f.heads) return wrong_change("heads", limit_text("a head", one.head, f.heads));
         last = std::max(last, one.layer);
     }
     if (heads.empty()) return heads;
@@ -161,10 +161,10 @@ Result<std::vector<HeadPatch>> head_contexts(const CheckpointModel& model, std::
 Result<ModelRun> run_model(const CheckpointModel& model, std::span<const uint32_t> ids,
                            const ModelRunOptions& options) {
     const ModelFacts& f = model.facts();
-    if (ids.empty()) return wrong("tokens", "there is no token");
+    if (ids.empty()) return wrong_change("tokens", "there is no token");
     for (const std::string& name : model.missing())
         if (!name.starts_with("lm_head") && !name.starts_with("embed_out"))
-            return wrong("tensor",
+            return wrong_change("tensor",
                          "no tensor '" + name + "' in " + printable_name(model.files().path.string(), 400));
     if (Result<void> r = check_options(f, ids.size(), options); !r) return r.error();
     Result<F32Tensor> x =
