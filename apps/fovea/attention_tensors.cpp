@@ -19,8 +19,8 @@ Error bad_tensor(const std::string& tensor, std::string text) {
 // A shape of rank 2, 3 or 4 with ones in front, so that it has 4 axes.
 Result<std::vector<uint64_t>> four_axes(const Tensor& t) {
     if (t.shape.size() < 2 || t.shape.size() > 4)
-        return bad_tensor(t.name, "shape " + format_shape(t.shape) + " has " + std::to_string(t.shape.size()) +
-                               " axes; 2, 3 or 4 are needed");
+        return bad_tensor(t.name, "shape " + format_shape(t.shape) + " has " +
+                                      std::to_string(t.shape.size()) + " axes; 2, 3 or 4 are needed");
     std::vector<uint64_t> shape(4 - t.shape.size(), 1);
     shape.insert(shape.end(), t.shape.begin(), t.shape.end());
     return shape;
@@ -156,16 +156,16 @@ Result<void> read_qkv(const TensorSet& file, bool rows_first, AttentionCall& cal
     const Tensor &q = *file.find("q"), &k = *file.find("k"), &v = *file.find("v");
     if (k.shape.size() != q.shape.size() || v.shape.size() != q.shape.size())
         return bad_tensor("k", "q is " + format_shape(q.shape) + ", k " + format_shape(k.shape) + ", v " +
-                            format_shape(v.shape) + ": not of one rank");
+                                   format_shape(v.shape) + ": not of one rank");
     if (axes[1].batch != axes[0].batch || axes[2].batch != axes[0].batch)
         return bad_tensor("k", "the batch of k " + format_shape(k.shape) + " and v " + format_shape(v.shape) +
-                            " is not that of q " + format_shape(q.shape));
+                                   " is not that of q " + format_shape(q.shape));
     if (axes[2].heads != axes[1].heads || axes[2].rows != axes[1].rows)
         return bad_tensor("v", "shape " + format_shape(v.shape) + " has not the heads and rows of k " +
-                            format_shape(k.shape));
+                                   format_shape(k.shape));
     if (axes[1].columns != axes[0].columns)
         return bad_tensor("k", "rows of " + std::to_string(axes[1].columns) + " numbers; q has rows of " +
-                            std::to_string(axes[0].columns));
+                                   std::to_string(axes[0].columns));
     FoveaAttentionDesc& d = call.desc;
     const Result<uint32_t> counts[5] = {
         count32(q, axes[0].batch, "batch"), count32(q, axes[0].heads, "heads"),
@@ -200,7 +200,7 @@ Result<void> describe_matrix(const FoveaAttentionDesc& call, const Tensor& t, Fo
         return bad_tensor(t.name, "shape " + format_shape(t.shape) + " has an axis of 0");
     if (s[3] == 1 && call.len_kv > 1)
         return bad_tensor(t.name, "shape " + format_shape(t.shape) + " has one column for " +
-                               std::to_string(call.len_kv) + " keys; the last axis is not broadcast");
+                                      std::to_string(call.len_kv) + " keys; the last axis is not broadcast");
     m.present = 1;
     m.batch = uint32_t(s[0]), m.heads = uint32_t(s[1]), m.rows = s[2], m.keys = s[3];
     m.strides = {int64_t(s[1] * s[2] * s[3]), int64_t(s[2] * s[3]), int64_t(s[3])};
@@ -220,9 +220,11 @@ Result<void> read_booleans(AttentionCall& call, const Tensor& t, FoveaMatrixDesc
 Result<void> read_bias(AttentionCall& call, const Tensor& t, const char* needed) {
     FoveaMatrixDesc& m = call.desc.bias;
     if (m.present)
-        return bad_tensor(t.name, "stands beside a mask of a float type, which is added, too; give one of them");
+        return bad_tensor(t.name,
+                          "stands beside a mask of a float type, which is added, too; give one of them");
     const Result<FoveaDtype> type = keep_float(call, FOVEA_BIND_BIAS, t);
-    if (!type) return bad_tensor(t.name, "is " + std::string(dtype_name(t.type)) + "; " + needed + " is needed");
+    if (!type)
+        return bad_tensor(t.name, "is " + std::string(dtype_name(t.type)) + "; " + needed + " is needed");
     if (Result<void> r = describe_matrix(call.desc, t, m); !r) return r;
     m.type = *type;
     return {};
@@ -248,7 +250,7 @@ Result<void> read_matrices(const TensorSet& file, AttentionCall& call) {
 Result<void> read_vector(AttentionCall& call, const Tensor& t, uint32_t flag, FoveaBinding binding) {
     if (t.shape.size() != 1 || t.shape[0] != call.desc.heads_q)
         return bad_tensor(t.name, "shape " + format_shape(t.shape) + " is not [" +
-                               std::to_string(call.desc.heads_q) + "], one for each query head");
+                                      std::to_string(call.desc.heads_q) + "], one for each query head");
     call.desc.flags |= flag;
     return keep_as_f32(call, binding, t);
 }
@@ -256,7 +258,7 @@ Result<void> read_vector(AttentionCall& call, const Tensor& t, uint32_t flag, Fo
 Result<std::vector<int32_t>> read_lengths(const Tensor& t, uint32_t batch, uint64_t limit) {
     if (t.shape.size() != 1 || t.shape[0] != batch)
         return bad_tensor(t.name, "shape " + format_shape(t.shape) + " is not [" + std::to_string(batch) +
-                               "], one for each batch entry");
+                                      "], one for each batch entry");
     std::vector<int32_t> lengths(batch);
     for (uint32_t b = 0; b < batch; ++b) {
         int64_t value = 0;
@@ -271,7 +273,7 @@ Result<std::vector<int32_t>> read_lengths(const Tensor& t, uint32_t batch, uint6
         }
         if (value < 0 || uint64_t(value) > limit)
             return bad_tensor(t.name, "element " + std::to_string(b) + " is " + std::to_string(value) +
-                                   "; it must be 0 to " + std::to_string(limit));
+                                          "; it must be 0 to " + std::to_string(limit));
         lengths[b] = int32_t(value);
     }
     return lengths;

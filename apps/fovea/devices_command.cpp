@@ -9,7 +9,8 @@
 namespace fovea::app {
 namespace {
 
-constexpr OptionSpec kDevicesOptions[] = {{"--json", "", "machine-readable output"}, {"--help", "", "this text"}};
+constexpr OptionSpec kDevicesOptions[] = {{"--json", "", "machine-readable output"},
+                                          {"--help", "", "this text"}};
 
 const char* class_name(const FoveaDeviceFacts& facts) {
     if (facts.backend == FOVEA_BACKEND_CPU) return "CPU";

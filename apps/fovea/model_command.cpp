@@ -258,6 +258,8 @@ void print_model_help() {
 
 }  // namespace
 
-int model_command(Words words) { return run_command(words, kModelOptions, print_model_help, run_model_command); }
+int model_command(Words words) {
+    return run_command(words, kModelOptions, print_model_help, run_model_command);
+}
 
 }  // namespace fovea::app

@@ -124,6 +124,8 @@ void print_session_help() {
 
 }  // namespace
 
-int session_command(Words words) { return run_command(words, kSessionOptions, print_session_help, run_session); }
+int session_command(Words words) {
+    return run_command(words, kSessionOptions, print_session_help, run_session);
+}
 
 }  // namespace fovea::app

@@ -35,7 +35,7 @@ class VocabularyLearner {
             for (const std::string& symbol : symbols) letters[symbol] = 0;
         if (letters.size() + vocabulary_.size() > most_)
             return bad_text("text holds " + std::to_string(letters.size()) +
-                       " different characters, too many for a vocabulary of " + std::to_string(most_));
+                            " different characters, too many for a vocabulary of " + std::to_string(most_));
         for (auto& [symbol, number] : letters) {
             number = static_cast<uint32_t>(vocabulary_.size());
             vocabulary_.push_back(symbol);
@@ -135,8 +135,8 @@ Result<std::shared_ptr<const TrainingText>> TrainingText::make(std::string_view 
     }
     if (made->training_lines_.empty() || made->held_out_lines_.empty())
         return bad_text("text has " + std::to_string(made->tokens_.size()) + " tokens in " +
-                   std::to_string(lines.size()) + " lines, too few to train with sequences of " +
-                   std::to_string(kTextContext) + " and to keep some back");
+                        std::to_string(lines.size()) + " lines, too few to train with sequences of " +
+                        std::to_string(kTextContext) + " and to keep some back");
     return std::shared_ptr<const TrainingText>(std::move(made));
 }
 

@@ -48,9 +48,12 @@ TEST(Gradients, dq_dk_and_dv_have_the_shapes_of_q_k_and_v_and_every_backend_agre
         const Result<TensorSet> out = load_tensors(scratch / "out.safetensors");
         ASSERT_TRUE(out);
         EXPECT_EQ(out->tensors.size(), 3u);
-        EXPECT_EQ(out->find("dq")->shape, (std::vector<uint64_t>{kGradientBatch, kGradientHeads, kRows, kGradientDim}));
-        EXPECT_EQ(out->find("dk")->shape, (std::vector<uint64_t>{kGradientBatch, kGradientHeads, kKeys, kGradientDim}));
-        EXPECT_EQ(out->find("dv")->shape, (std::vector<uint64_t>{kGradientBatch, kGradientHeads, kKeys, kValue}));
+        EXPECT_EQ(out->find("dq")->shape,
+                  (std::vector<uint64_t>{kGradientBatch, kGradientHeads, kRows, kGradientDim}));
+        EXPECT_EQ(out->find("dk")->shape,
+                  (std::vector<uint64_t>{kGradientBatch, kGradientHeads, kKeys, kGradientDim}));
+        EXPECT_EQ(out->find("dv")->shape,
+                  (std::vector<uint64_t>{kGradientBatch, kGradientHeads, kKeys, kValue}));
         std::vector<std::vector<float>> got;
         for (const char* name : {"dq", "dk", "dv"}) got.push_back(numbers(*out, name));
         if (reference.empty()) reference = got;

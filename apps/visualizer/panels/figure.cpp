@@ -7,7 +7,8 @@
 namespace fovea::visualizer {
 namespace {
 
-constexpr float kMargin = 16, kTitleHeight = 30, kBar = 118, kMostSide = 760, kMaxFigureCell = 72, kLeastArea = 160;
+constexpr float kMargin = 16, kTitleHeight = 30, kBar = 118, kMostSide = 760, kMaxFigureCell = 72,
+                kLeastArea = 160;
 
 CellRect cells_of(const Workbench& bench) {
     const Stage& stage = *bench.shown().stage;

@@ -12,8 +12,8 @@ namespace fovea::visualizer {
 namespace {
 
 // Units of the layout.
-constexpr float kMaxFlowCell = 30, kSquareFrom = 3, kMostWidth = 190, kLeastGap = 16, kMostGap = 44, kNames = 76,
-                kLongestBend = 64;
+constexpr float kMaxFlowCell = 30, kSquareFrom = 3, kMostWidth = 190, kLeastGap = 16, kMostGap = 44,
+                kNames = 76, kLongestBend = 64;
 constexpr uint64_t kMostWritten = 3;  // values of a vector that are written below its matrix
 
 struct Placed {

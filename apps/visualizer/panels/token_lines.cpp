@@ -64,7 +64,8 @@ void draw_label(PanelContext& ui, ImVec2 at, float width, uint64_t token, bool i
         picked == int(token) ? colours.accent : colours.text_soft, text.c_str(), nullptr, 0, &clip);
 }
 
-void draw_lines(PanelContext& ui, ImVec2 origin, float left, float right, const std::vector<TokenLine>& lines) {
+void draw_lines(PanelContext& ui, ImVec2 origin, float left, float right,
+                const std::vector<TokenLine>& lines) {
     const Palette& colours = palette(ui.bench.window.theme);
     ImDrawList& draw = *ImGui::GetWindowDrawList();
     const float step = ImGui::GetTextLineHeightWithSpacing(), middle = ImGui::GetTextLineHeight() / 2;

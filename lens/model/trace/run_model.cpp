@@ -31,10 +31,12 @@ Result<void> check_options(const ModelFacts& f, uint64_t tokens, const ModelRunO
     for (const HeadPatch& patch : c.patches) {
         if (patch.layer >= f.layers)
             return wrong_change("patches", limit_text("a patch's layer", patch.layer, f.layers));
-        if (patch.head >= f.heads) return wrong_change("patches", limit_text("a patch's head", patch.head, f.heads));
+        if (patch.head >= f.heads)
+            return wrong_change("patches", limit_text("a patch's head", patch.head, f.heads));
         if (patch.context.shape != Shape{tokens, f.head_width})
-            return wrong_change("patches", "a patch's context has another shape than [" + std::to_string(tokens) +
-                                        ", " + std::to_string(f.head_width) + "]");
+            return wrong_change("patches", "a patch's context has another shape than [" +
+                                               std::to_string(tokens) + ", " + std::to_string(f.head_width) +
+                                               "]");
     }
     if (options.lens_token && *options.lens_token >= tokens)
         return wrong_change("lens_token", limit_text("the lens' token", *options.lens_token, tokens));
@@ -43,8 +45,8 @@ Result<void> check_options(const ModelFacts& f, uint64_t tokens, const ModelRunO
     const bool enters = options.first_layer > 0 || !options.entering.values.empty();
     if (enters && options.entering.shape != Shape{tokens, f.width})
         return wrong_change("entering", "what enters layer " + std::to_string(options.first_layer) +
-                                     " has another shape than [" + std::to_string(tokens) + ", " +
-                                     std::to_string(f.width) + "]");
+                                            " has another shape than [" + std::to_string(tokens) + ", " +
+                                            std::to_string(f.width) + "]");
     return {};
 }
 
@@ -130,7 +132,8 @@ Result<std::vector<HeadPatch>> head_contexts(const CheckpointModel& model, std::
     const ModelFacts& f = model.facts();
     uint64_t last = 0;
     for (const HeadPatch& one : heads) {
-        if (one.layer >= f.layers) return wrong_change("heads", limit_text("a head's layer", one.layer, f.layers));
+        if (one.layer >= f.layers)
+            return wrong_change("heads", limit_text("a head's layer", one.layer, f.layers));
         if (one.head >= f.heads) return wrong_change("heads", limit_text("a head", one.head, f.heads));
         last = std::max(last, one.layer);
     }
@@ -164,8 +167,8 @@ Result<ModelRun> run_model(const CheckpointModel& model, std::span<const uint32_
     if (ids.empty()) return wrong_change("tokens", "there is no token");
     for (const std::string& name : model.missing())
         if (!name.starts_with("lm_head") && !name.starts_with("embed_out"))
-            return wrong_change("tensor",
-                         "no tensor '" + name + "' in " + printable_name(model.files().path.string(), 400));
+            return wrong_change(
+                "tensor", "no tensor '" + name + "' in " + printable_name(model.files().path.string(), 400));
     if (Result<void> r = check_options(f, ids.size(), options); !r) return r.error();
     Result<F32Tensor> x =
         options.entering.values.empty() ? model.embed(ids) : Result<F32Tensor>(options.entering);
