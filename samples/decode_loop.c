@@ -118,7 +118,6 @@ static double largest_difference(uint32_t rows, int32_t held) {
 /* The whole loop. Returns the largest difference from attention over the exact keys and values. */
 static double decode(const FoveaDeviceFacts* facts, FoveaDtype cache_type) {
     double worst = 0;
-    // [loop]
     const FoveaPlan append_prompt = plan_append(facts, kPrompt, cache_type);
     const FoveaPlan attend_prompt = plan_attend(facts, kPrompt, cache_type);
     const FoveaPlan append_one = plan_append(facts, 1, cache_type), attend_one = plan_attend(facts, 1, cache_type);
@@ -131,7 +130,6 @@ static double decode(const FoveaDeviceFacts* facts, FoveaDtype cache_type) {
         step(append_one, attend_one, &held, 1);
         worst = fmax(worst, largest_difference(1, held));
     }
-    // [end loop]
     foveaDestroyPlan(append_prompt);
     foveaDestroyPlan(append_one);
     foveaDestroyPlan(attend_prompt);

@@ -20,8 +20,8 @@ static FoveaPlan plan_of(const FoveaDeviceFacts* facts) {
     attend.batch = kSequences;
     attend.heads_q = attend.heads_kv = kHeads;
     attend.dim_qk = attend.dim_v = kDim;
-    attend.len_q = attend.len_kv = kLongest;              /* of any sequence */
-    attend.packed_rows_q = attend.packed_rows_kv = kRows; /* of all sequences together */
+    attend.len_q = attend.len_kv = kLongest;              /* the longest sequence */
+    attend.packed_rows_q = attend.packed_rows_kv = kRows; /* all sequences together */
     attend.flags = FOVEA_FLAG_CAUSAL | FOVEA_FLAG_BATCH_TABLE;
     require(foveaPlanAttention(facts, &attend, NULL, &plan, &diag) == FOVEA_OK, diag.text);
     // [end plan]

@@ -3,8 +3,8 @@
 
     doc_facts.py BUILD     exit 1 and a line for each contradiction
 
-Commands and options that a document names must be in `--help` of BUILD's programs. Levels have the names of the one table,
-components and file formats are those that are installed and fuzzed, recommended features those that the code asks for, and the page's
+Commands and options that a document names must be in `--help` of BUILD's programs. Levels have the names of the one table.
+Components and file formats are those that are installed and fuzzed, recommended features those that the code asks for. The page's
 sizes are the budgets that its tests assert. The reference has each result code and each environment variable that code reads.
 """
 import functools

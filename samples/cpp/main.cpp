@@ -1,4 +1,4 @@
-// [program] Attention on the best device of the machine: 4 queries over 4 equal keys, causal, so each row of
+// [program] Attention on the best device of the machine: 4 queries over 4 equal keys, causal. So each row of
 // the result is the mean of the values up to it.
 #include <fovea/runtime.hpp>
 

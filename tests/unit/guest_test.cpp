@@ -1,5 +1,5 @@
 // The promises of an embedded library to its application (docs/contributing/promises.md), on the fake Vulkan
-// table: threads, a thousand create-destroy cycles, the functions it requests, and the reason of a loss.
+// table. Threads, a thousand create-destroy cycles, the functions it requests, and the reason of a loss.
 #include "unit/fake_host.hpp"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // The promises of an embedded library to its application (docs/contributing/promises.md), on real drivers
-// under validation: bytes around its buffers, every Vulkan call failing in turn, several threads on one plan.
+// under validation. Bytes around its buffers, every Vulkan call failing in turn, several threads on one plan.
 #include "vulkan/gpu.hpp"
 
 #include <algorithm>
