@@ -119,7 +119,7 @@ void count_tile(FoveaPlan_T& plan) {
     plan.info.flops = 2.0 * plan.problem.dim_qk * plan.info.visited_pairs;
 }
 
-// Runs only with plain loops, which must be requested.
+// Uses plain loops only if they are requested.
 FoveaResult make_map_tile_plan(FoveaPlan_T& plan, FoveaDiag* diag) {
     count_tile(plan);
     const FoveaKernel wanted = plan.problem.kernel;
