@@ -35,6 +35,22 @@ class Changed : public testing::TestWithParam<Arithmetic> {
     }
 };
 
+// The code of docs/guides/ablate-a-head.md.
+TEST(Documentation, a_head_is_ablated_and_another_patched) {
+    const std::string path = std::string(FOVEA_FAMILIES) + "/gpt2";
+    const std::vector<uint32_t>& ids = kIds;
+    const std::vector<uint32_t> other_ids(ids.rbegin(), ids.rend());
+    // [ablate]
+    Result<CheckpointModel> model = CheckpointModel::open(path);
+    ModelRunOptions options;
+    options.changes.scale_head(1, 2, 0.0f);                                     // ablates head 2 of layer 1
+    options.changes.patches = *head_contexts(*model, other_ids, {{0, 3, {}}});  // patches head 3 of layer 0
+    Result<ModelRun> changed = run_model(*model, ids, options);  // changed->logits is [tokens, vocabulary]
+    // [end ablate]
+    ASSERT_TRUE(changed) << changed.error().text;
+    EXPECT_NE(changed->logits.values, run_of(*model, {}).logits.values);
+}
+
 // The reference is the model's own rows of the output layer set to zero, which is what a head that is off
 // means: layer 1, head 2 of GPT-2's small model has columns 8 to 11 of the context.
 TEST_P(Changed, a_head_that_is_off_is_a_model_without_its_rows_of_the_output_layer) {
