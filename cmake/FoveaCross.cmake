@@ -1,5 +1,6 @@
-# Included by a folder of programs. What the tests and programs need when they are built for another processor than this one: GoogleTest from its sources
-# (Debian: googletest), and for WebAssembly the flags of a program that node runs.
+# Included by a folder of programs. What the tests and programs need when they are built for another target than this
+# machine: GoogleTest from its sources (Debian: googletest), and for WebAssembly the flags of a program that node
+# runs.
 if(NOT TARGET GTest::gtest AND FOVEA_BUILD_TESTS)
   find_path(FOVEA_GOOGLETEST googletest/src/gtest-all.cc PATHS /usr/src/googletest NO_CMAKE_FIND_ROOT_PATH)
   if(NOT FOVEA_GOOGLETEST)

@@ -24,7 +24,7 @@ set_property(CACHE FOVEA_VULKAN PROPERTY STRINGS AUTO ON OFF)
 if(NOT FOVEA_VULKAN MATCHES "^(AUTO|ON|OFF)$")
   message(FATAL_ERROR "FOVEA_VULKAN is '${FOVEA_VULKAN}'; it must be AUTO, ON or OFF")
 endif()
-# The fast kernels are compiled once for each instruction set of the processor's kind; most of the library's size is theirs.
+# The fast kernels are compiled once for each instruction set of the target; they are most of the library's size.
 set(FOVEA_CPU ALL CACHE STRING "CPU kernels: ALL (each instruction set, chosen at run time), BASELINE (only the compiler's own) or \
 NATIVE (on Linux only that of the machine that builds and plain loops, in half the compile time)")
 set_property(CACHE FOVEA_CPU PROPERTY STRINGS ALL BASELINE NATIVE)

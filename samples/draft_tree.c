@@ -1,7 +1,7 @@
-/* A tree of drafts over a long cache, on the processor: speculative decoding checks many continuations at once, each draft
- * sees the whole cache and its own forefathers (Miao et al., SpecInfer, 2024). A mask over all keys has
- * useful bytes only for the last few; here the cache is a call without a mask, the drafts' own keys a small
- * call with one, and foveaPlanMerge makes the two results one. No Vulkan.
+/* A tree of drafts over a long KV cache, on the CPU: speculative decoding checks many continuations at once,
+ * each draft sees the whole cache and its own forefathers (Miao et al., SpecInfer, 2024). A mask over all
+ * keys has useful bytes only for the last few; here the cache is a call without a mask, the drafts' own keys
+ * a small call with one, and foveaPlanMerge makes the two results one. No Vulkan.
  *
  * q and o are [heads, drafts, dim]; k and v [heads_kv, cache + drafts, dim], the drafts' rows after the cache's. */
 #include "cpu.h"

@@ -74,7 +74,7 @@ static inline FoveaContext adopt_host(const Host* h) {
     return context;
 }
 
-typedef struct HostMemory { /* a storage buffer that the processor sees */
+typedef struct HostMemory { /* a host-visible storage buffer */
     VkBuffer buffer;
     VkDeviceMemory memory;
     float* mapped;

@@ -1,6 +1,7 @@
-/* A cache that keeps what is looked at, on the processor: what the last queries of a prompt attended to tells which keys the
- * next ones will need (H2O, Zhang et al., 2023; SnapKV, Li et al., 2024). The weights that the fused kernels never show
- * come back from q, k and lse as a map of height 1, the whole matrix is never held. No Vulkan.
+/* A KV cache that keeps the keys with the most mass, on the CPU: what the last queries of a prompt attended
+ * to tells which keys the next ones will need (H2O, Zhang et al., 2023; SnapKV, Li et al., 2024). The weights
+ * that the fused kernels never show come back from q, k and lse as a map of height 1, the whole matrix is
+ * never held. No Vulkan.
  *
  * q is [heads, tokens, dim], k and v [heads_kv, tokens, dim]; what is kept [heads_kv, kept, dim]. */
 #include "cpu.h"

@@ -1,7 +1,8 @@
-/* Sparse attention by lists of keys, on the processor: each key/value head of each sequence reads only the blocks that its
- * list names (Quest, Tang et al., 2024, picks them as below: by what the largest product with a block's keys can be). A
- * list is a row of the block table that a paged cache has anyway: heads become batch entries of one key/value head, and
- * each block of a head is a separate page. What no list names is never read. No Vulkan.
+/* Sparse attention by lists of keys, on the CPU: each key/value head of each sequence reads only the blocks
+ * that its list names (Quest, Tang et al., 2024, picks them as below: by what the largest product with a
+ * block's keys can be). A list is a row of the block table that a paged cache has anyway: heads become batch
+ * entries of one key/value head, and each block of a head is a separate page. What no list names is never
+ * read. No Vulkan.
  *
  * q and o are [heads, dim], one token; the pool of keys, and of values, is [blocks, heads_kv, block rows, dim]. */
 #include "cpu.h"

@@ -62,7 +62,7 @@ WRONG_WORDS = [
 LAYERED = ('engine', 'lens', 'apps/visualizer', 'web/src')
 INCLUDE = re.compile(r'\s*#\s*include "([^"]+)"')
 IMPORT = re.compile(r'\b(?:from |import\()"(\.[^"]+)"')
-# A barrier towards the host: no software driver shows what a missing HOST_READ lets a processor's cache keep.
+# A barrier towards the host: no software driver shows the stale CPU cache that a missing HOST_READ allows.
 HOST_STAGE = re.compile(r'\bVK_PIPELINE_STAGE(_2)?_HOST_BIT\b')
 HOST_ACCESS = re.compile(r'\bVK_ACCESS(_2)?_HOST_(READ|WRITE)_BIT\b')
 HOST_ACCESS_LINES = 6  # around the stage, where the barrier's accesses are

@@ -192,8 +192,8 @@ class Work:
     def run(self, command, limit, cwd=None):
         """(exit status or None where time ran out, output)
 
-        `limit` is in processor seconds of each process, so that a busy machine kills no mutant; what waits for ever ends
-        after as many minutes as these are seconds, half an hour at most.
+        `limit` is in CPU seconds of each process, so that a busy machine kills no mutant; what waits for
+        ever ends after as many minutes as these are seconds, half an hour at most.
         """
         # A separate folder for the files of tests: those that run in parallel use the same names.
         own = self.folder / 'written'
@@ -340,7 +340,7 @@ class Results:
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     def killed(self, mutant):
-        """(outcome, processor seconds) of a mutant that need not run again, or None."""
+        """Returns (outcome, CPU seconds) of a mutant that need not run again, or None."""
         known = self.known.get(mutant['name']) if self.resume else None
         return (known['outcome'], known['seconds']) if known and known['key'] == self.key(mutant) and \
             known['outcome'].startswith('killed') else None
@@ -356,7 +356,7 @@ class Results:
 
 
 def run(suites, mutants, jobs, results):
-    """[(mutant, outcome, processor seconds)] and the processor seconds of what came before the first mutant."""
+    """Returns [(mutant, outcome, CPU seconds)] and the CPU seconds before the first mutant."""
     done = [(mutant, *results.killed(mutant)) for mutant in mutants if results.killed(mutant)]
     mutants = [mutant for mutant in mutants if not results.killed(mutant)]
     if done:

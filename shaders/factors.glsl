@@ -27,7 +27,7 @@ uvec2 small_factors_of(vec4 x) {
     return uvec2(packFloat2x16(f16vec2(x.xy)), packFloat2x16(f16vec2(x.zw)));
 }
 
-// Finite numbers beyond the factors' range become the largest ones; infinities and NaN stay what they are.
+// Finite values beyond the operands' range become the largest ones; infinities and NaN are kept.
 uvec2 factors_of(vec4 x) {
     if (kBfloat16) return bfloat16_factors(x);
     const uvec4 magnitude = floatBitsToUint(x) & 0x7fffffffu;

@@ -1,4 +1,4 @@
-// flash on cooperative matrices: factors in float16 or bfloat16, sums in float32. A workgroup of whole
+// flash on cooperative matrices: operands in float16 or bfloat16, sums in float32. A workgroup of whole
 // subgroups takes kRows rows; blocks of keys and values go through shared memory, the sums stay in the
 // subgroups' matrices.
 #version 450

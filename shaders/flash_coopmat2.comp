@@ -1,8 +1,8 @@
 // flash on the flexible matrices of VK_NV_cooperative_matrix2: a workgroup takes kRows rows, whose scores,
 // weights and sums are one matrix each, shared by the workgroup or (kScope) owned by its single subgroup.
-// Maxima and sums of rows are reductions of matrices, weights functions of their elements. Factors go through
-// shared memory in float16; so do logits where bounds or more decide about them: a function of elements is
-// copied for each element that a thread has, which masks are too long for. Needs Vulkan 1.3.
+// Maxima and sums of rows are reductions of matrices, weights functions of their elements. Operands go
+// through shared memory in float16; so do logits where bounds or more decide about them: a function of
+// elements is copied for each element that a thread has, which masks are too long for. Needs Vulkan 1.3.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require

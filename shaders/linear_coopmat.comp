@@ -1,4 +1,4 @@
-// Y = X * W + bias on cooperative matrices: factors in float16, sums in float32. A workgroup of whole
+// Y = X * W + bias on cooperative matrices: operands in float16, sums in float32. A workgroup of whole
 // subgroups takes a tile of kRows x kTileColumns results; its subgroups share it out in two columns of
 // subgroups, or one. Blocks of X and W go through shared memory, the sums stay in the matrices.
 #version 450
@@ -33,7 +33,7 @@ FOVEA_INPUT_FACTORS(x, kXType)
 FOVEA_INPUT_FACTORS(w_plain, kWType)
 
 const uint kThreads = gl_WorkGroupSize.x;
-// Rows of the factors, in elements of four.
+// Rows of the operands, in elements of four.
 const uint kStride = (kMatrixDepth + kMatrixPad) / 4u;
 // A subgroup's part of the tile, in matrices.
 const uint kPartColumns = kTileColumns / (kSubgroups > 1u ? 2u : 1u);

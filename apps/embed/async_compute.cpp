@@ -276,8 +276,8 @@ void produce(const Host& h, const Buffers& b, uint64_t f) {
     submit(h.main, cmd, h.compute, f >= kSets ? f - kSets + 1 : 0, f + 1);
 }
 
-// The compute queue takes the inputs of frame f and attends. Its result goes to the processor by a host
-// barrier; a renderer would hand `outputs` back to the main queue in the same way as `inputs`.
+// The compute queue takes the inputs of frame f and attends. A host barrier makes the result visible to the
+// CPU; a renderer would hand `outputs` back to the main queue in the same way as `inputs`.
 void attend(const Host& h, const Buffers& b, FoveaPlan plan, uint64_t f) {
     const VkCommandBuffer cmd = begin(h, h.compute);
     if (h.main.family != h.compute.family)

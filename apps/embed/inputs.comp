@@ -1,4 +1,5 @@
-// The host's own pass: writes q, k and v into one buffer, numbers that the processor can make again exactly.
+// The application's own pass: writes q, k and v into one buffer, with values that the CPU can reproduce
+// exactly.
 #version 450
 
 layout(local_size_x = 64) in;

@@ -22,7 +22,7 @@ class Ranks {
 
     // Collective: success on every rank or, on every rank, the error of one that has one.
     Result<void> agree(const Result<void>& own);
-    // Collective. Where no number of threads is given, ranks of one machine share its processors.
+    // Collective. Without a number of threads, ranks of one machine share its CPU cores.
     Result<Engine> open_engine(EngineOptions options);
     // Collective. Every rank has the whole call; each takes its chunks of `chunk` rows, and rank 0's outputs
     // are filled.

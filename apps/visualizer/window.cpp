@@ -324,8 +324,8 @@ Result<void> Window::open_drawing() {
     return {};
 }
 
-// The device is lost with all that was on it. The session goes on: on the device opened anew, and after a
-// second loss on the processor, with the device for drawing only.
+// The device is lost with all its contents. The session goes on: on the reopened device, and after a second
+// loss on the CPU, with the device only for drawing.
 Result<void> Window::recover(const Error& lost) {
     autosave_.write_now(*bench_);
     if (++losses_ > 2) {

@@ -8,8 +8,8 @@ namespace fovea::cpu {
 
 // Keys that a decode task works on at a time; splits of the keys are whole blocks.
 constexpr uint64_t kDecodeBlock = 256;
-// The keys of a whole plain block are used from so many places of it in turn: a processor's own prefetcher
-// goes along with each, and one at a time is too slow.
+// The keys of a whole plain block are used from this many places of it in turn: a CPU's hardware prefetcher
+// follows each, and one at a time is too slow.
 constexpr uint64_t kDecodePlaces = 8;
 // Rows that are converted to float32 at a time if they are not read in registers: they stay in L1 until they
 // are used.

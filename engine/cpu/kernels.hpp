@@ -22,7 +22,7 @@ struct LinearCall;
 struct Kernels {
     // Task `task` of a plan's cut; `scratch` is the worker's, aligned to 64 bytes.
     void (*flash)(const AttentionCall& call, uint64_t task, unsigned char* scratch);
-    // The same with products of pairs of bfloat16; null where the processor has no such instruction.
+    // The same with products of pairs of bfloat16; null if the CPU has no such instruction.
     void (*flash_pairs)(const AttentionCall& call, uint64_t task, unsigned char* scratch);
     // Task `task`: one split of the keys of one group. `partial` is what it leaves for the merge.
     void (*decode)(const AttentionCall& call, uint64_t task, unsigned char* scratch, unsigned char* partial);
@@ -51,8 +51,8 @@ struct Kernels {
     void (*map_tile)(const AttentionCall& call, const MapTile& tile, uint64_t task, unsigned char* scratch);
 };
 
-// All null where this build or this processor cannot run the target. Asks the processor each time: for
-// planning, not for runs.
+// All null if this build or this CPU cannot run the target. Queries the CPU each time: for planning, not for
+// runs.
 Kernels kernels_of(uint32_t target);
 
 // Each is defined by the file of its kernel and returns null where the target is not compiled.

@@ -42,9 +42,9 @@ HWY_INLINE void fetch_row(const void* row, size_t bytes, RowFetch to) {
     for (size_t at = 0; at < bytes; at += 64) fetch_lines(rows, at, to);
 }
 
-// The rows of a block in the order of their use, then those of the block that is used after it. K and V take
-// turns, which no processor foresees, and its own prefetcher ends at the page: so every row is fetched
-// kRowsAhead rows before its use, over the blocks' ends.
+// The rows of a block in the order of their use, then those of the next block. K and V alternate, which no
+// CPU predicts, and its hardware prefetcher stops at the page: so every row is prefetched kRowsAhead rows
+// before its use, across the ends of blocks.
 struct RowQueue {
     struct Block {
         const void* const* rows = nullptr;

@@ -46,7 +46,7 @@
 #else
 #define FOVEA_IF_SCALAR(x)
 #endif
-// Targets of processors where there is only one: the namespace is Highway's static one.
+// Targets of architectures with only one: the namespace is Highway's static one.
 #if HWY_ARCH_WASM && (HWY_TARGETS & HWY_WASM)
 #define FOVEA_IF_STATIC(x) x
 #if defined(__wasm_relaxed_simd__)

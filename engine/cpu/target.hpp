@@ -1,5 +1,5 @@
-// The instruction sets that the CPU kernels are compiled for, and the register tiles of each. Plain numbers,
-// so that the planner can cut work for a processor that it does not run on.
+// The instruction sets that the CPU kernels are compiled for, and the register tiles of each. Plain values,
+// so that the planner can plan for a CPU that it does not run on.
 #pragma once
 
 #include <cstdint>
@@ -50,7 +50,7 @@ constexpr TargetShape target_shape(uint32_t target) {
 // "AVX2", ...; "unknown" for anything else.
 const char* target_name(uint32_t target);
 
-// Bit t: this build has the kernels of target t and this processor can run them.
+// Bit t: this build has the kernels of target t and this CPU can run them.
 uint32_t runnable_targets();
 
 // True if the CPU multiplies bytes and adds four products at once (AVX512-VNNI).

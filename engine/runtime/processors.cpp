@@ -16,7 +16,7 @@ namespace fovea::runtime {
 
 uint32_t available_processors() {
 #if defined(__linux__)
-    // hardware_concurrency() may count processors that a container does not lend.
+    // hardware_concurrency() may count CPU cores that a container does not provide.
     cpu_set_t set;
     if (sched_getaffinity(0, sizeof set, &set) == 0) {
         const int count = CPU_COUNT(&set);

@@ -5,7 +5,7 @@
 
 namespace fovea::runtime {
 
-// Processors that this process may use, at least 1.
+// Returns the CPU cores that this process may use, at least 1.
 uint32_t available_processors();
 
 // Bytes of memory that this process may ever have: of the machine, its control group and its address space.

@@ -30,7 +30,7 @@ struct DeviceCalls {
 struct DeviceWishes {
     bool push_descriptors = true;
     bool timeline_semaphores = true;
-    bool mapped_memory = true;         // false: as on a device whose own memory the processor cannot see
+    bool mapped_memory = true;         // false: as on a device whose own memory the CPU cannot access
     bool pipeline_statistics = false;  // VK_KHR_pipeline_executable_properties, where there is one
     bool device_fault = true;          // why a device was lost, which only a device that was may be asked
 };

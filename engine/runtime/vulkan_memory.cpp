@@ -155,8 +155,7 @@ Result<void> VulkanMemory::upload(std::span<const std::byte> bytes, uint64_t off
 
 Result<void> VulkanMemory::download(std::span<std::byte> bytes, uint64_t offset) {
     if (bytes.empty()) return {};
-    // Reading device memory that the processor does not cache is slower by far than a copy into one that it
-    // does.
+    // Reading uncached device memory is far slower than a copy into cached memory.
     if (reads_fast()) {
         const VkResult r = vmaInvalidateAllocation(allocator_.vma(), allocation_, offset, bytes.size());
         if (r != VK_SUCCESS) return vk_error(r, "vmaInvalidateAllocation");

@@ -93,15 +93,15 @@ FoveaResult list_extensions(const InstanceTable& vk, PhysicalDevice& device, con
     return FOVEA_OK;
 }
 
-// A subgroup's matrices with such factors and float32 sums.
+// True for a subgroup's matrices with operands of this type and float32 sums.
 bool has_factors(const VkCooperativeMatrixPropertiesKHR& p, VkComponentTypeKHR factors) {
     return p.AType == factors && p.BType == factors && p.CType == VK_COMPONENT_TYPE_FLOAT32_KHR &&
            p.ResultType == VK_COMPONENT_TYPE_FLOAT32_KHR && p.scope == VK_SCOPE_SUBGROUP_KHR;
 }
 
-// Chooses among the shapes with f16 factors and f32 sums: 16x16x16 if there is one, else the largest. Drivers
-// list the same shape several times, for saturating or integer kinds. bfloat16 counts where it comes in the
-// chosen shape, as it does wherever it is known to come at all.
+// Chooses among the shapes with float16 operands and float32 sums: 16x16x16 if it exists, else the largest.
+// Drivers list the same shape several times, for saturating or integer kinds. bfloat16 counts only in the
+// chosen shape, which every known driver with bfloat16 has.
 void choose_shape(const VkCooperativeMatrixPropertiesKHR* list, uint32_t count, PhysicalDevice& device) {
     FoveaDeviceFacts& facts = device.facts;
     uint64_t best = 0;

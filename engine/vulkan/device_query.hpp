@@ -50,7 +50,7 @@ struct Features {
     bool device_scope;    // device scope of the memory model
     bool device_atomics;  // not forbidden by a memory model without device scope
     bool maintenance4;
-    bool bfloat16_matrices;   // with coopmat: the type of their factors
+    bool bfloat16_matrices;   // with coopmat: the type of their operands
     bool coopmat2;            // the parts of VK_NV_cooperative_matrix2 that the kernels use
     bool workgroup_matrices;  // with coopmat2: a workgroup may share a matrix
     bool push_descriptors;
@@ -58,7 +58,7 @@ struct Features {
     const char* push_function;  // vkCmdPushDescriptorSet or its KHR name; null without push_descriptors
 };
 
-// Float16 factors and float32 sums of flexible dimensions, as FoveaDeviceFacts has them.
+// Float16 operands and float32 sums of flexible dimensions, as in the device properties.
 struct FlexibleMatrices {
     uint32_t m, n, k;  // 0: none
     uint32_t threads;  // 0: of subgroups
@@ -73,7 +73,7 @@ struct PhysicalDevice {
     bool timestamps;                // some compute queue has them
     uint32_t max_push_descriptors;  // 0: no extension, no core version that has them
     FlexibleMatrices subgroup_matrices, workgroup_matrices;
-    bool lists_bfloat16;     // factors of bfloat16 in the shape of facts.coopmat_*
+    bool lists_bfloat16;     // bfloat16 operands in the shape of coopmat_*
     FoveaDeviceFacts facts;  // without `features`, which depend on what the host enables
 };
 

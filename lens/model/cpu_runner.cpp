@@ -68,7 +68,7 @@ class CpuRunner final : public EngineRunner {
     Result<FoveaDeviceFacts> facts_ = cpu_facts(threads_);
     std::optional<Plan> attention_;  // plan of the last call, `attention_call_`
     FoveaAttentionDesc attention_call_{};
-    // A plan asks the processor what it can, which virtual machines answer slowly, and the layers of a text
+    // Planning queries the CPU's features, which virtual machines answer slowly, and the layers of a text
     // have few shapes.
     struct LinearPlan {
         FoveaLinearDesc call;

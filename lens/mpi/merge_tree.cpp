@@ -4,7 +4,7 @@
 
 namespace fovea::mpi {
 
-// On the processor, wherever the parts were computed: so the tree's bits are the same on every rank.
+// Runs on the CPU, wherever the parts were computed, so that the tree's bits are the same on every rank.
 Result<Partial> MergeTree::merged(Partial a, Partial b) {
     if (b.lse.empty()) return a;
     if (a.lse.empty()) return b;

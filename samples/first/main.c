@@ -74,7 +74,7 @@ int main(void) {
     foveaGetPlanInfo(plan, &info, &diag);
     // [end plan]
 
-    /* 4. Memory: q, k, v, o and the workspace end to end in one buffer that the processor sees. */
+    /* 4. Memory: q, k, v, o and the workspace, contiguous in one host-visible buffer. */
     enum { kTensorBytes = 4 * 64 * sizeof(float) };
     const VkBufferCreateInfo buffer_info = {.sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO,
                                             .size = 4 * kTensorBytes + info.workspace_bytes,

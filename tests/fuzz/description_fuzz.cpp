@@ -1,7 +1,7 @@
 // Descriptions of every operation and facts of the device, both wrong in any word: the library says no by
 // name, or plans something that stays within the buffers that it asks for and the limits that it was told. A
-// plan for the processor that is small enough runs, in buffers of exactly the size it asks for. The bytes
-// choose operation and device, then words of sound facts and of a sound description to replace.
+// small plan for the CPU runs, in buffers of exactly the size it asks for. The bytes choose operation and
+// device, then words of sound facts and of a sound description to replace.
 #include "fuzz_target.hpp"
 #include "shaders/planned.hpp"
 

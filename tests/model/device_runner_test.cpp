@@ -186,7 +186,7 @@ TEST(StoredLinearOnVulkan, weights_leave_the_device_with_their_file) {
     expect_row_verdict(w, none, x, y);
 }
 
-// A Llama in Q8_0 decodes on the device to the tokens that the processor decodes to.
+// A Llama in Q8_0 decodes to the same tokens on the device and on the CPU.
 TEST(StoredLinearOnVulkan, a_quantised_llama_generates_what_it_does_on_the_processor) {
     Result<Engine> engine = Engine::open({.backend = BackendChoice::vulkan, .validation = true});
     ASSERT_TRUE(engine) << engine.error().text;

@@ -355,7 +355,7 @@ void expect_texts_to_stay(
     EXPECT_EQ(families, 20);
 }
 
-// Generation's own steps on this machine's processor, with and without threads.
+// Generation's own steps on this machine's CPU, with and without threads.
 TEST(Families, keep_a_text_on_host_memory) {
     ThreadPool pool(2);
     const FoveaParallel parallel = pool.parallel();

@@ -159,7 +159,7 @@ class WebGpuRunner : public OperationRunner {
     std::unique_ptr<WebGpu> gpu_;
 };
 
-// A plan that every backend can make, to see whether this processor runs a target.
+// A plan that every backend can make, to check whether this CPU runs a target.
 bool runs_here(uint32_t target, std::string& why) {
     const FoveaDeviceFacts facts = cpu_device(1, target);
     FoveaLinearDesc d{};

@@ -36,7 +36,7 @@ std::unique_ptr<OperationRunner> make_operation_runner(const std::string& name, 
 // The runners of this program's tests.
 std::vector<std::unique_ptr<OperationRunner>>& runners();
 
-// Every instruction set of this build that this processor runs; the others are printed as skipped.
+// Every instruction set of this build that this CPU runs; the others are printed as skipped.
 std::vector<std::string> cpu_runner_names();
 
 }  // namespace fovea::test

@@ -6,10 +6,10 @@
 // of the magnitudes that meet in an element (the reference on the inputs' absolute values), because a short
 // row can be lucky in the plain computation. Elements that belong to no row must be untouched.
 //
-// Where factors may be rounded to float16, u = 2^-11 each, a product is off by at most (2u + u^2) |x w|, but
-// a row's sum by far less, as its products err in both directions. So the rounding is carried out: the
+// If operands may be rounded to float16, u = 2^-11 each, a product is off by at most (2u + u^2) |x w|, but a
+// row's sum by far less, as its products err in both directions. So the rounding is carried out: the
 // reference on rounded X, on rounded W and on both says what it comes to in this very row. The floor grows by
-// twice the largest of them, as a kernel may round some of the factors and leave others, and by no more than
+// twice the largest of them, as a kernel may round some of the operands and leave others, and by no more than
 // the bound.
 #pragma once
 
@@ -24,7 +24,7 @@ namespace fovea::test {
 struct OperationResults {
     const Bytes *exact, *plain, *magnitudes, *got;
     FoveaDtype y_type;
-    std::vector<Bytes> rounded;  // exact results of rounded factors; empty: none may be rounded
+    std::vector<Bytes> rounded;  // exact results with rounded operands; empty: none may be rounded
     std::vector<int64_t> rows;   // first elements
     uint32_t columns;
 };

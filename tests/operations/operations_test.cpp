@@ -954,7 +954,7 @@ TEST(Operations, the_rule_rejects_one_wrong_element_and_a_write_between_rows) {
     EXPECT_NE(judged(wrong), "");
 }
 
-// Just inside and just outside of what rounded factors may come to, above and below the bound on it.
+// Just inside and just outside of the error of rounded operands, above and below its bound.
 TEST(Operations, the_rule_allows_twice_what_rounded_factors_come_to) {
     const auto bytes_of = [](float value) {
         Bytes bytes(4);

@@ -22,7 +22,7 @@ bool& draws_whole_sweeps();
 uint64_t share_of_draws(const Executor& executor, uint64_t count);
 
 // The float64 and float32 loops, and the CPU's own choice of kernel on every instruction set that this build
-// has and this processor runs; the others are printed as skipped.
+// has and this CPU runs; the others are printed as skipped.
 std::vector<std::string> cpu_names();
 
 // Calls body for each executor under test. Reports a name that means nothing as a failure.

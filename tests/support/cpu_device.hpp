@@ -1,4 +1,4 @@
-// Facts of a processor for tests of what is planned for it.
+// Properties of a CPU for tests of plans.
 #pragma once
 
 #include <fovea/fovea.h>

@@ -137,7 +137,7 @@ class Judge {
     void judge_output(uint32_t b, uint32_t h, int64_t i, size_t row, bool empty, double units) {
         RowView view{"o", b, h, i, {}, {}, {}};
         load(view, FOVEA_BIND_O, query_element(c_, o_strides(c_), b, h, i), d_.dim_v, d_.o_type);
-        // The weights and the values are the factors of the second product.
+        // The weights and the values are the operands of the second product.
         double floor = (units + 2 * half_rounding() + kSmallest) * keep_scale() * oracle_.value_max[row];
         floor += storing_error(d_.o_type, largest(view.exact));
         compare(view, floor, empty);
@@ -334,7 +334,7 @@ void measure_rows(const Case& c, const Tensors& inputs, Oracle& oracle) {
                              units_of_score(row, d.dim_qk) * scale * row.magnitude;
                 }
                 oracle.logit_units.push_back(float(units));
-                // (1 + r)^2 - 1 of each term, over r: both its factors are rounded.
+                // (1 + r)^2 - 1 of each term, over r: both operands are rounded.
                 oracle.half_units.push_back(
                     float((2 + factor_rounding(d.precision)) * scale * row.magnitude));
                 oracle.value_max.push_back(float(values));

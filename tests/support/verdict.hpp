@@ -4,8 +4,8 @@
 //
 // where `exact` is the float64 reference, `plain` the float32 plain loops on the same inputs, both maxima are
 // over the row, and the floor is a few roundings of the largest number that the row's logits are made of,
-// carried to the output (a row of few elements can be lucky in the plain computation), and what rounded
-// factors come to where the description allows them. Never a mean: one wrong row fails. NaN and infinity must
+// carried to the output (a row of few elements can be lucky in the plain computation), and the error of
+// rounded operands if the description allows them. Never a mean: one wrong row fails. NaN and infinity must
 // be at the same places as in the reference. A row that sees no key must be bit for bit what fovea.h says,
 // and every byte that belongs to no element must be untouched.
 #pragma once
@@ -20,8 +20,8 @@ namespace fovea::test {
 // The expected results of a case. `exact` holds o as float32 whatever the description's o_type.
 struct Oracle {
     Tensors exact, plain;
-    // Per row (b, h, i): what the roundings of a logit come to in units of 2^-24; what factors rounded to
-    // float16 add in units of 2^-11; the largest |v| of its head.
+    // Per row (b, h, i): the roundings of a logit in units of 2^-24; the additional error of operands rounded
+    // to float16 in units of 2^-11; the largest |v| of its head.
     std::vector<float> logit_units, half_units, value_max;
 };
 

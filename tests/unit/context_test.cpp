@@ -57,7 +57,7 @@ TEST(Context, TakesNoMatricesWhoseSumsAreRounded) {
     foveaDestroyContext(context);
 }
 
-// Factors of bfloat16 count in the shape that float16 has here, if the host enabled them.
+// bfloat16 operands count in the shape that float16 has here, if the application enabled them.
 TEST(Context, TakesBfloat16InTheShapeOfFloat16) {
     const auto features_with = [](uint32_t rows, bool enabled, VkComponentTypeKHR sum) {
         FakeDevice device;

@@ -276,7 +276,7 @@ TEST_F(ExtrasTest, a_large_file_opens_behind_the_window) {
     const std::string path = save(c);
     Workbench window(*device, true, 2);
     const auto frame = [&] {
-        // The processor computes: nothing is recorded.
+        // The CPU computes: nothing is recorded.
         const Result<bool> more = window.update(VK_NULL_HANDLE, 1e8);
         ASSERT_TRUE(more) << more.error().text;
     };

@@ -6,7 +6,7 @@
 SECONDS (5) is the time of each measurement of frames; all of it ends within a minute. Cold is a start with an empty
 shader cache of the driver, warm the second one with the cache of the first. Frames are timed while the mouse moves over
 level 2; while a head of 16,384 tokens is computed and dragged by real events; and while the map of 131,072 is dragged.
-Both are measured with the tiles on the processor and on the device.
+Both are measured with the tiles on the CPU and on the device.
 """
 
 import re

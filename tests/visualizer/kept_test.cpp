@@ -215,7 +215,7 @@ TEST_F(KeptTest, precisions_and_places_are_compared) {
     bench->computation.drop_kept();
     s.precision = Precision::f16_products;
     bench->document.change(s);
-    // The processor multiplies float32, and says so.
+    // The CPU multiplies float32, and reports that.
     compute();
     EXPECT_NE(bench->problems.back().text.find("cooperative"), std::string::npos);
 }

@@ -3,8 +3,8 @@
 
     lost_test.py LAYER_FOLDER DRIVER_SCRIPT PROGRAM
 
-A layer says that the device is lost when a file appears. The first time the device is opened anew, the second time the
-processor goes on computing, the third time the program ends and the session is kept for the next start.
+A layer says that the device is lost when a file appears. The first time the device is opened anew, the second time
+the CPU continues, the third time the program ends and the session is kept for the next start.
 """
 
 import re

@@ -35,7 +35,7 @@ double weight(const LongContext& c, uint64_t row, uint64_t key) {
     return wanted / sum;
 }
 
-// Tiles by the device's kernels and by the processor's.
+// Tiles by the device's kernels and by the CPU's.
 class TilesTest : public VisualizerTest, public testing::WithParamInterface<bool> {};
 INSTANTIATE_TEST_SUITE_P(Tiles, TilesTest, testing::Bool(),
                          [](const auto& which) { return which.param ? "Device" : "Processor"; });

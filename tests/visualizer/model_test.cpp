@@ -85,7 +85,8 @@ TEST_F(ModelTest, every_layer_and_head_has_the_traces_numbers) {
 }
 
 // Every fifth cell of each stage that is a sum: the terms come to the number that is drawn, each term is the
-// product of its factors, and the stages that have sums are those that are not given or of queries and keys.
+// product of its two operands, and the stages that have sums are those that are not given or of queries and
+// keys.
 void expect_sums(Workbench& bench, const std::string& where) {
     for (size_t i = 0; i < bench.computation.stages().size(); ++i) {
         const Stage& stage = bench.computation.stages()[i];

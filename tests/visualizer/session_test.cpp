@@ -103,7 +103,7 @@ TEST_F(SessionTest, every_other_cell_is_the_sum_of_its_terms) {
                     if (!sum) continue;
                     summed.insert(stage.name);
                     ASSERT_FALSE(sum->terms.empty());
-                    // The cells that are lit are the factors, in their order.
+                    // The highlighted cells are the operands, in their order.
                     const std::vector<CellInput> lit = bench->picked_inputs();
                     ASSERT_FALSE(lit.empty()) << stage.name;
                     for (size_t n = 0; n < lit.size() && !sum->b.empty(); ++n) {
@@ -482,8 +482,8 @@ TEST_F(SessionTest, the_device_can_be_switched_while_it_computes) {
     EXPECT_TRUE(bench->problems.empty());
 }
 
-// A window does not wait for the driver's compiler: the processor's numbers first, then the device's, which
-// are the same to the printed digits.
+// A window does not wait for the driver's compiler: the CPU's values first, then the device's, which are the
+// same to the printed digits.
 TEST_F(SessionTest, the_processor_stands_in_until_the_kernels_are_ready) {
     std::atomic<int> woken{0};
     Workbench window(*device, false, 2, [&] { ++woken; });

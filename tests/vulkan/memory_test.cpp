@@ -1,5 +1,5 @@
-// Memory that the processor cannot see, which software drivers do not have: by a wish the device is opened as
-// if it had no other, so that every byte takes the way through the staging buffer.
+// Memory that the CPU cannot access, which software drivers do not have: a wish opens the device as if it had
+// no other, so that every byte goes through the staging buffer.
 #include "vulkan/gpu.hpp"
 
 #include <algorithm>

@@ -61,8 +61,8 @@ WEB_API const char* webModelDerive(uint32_t layer, uint32_t head, uint32_t query
  * pairs), row (address and count). */
 WEB_API const char* webModelRow(uint32_t layer, const char* stage, uint32_t head, uint32_t row);
 /* One number of such a row as the sum that it is. JSON: value, and sum, null where the number is given: how
- * (with the tensor and row of the files), a and b (what the factors are), terms (name, a, b and product of
- * the largest), left and leftSum (of those that are not among them), addedName, added, sum, ending, result,
+ * (with the tensor and row of the files), a and b (the operands), terms (name, a, b and product of the
+ * largest), left and leftSum (of those that are not among them), addedName, added, sum, ending, result,
  * factors (sums that the ending takes in). */
 WEB_API const char* webModelSum(uint32_t layer, const char* stage, uint32_t head, uint32_t row,
                                 uint32_t column);

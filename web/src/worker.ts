@@ -99,7 +99,7 @@ function choose(wanted: string): { variant: string; reason: string } {
         : self.crossOriginIsolated
           ? "this browser shares no memory between threads"
           : "this site is not cross-origin isolated";
-    if (wanted === "wasm" || gpuEngines.includes(wanted)) wanted = ""; // the processor's part is chosen as ever
+    if (wanted === "wasm" || gpuEngines.includes(wanted)) wanted = ""; // the CPU's part is chosen as usual
     if (wanted && !(wanted in ENGINE_FOLDERS))
         throw new Error(
             `engine=${wanted}: this site has ${Object.keys(ENGINE_FOLDERS).join(", ")}, webgpu, wasm and static`,

@@ -226,7 +226,7 @@ for (const browser of browsers)
 
         test("axe finds nothing; nothing runs over the edge", async () => {
             await open("#v=1&level=5&cmp=1");
-            // Before axe: WebKit then draws no more pictures while other programs want the processors.
+            // Before axe: afterwards WebKit draws no more pictures while other programs use the cores.
             const pictures = join(root, "build", "screens");
             mkdirSync(pictures, { recursive: true });
             writeFileSync(join(pictures, `${browser.name.toLowerCase()}.png`), await page.screenshot());

@@ -144,7 +144,7 @@ describe("states", { skip: missing ?? false }, () => {
         t.diagnostic(
             `in the Worker: fastest ${times[0].toFixed(2)} ms, median ${times[100].toFixed(2)} ms, p95 ${times[190].toFixed(2)} ms`,
         );
-        // Other programs may hold the processor at times, so not the slowest counts.
+        // Other programs may use the cores at times, so the slowest does not count.
         assert.ok(times[50] < 1, `a quarter took longer than ${times[50]} ms`);
         await page.close();
     });

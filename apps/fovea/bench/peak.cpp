@@ -15,8 +15,8 @@
 HWY_BEFORE_NAMESPACE();
 namespace fovea::cpu::HWY_NAMESPACE {  // mul_add is the kernels' own: the limit is that of their instruction
 
-// Twelve chains in registers: more than latency times width on every processor so far. Each has a name,
-// because an array may end up on the stack, at less than half the speed.
+// Twelve chains in registers: more than latency times width on every CPU so far. Each has a name, because an
+// array may end up on the stack, at less than half the speed.
 float multiply_add_chains(uint64_t steps) {
     const F f;
     const V a = hn::Set(f, 0.999f), b = hn::Set(f, 1e-9f);

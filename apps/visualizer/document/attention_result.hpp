@@ -94,8 +94,8 @@ std::string mask_text(const Settings& settings, const CallExtras& extras = {});
 Result<std::shared_ptr<AttentionResult>> make_result(GpuDevice& device, Projected projected,
                                                      const Settings& settings, ComputeOn place,
                                                      const std::function<void()>& wake);
-// The stages that the call did not write, once it has ended: the model's trace computes them from what it
-// wrote. On the processor all numbers are the trace's, the same in every program.
+// The stages that the call did not write, once it has ended: the model's trace computes them from the call's
+// outputs. On the CPU all values are the trace's, the same in every program.
 Result<void> fill_traced_stages(AttentionResult& result);
 // Statistics and colour ranges of every stage, once its numbers are there.
 void measure_stages(AttentionResult& result);

@@ -69,8 +69,8 @@ Result<void> AttentionRun::upload(const PreparedAttention& prepared) {
     return {};
 }
 
-// The processor first, where the problem is small and the device's kernels are not compiled yet. What cannot
-// be planned is refused by make_plans().
+// Runs first on the CPU if the problem is small and the device's kernels are not compiled yet. make_plans()
+// reports calls that cannot be planned.
 void AttentionRun::stand_in(const std::function<void()>& wake) {
     if (useful_flops() > kMostStandInFlops) return;
     Result<Plan> plan = plan_attention(device_.facts(), desc_), same = plan_attention(device_.facts(), desc_);
@@ -90,8 +90,8 @@ Result<void> AttentionRun::add_call(const FoveaDeviceFacts& facts, const FoveaAt
     return {};
 }
 
-// Kernels that round the factors of products give no weights: the context is theirs, and every other stage is
-// what the same stored numbers give with products in float32.
+// Kernels that round their inputs give no weights: the context comes from them, and every other stage is
+// computed from the same stored values with float32 products.
 Result<void> AttentionRun::make_plans(bool products_of_halves) {
     const Result<FoveaDeviceFacts> cpu = cpu_facts(1);
     if (!cpu) return cpu.error();

@@ -23,8 +23,8 @@ struct RunTimes {
     std::vector<DispatchTime> dispatches;  // dispatches of the first slices, if the device has timestamps
 };
 
-// Where it is computed: `first_processor` is the processor while the device's kernels are made ready, if the
-// problem is small enough to be there at once.
+// The place of the computation: `first_processor` is the CPU while the device's kernels are compiled, if the
+// problem is small enough to be ready at once.
 enum class ComputeOn { device, processor, first_processor };
 
 class AttentionRun {
@@ -61,7 +61,7 @@ class AttentionRun {
     // The numbers of an output, for digits and picking; valid when finished() and the last submission has
     // ended.
     std::span<const float> values(FoveaBinding binding) const;
-    // Puts these numbers in the place of an output's, on the processor.
+    // Replaces the values of an output, on the CPU.
     void replace(FoveaBinding binding, std::span<const float> values);
     // The device's times, or this thread's on the CPU. Valid like values().
     const RunTimes& times() const;

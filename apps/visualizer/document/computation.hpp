@@ -74,7 +74,7 @@ class Computation {
     GpuDevice& device() const { return device_; }
     const std::string& device_name() const { return device_.name(); }
     bool on_cpu() const { return on_cpu_; }
-    // The same on the processor or the device, from the next frame on.
+    // Computes the same on the CPU or the device, from the next frame on.
     void compute_on_cpu(bool on_cpu);
     // Measures what the device can do at most, with the next frame.
     void want_roof() { wants_roof_ = wants_begin_ = true; }

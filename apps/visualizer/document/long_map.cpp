@@ -160,7 +160,7 @@ LongHead long_head(const Projected& p, uint32_t head, float divisor) {
     return out;
 }
 
-// One processor is left to the window.
+// One core is left to the window.
 static uint32_t workers() {
     return std::clamp(std::thread::hardware_concurrency(), 2u, kMostWorkers + 1) - 1;
 }

@@ -48,9 +48,9 @@ struct MapBlock {
 
 class LongMap {
   public:
-    // Tiles are computed on the kind of `device`, null: on the processor, also where it refuses them. `wake`
-    // is called from other threads whenever there is something new to draw. Masks, scale, temperature,
-    // softcap and dropout (by counters, Philox) are taken from the settings.
+    // Computes tiles on the kind of `device`, or on the CPU if it is null or rejects them. `wake` is called
+    // from other threads whenever there is something new to draw. Masks, scale, temperature, softcap and
+    // dropout (Philox, counter-based) are taken from the settings.
     LongMap(LongHead head, const Settings& settings, GpuDevice* device, std::function<void()> wake);
     ~LongMap();
     LongMap(const LongMap&) = delete;
@@ -75,7 +75,7 @@ class LongMap {
     bool on_device() const { return device_ && source_.refusal().empty(); }
     // The device's driver compiles the first kernels.
     bool waits() const { return on_device() && source_.finished() == 0 && source_.rows_known() == 0; }
-    // "processor, 1 thread", and why not the device if it was asked for.
+    // "processor, 1 thread", and the reason if a requested device is not used.
     std::string where() const;
 
     // In float32 from q and k, whatever the tiles say; on this thread, about one row's work. These may run on

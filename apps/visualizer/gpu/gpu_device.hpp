@@ -45,8 +45,8 @@ class GpuDevice {
   public:
     // Refuses with the reason: no loader, no driver, no graphics queue, below Fovea's floor.
     static Result<std::unique_ptr<GpuDevice>> open(const GpuWishes& wishes);
-    // No device at all: buffers are plain memory, command buffers null, and pictures are painted by the
-    // processor. `why` is told to the reader.
+    // No device at all: buffers are plain memory, command buffers null, and the CPU paints pictures. `why` is
+    // shown to the reader.
     static std::unique_ptr<GpuDevice> without_vulkan(std::string why);
     ~GpuDevice();
     bool has_vulkan() const { return device_ != VK_NULL_HANDLE; }

@@ -1,4 +1,4 @@
-// A frame of Dear ImGui painted by the processor, for pictures on machines without Vulkan.
+// Paints a frame of Dear ImGui on the CPU, for pictures on machines without Vulkan.
 #pragma once
 
 #include <imgui.h>

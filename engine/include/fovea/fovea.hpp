@@ -300,7 +300,7 @@ inline Result<void> run_on_host(const Plan& plan, const FoveaHostBuffer* binding
     return plan.run_cpu(run);
 }
 
-// This processor, for a host that lends `threads` workers.
+// Returns the properties of this CPU, for an application that lends `threads` workers.
 inline Result<FoveaDeviceFacts> cpu_facts(uint32_t threads = 1) {
     FoveaDeviceFacts facts{};
     facts.struct_size = sizeof facts;
@@ -348,7 +348,7 @@ inline Result<Plan> plan_map_tile(const FoveaDeviceFacts& facts, const FoveaAtte
     return detail::make_plan(foveaPlanMapTile, facts, attention, tile);
 }
 
-// A plan for this processor. Run it with at most `threads` workers.
+// Makes a plan for this CPU. Run it with at most `threads` workers.
 inline Result<Plan> plan_cpu(const FoveaAttentionDesc& desc, uint32_t threads = 1) {
     Result<FoveaDeviceFacts> facts = cpu_facts(threads);
     if (!facts) return facts.error();

@@ -68,7 +68,7 @@ struct EngineOptions {  // where to run
     BackendChoice backend = BackendChoice::automatic;
     int device = -1;           // a DeviceInfo::number, -1: choose. Must fit `backend`
     std::string device_name;   // instead of the number: a part of one DeviceInfo::name, in any case
-    uint32_t cpu_threads = 0;  // 0: one for each processor that this process may use
+    uint32_t cpu_threads = 0;  // 0: one for each CPU core that this process may use
     std::string tuning_file;   // see Tuning; empty: none
     // Khronos validation with synchronization validation; messages: Engine::take_messages.
     bool validation = false;

@@ -17,8 +17,8 @@ namespace fovea {
 // `workers` in all: the caller of run() is worker 0, the others sleep between calls. One caller at a time.
 class ThreadPool {
   public:
-    // `spin` for calls that follow one another, as the layers of a model do: longer than what a caller does
-    // between two of them, too short to be seen in what a processor does otherwise.
+    // `spin` for calls that follow one another, as the layers of a model do: longer than a caller's work
+    // between two of them, too short to affect the CPU's other work.
     static constexpr std::chrono::microseconds kBetweenCalls{100};
 
     // Told on a worker's own thread before and after it takes tasks, for those who measure.
@@ -28,10 +28,10 @@ class ThreadPool {
         void* user;
     };
 
-    // Fewer workers than asked for where the system gives no more threads, or has none at all (WebAssembly
-    // without them). `spin`: how long a thread looks for more work before it sleeps, so that calls in quick
-    // succession start at once: a call to the system and back takes ten microseconds and more. Workers beyond
-    // the processors there are would spin in each other's way: such a pool sleeps at once.
+    // Starts fewer workers than requested if the system gives no more threads, or has none (WebAssembly
+    // without them). `spin` is how long a thread looks for more work before it sleeps, so that calls in quick
+    // succession start at once: a system call to wake it takes ten microseconds and more. More workers than
+    // CPU cores would hinder each other by spinning: such a pool sleeps at once.
     explicit ThreadPool(uint32_t workers, std::chrono::microseconds spin = {})
         : ThreadPool(workers, spin, Observer{}) {}
     ThreadPool(uint32_t workers, std::chrono::microseconds spin, const Observer& observer)
@@ -130,9 +130,9 @@ class ThreadPool {
 #endif
     }
 
-    // Where other programs want the processors too, a thread that spins uses up the time that the system
-    // gives it, and misses it when there is work. A wait of milliseconds tells: then nobody spins for a
-    // while, and twice as long if the next one comes soon after.
+    // If other programs also need the cores, a spinning thread uses up its time slice and lacks it when there
+    // is work. A wait of milliseconds shows this: then no thread spins for a while, and twice as long if the
+    // next such wait comes soon after.
     static constexpr Clock::duration kTakenAway = std::chrono::milliseconds(1);
     static constexpr Clock::duration kCallerIsElsewhere = std::chrono::milliseconds(20);
     static constexpr Clock::duration kMinRest = std::chrono::milliseconds(100);

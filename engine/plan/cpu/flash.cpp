@@ -34,8 +34,8 @@ uint32_t key_block_of(const Problem& p, const cpu::TargetShape& shape) {
     return uint32_t(std::min({std::max<uint64_t>(by_cache, 64), uint64_t{256}, by_length}));
 }
 
-// Products of pairs of bfloat16, where the call allows them and the processor has them. What holds matrices
-// goes over the scores twice, and stays with float32.
+// True if the call allows products of pairs of bfloat16 and the CPU has them. Calls with matrices go over the
+// scores twice, and stay with float32.
 bool takes_pairs(const FoveaPlan_T& plan) {
     return plan.problem.precision == FOVEA_PRECISION_BF16_PRODUCTS &&
            plan.info.kernel == FOVEA_KERNEL_FLASH && plan.cpu.target == cpu::kTargetAvx512 &&

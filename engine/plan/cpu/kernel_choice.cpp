@@ -22,7 +22,7 @@ const char* matrix_obstacle(const FoveaPlan_T& plan) {
 uint64_t rows_of_group(const Problem& p) { return uint64_t(p.len_q) * p.group; }
 
 const char* decode_obstacle(const FoveaPlan_T& plan) {
-    // A target that this processor cannot run has no kernels here, and its plan is the same everywhere.
+    // A target that this CPU cannot run has no kernels here, and its plan is the same everywhere.
     if (plan.cpu.kernels.flash && !plan.cpu.kernels.decode) return "this build leaves it out";
     if (const char* reason = matrix_obstacle(plan)) return reason;
     const bool fits = rows_of_group(plan.problem) <= cpu::target_shape(plan.cpu.target).panel();

@@ -106,7 +106,7 @@ FoveaResult cut_few_rows(FoveaPlan_T& plan, FoveaDiag*) {
 
 const char* few_rows_obstacle(const FoveaPlan_T& plan) {
     const FoveaLinearDesc& d = plan.linear;
-    // A target that this processor cannot run has no kernels here, and its plan is the same everywhere.
+    // A target that this CPU cannot run has no kernels here, and its plan is the same everywhere.
     if (plan.cpu.kernels.linear && !plan.cpu.kernels.few_rows) return "this build leaves it out";
     if (d.x_type != FOVEA_F32 || d.y_type != FOVEA_F32) return "X and Y are not both float32";
     return d.weight_is_in_out ? "the weight is [n_in, n_out]" : nullptr;

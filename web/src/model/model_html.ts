@@ -114,7 +114,7 @@ export function sumHtml(
 ): string {
     const isStage = (id: string) => stages.some((one) => one.id === id),
         labelOf = (id: string) => (isStage(id) ? stageTexts[id as keyof typeof stageTexts].label : id);
-    // Where a factor comes from, the next click goes.
+    // The next click goes to the source of an operand.
     const named = ({ a }: ModelSum, name: string) => {
         const [to, at] = isStage(name) ? [name, unit] : isStage(a) && /^\d+$/.test(name) ? [a, name] : [];
         return to === undefined

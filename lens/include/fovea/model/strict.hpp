@@ -16,14 +16,14 @@ float tanh(float x);
 float dot(std::span<const float> a, std::span<const float> b);
 
 // The sum in PyTorch's order for fewer than 8 numbers: four partial sums over whole groups of four, the rest
-// added to the first, then the partial sums in order. (PyTorch's order for more numbers depends on the
-// processor.)
+// added to the first, then the partial sums in order. (PyTorch's order for more values depends on the CPU.)
 float sum(std::span<const float> values);
 
 // exp(x - max) times the reciprocal of their sum. A row of nothing but -inf gives zeros.
 void softmax(std::span<const float> scores, std::span<float> weights);
 
-// [n, k] x [k, m] -> [n, m]; the matrices of a batch one by one, the second factor shared if it has none.
+// [n, k] x [k, m] -> [n, m]; the matrices of a batch one by one, the second operand shared if it has no
+// batch.
 F32Tensor product(const F32Tensor& a, const F32Tensor& b);
 // [n, k] x [m, k]^T -> [n, m].
 F32Tensor product_transposed(const F32Tensor& a, const F32Tensor& b);

@@ -83,7 +83,7 @@ struct Probe {
 // Plans and memory for one task's model on one device. One trainer, one thread; any number of states.
 class Trainer {
   public:
-    // `device` null: this processor, on this thread. A given device is borrowed and must outlive the trainer.
+    // `device` null: this CPU, on this thread. A given device is borrowed and must outlive the trainer.
     // Errors are the planner's.
     static Result<Trainer> open(const Task& task, EngineRunner* device = nullptr);
     Trainer(Trainer&&) noexcept;
@@ -110,7 +110,7 @@ class Trainer {
     std::unique_ptr<Impl> impl_;
 };
 
-// One step of a run for a program that keeps no trainer: opens one on this processor.
+// Trains one step of a run for a program that keeps no trainer: opens one on this CPU.
 Result<StepReport> train_step(TrainState& state);
 
 }  // namespace fovea

@@ -38,8 +38,8 @@ std::string write_training_place(const TrainingPlace& place);
 Result<std::vector<uint32_t>> task_tokens(const Task& task, std::string_view text);
 std::string task_text(const Task& task, std::span<const uint32_t> tokens);
 
-// A state, its trainer on this processor, and some of the states before it, so that going back to a step
-// costs few steps. Memory: at most 128 states. One thread at a time.
+// A state, its trainer on this CPU, and some of the states before it, so that going back to a step costs few
+// steps. Memory: at most 128 states. One thread at a time.
 class TrainingRun {
   public:
     // At step 0. Errors are make_task()'s and the planner's.
