@@ -44,6 +44,11 @@ test("the example computes the README's numbers in node", { skip }, () => {
     writeFileSync(join(project, "example.js"), `${example}${asText}console.log(text);`);
     const printed = execFileSync("node", ["example.js"], { cwd: project, encoding: "utf8" });
     assert.equal(printed.trim().split("\n").at(-1), expected);
+    const reference = readFileSync(join(root, "docs/reference/javascript.md"), "utf8");
+    assert.ok(
+        example.startsWith(reference.match(/```js\n([\s\S]*?)```/)[1]),
+        "the reference has another example",
+    );
 });
 
 test("parts of the keys merge to the whole, and a map's rows weigh 1", { skip }, () => {
