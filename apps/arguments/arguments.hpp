@@ -50,8 +50,8 @@ class Arguments {
     std::vector<std::pair<std::string_view, std::string_view>> given_;
 };
 
-// Refuses a list by comma with a name that is none of `known`, nor the first letter of one where `letters`
-// says so.
+// Rejects a comma-separated list with a name that is not in `known`, nor, with `letters`, the first letter of
+// one.
 Result<void> check_list(const Arguments& arguments, std::string_view option,
                         const std::vector<std::string>& known, bool letters = false);
 
@@ -65,14 +65,13 @@ std::vector<std::string_view> split(std::string_view text, char separator);
 // "  --scale S        factor of q.k ..." for each option.
 void print_options(std::span<const OptionSpec> specs);
 
-// Prints "fovea: error: FIELD: TEXT" to stderr, the field once, and returns 2, the exit code of every
-// refusal.
+// Prints "fovea: error: FIELD: TEXT" to stderr, the field once, and returns 2, the exit code of every error.
 int refuse(const Error& error);
 // The error of a wrong option or field, FOVEA_INVALID_ARGUMENT.
 Error bad(std::string_view field, std::string text);
 
-// A whole command: parses its words, answers --help and -h by print_help, else runs. Returns the exit code:
-// what `run` says, or that of a refusal.
+// Runs a whole command: parses its words, answers --help and -h by print_help, else runs. Returns the exit
+// code of `run`, or that of an error.
 int run_command(std::span<const std::string_view> words, std::span<const OptionSpec> specs,
                 const std::function<void()>& print_help,
                 const std::function<Result<int>(const Arguments&)>& run);

@@ -40,7 +40,7 @@ int main(int argc, char** argv) {
     open_device(&h);
     FoveaDiag diag = foveaDiag();
 
-    /* [plan] Fovea adopts the device, and is told what it was created with. */
+    /* [plan] Fovea uses the device; the struct lists the features that it was created with. */
     const FoveaVulkanHost adopted = {.struct_size = sizeof adopted,
                                      .api_version = VK_API_VERSION_1_1,
                                      .instance = h.instance,

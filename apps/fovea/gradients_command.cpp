@@ -162,7 +162,7 @@ Result<void> run_forward(Engine& engine, AttentionCall& call, FoveaKernel kernel
     FoveaAttentionDesc forward = call.desc;
     forward.outputs = FOVEA_OUTPUT_O | FOVEA_OUTPUT_LSE;
     forward.kernel = is_oracle(kernel) ? kernel : FOVEA_KERNEL_AUTO;
-    // Without what only the gradients have: a run refuses a binding that its plan does not know.
+    // Without the inputs of the gradients: a run rejects a binding that its plan does not have.
     HostBindings bindings;
     std::copy(std::begin(call.bindings), std::end(call.bindings), std::begin(bindings));
     for (uint32_t binding = FOVEA_BIND_DO; binding <= FOVEA_BIND_DLSE; ++binding) bindings[binding] = {};

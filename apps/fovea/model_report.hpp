@@ -23,7 +23,7 @@ std::string model_json(const CheckpointModel& model);
 // "12.3 MB"
 std::string bytes_text(uint64_t bytes);
 
-// Refuses what is not one path of a model, with a word on how a text is given.
+// Rejects anything but one path of a model, and explains how to give a text.
 Result<void> check_model_words(const Arguments& arguments);
 // The files of a model that is opened: what is written must be none of them.
 std::vector<std::filesystem::path> files_of(const Checkpoint& files);
@@ -50,7 +50,8 @@ struct ModelDevice {
     std::unique_ptr<EngineRunner> runner;
 };
 Result<std::unique_ptr<ModelDevice>> open_model_device(const Arguments& arguments);
-// Tells on standard error what is taken where it is much; refuses what is more than this machine has free.
+// Prints on standard error how much memory is needed if that is much; rejects more than this machine has
+// free.
 Result<void> tell_memory(uint64_t bytes);
 
 // A head of a model on one text.

@@ -37,7 +37,7 @@ struct FoveaPlan_T : fovea::Call {
 namespace fovea {
 
 // Each backend's planner: chooses the kernel, fills its part of the plan and of info (kernel, reason,
-// workspace, slices, costs), or refuses with the reason. Pure.
+// workspace, slices, costs), or fails with the reason. Pure.
 FoveaResult plan_cpu(FoveaPlan_T& plan, FoveaDiag* diag);
 FoveaResult plan_vulkan(FoveaPlan_T& plan, FoveaDiag* diag);
 

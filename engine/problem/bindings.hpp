@@ -49,7 +49,7 @@ constexpr uint32_t kMaxBindings = 256;
 FoveaResult check_binding_count(uint32_t count, FoveaDiag* diag);
 // True if a run may take a binding with this index.
 bool is_named_binding(uint32_t index);
-// The refusal of another that was given.
+// The error for any other binding that was given.
 FoveaResult unknown_binding(uint32_t index, FoveaDiag* diag);
 
 // ranges[FOVEA_BIND_WORKSPACE] is the workspace.

@@ -8,7 +8,7 @@
 
 namespace fovea {
 
-// Copies *given, or the default if null, to `out`. Refuses one with only some of its functions set.
+// Copies *given, or the default if null, to `out`. Rejects an allocator with only some of its functions set.
 FoveaResult choose_allocator(const FoveaHostAllocator* given, FoveaHostAllocator& out, FoveaDiag* diag);
 
 // An array that lives in a scope; data() is null when the host had no memory for it.

@@ -114,7 +114,7 @@ bool spanned_bytes(const FoveaStrides& strides, uint64_t b, uint64_t h, uint64_t
 // the field that has the columns, "dim_qk".
 FoveaResult check_blocks(FoveaDtype type, const FoveaStrides& strides, uint64_t columns,
                          const char* columns_name, const char* strides_name, FoveaDiag* diag);
-// Refuses a type that is none of numbers, or, where `cached`, none of cached ones either.
+// Rejects a type that is not a type of elements or, with `cached`, of cached elements.
 FoveaResult check_type(const FoveaDtype& field, bool cached, const char* name, FoveaDiag* diag);
 
 // True if no two rows of a tensor can overlap, judging only by the strides.
@@ -125,9 +125,9 @@ struct Extents {
     uint64_t batch, heads, rows, columns;
 };
 
-// {0,0,0} becomes packed, FOVEA_BROADCAST becomes a stride of 0. Refuses other negative strides, and a stride
-// of 0 along an axis of more than one: it would read one place for all without having been asked to. `name`
-// is the field, "q_strides".
+// {0,0,0} becomes packed, FOVEA_BROADCAST becomes a stride of 0. Rejects other negative strides, and a stride
+// of 0 along an axis of more than one, which would be a broadcast that nobody asked for. `name` is the field,
+// "q_strides".
 FoveaResult fill_strides(FoveaStrides& strides, const Extents& extents, const char* name, FoveaDiag* diag);
 
 }  // namespace fovea

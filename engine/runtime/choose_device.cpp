@@ -43,7 +43,7 @@ const char* class_word(const DeviceInfo& d) {
     return "a software driver";
 }
 
-// Why Vulkan is not there: the loader's word, or each device's refusal.
+// Describes why Vulkan is not available: the loader's error, or each device's.
 std::string why_no_vulkan(std::span<const DeviceInfo> devices, const std::string& vulkan_note) {
     if (!vulkan_note.empty()) return vulkan_note;
     std::string text = "no usable Vulkan device";

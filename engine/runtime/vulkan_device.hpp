@@ -37,7 +37,8 @@ struct DeviceWishes {
 
 class VulkanDevice {
   public:
-    // `instance` must outlive the device. Refuses one below Fovea's floor with the reason.
+    // `instance` must outlive the device. Fails with the reason for a device below Fovea's minimum
+    // requirements.
     static Result<std::unique_ptr<VulkanDevice>> open(Instance& instance, VkPhysicalDevice physical_device,
                                                       const DeviceWishes& wishes = {});
     ~VulkanDevice();

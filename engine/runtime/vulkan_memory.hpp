@@ -29,7 +29,7 @@ class VulkanAllocator {
 
     // Contents undefined. The allocator must outlive it.
     Result<std::unique_ptr<VulkanMemory>> allocate(uint64_t size_bytes);
-    // Refuses, with the numbers, what would take a heap beyond 90 % of what the system grants this process.
+    // Fails, with the sizes, if a heap would exceed 90 % of the memory that the system grants this process.
     Result<void> check_budget(uint64_t size_bytes) const;
 
     VulkanDevice& device() const { return device_; }

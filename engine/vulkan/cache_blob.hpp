@@ -12,7 +12,7 @@ namespace fovea::vulkan {
 constexpr size_t kCacheHeaderBytes = 64;
 
 struct CachePayload {
-    const void* data = nullptr;  // null: the blob was refused
+    const void* data = nullptr;  // null: the blob was rejected
     size_t size_bytes = 0;
 };
 

@@ -49,7 +49,7 @@ inline const PlanPipelines* pipelines_of(const FoveaPlan_T& plan) {
     return static_cast<const PlanPipelines*>(plan.compiled);
 }
 
-// Refuses once the device was lost.
+// Fails if the device was lost.
 FoveaResult check_alive(const FoveaContext_T& context, FoveaDiag* diag);
 // For a Vulkan call that failed: remembers a loss.
 FoveaResult call_failed(FoveaContext_T& context, VkResult result, const char* call, FoveaDiag* diag);

@@ -90,7 +90,8 @@ inline FoveaDeviceClass device_class_of(VkPhysicalDeviceType type) {
     }
 }
 
-// Refuses a device below the floor with the reason. `memory` serves lists that live during the call.
+// Fails with the reason for a device below the minimum requirements. `memory` serves lists that live during
+// the call.
 FoveaResult query_physical_device(const InstanceTable& vk, VkPhysicalDevice handle, uint32_t api_version,
                                   const FoveaHostAllocator& memory, PhysicalDevice& out, FoveaDiag* diag);
 

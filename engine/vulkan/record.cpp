@@ -1,5 +1,5 @@
-// Plays a plan's dispatches into a host's command buffer. Everything that can be refused is refused before
-// the first vkCmd*; after it nothing fails.
+// Records a plan's dispatches into an application's command buffer. All errors are detected before the first
+// vkCmd*; after it nothing fails.
 #include "problem/abi_struct.hpp"
 #include "problem/bindings.hpp"
 #include "vulkan/context.hpp"
@@ -134,7 +134,7 @@ FoveaResult allocate_set(Recording& r, const Pipeline& pipeline, FoveaDiag* diag
 }
 
 // The sets of all dispatches, in their order; they are filled when the dispatch is recorded. Taken from the
-// host's pool only when nothing else can be refused any more.
+// application's pool only after all other checks.
 FoveaResult allocate_sets(Recording& r, FoveaDiag* diag) {
     const PlanPipelines& p = r.pipelines;
     SlicePart part;

@@ -158,7 +158,7 @@ std::optional<Error> add_safetensors(const ModelFolder& folder, const std::strin
     return std::nullopt;
 }
 
-/// Sorts the names, so that they can be found. Refused: two weights of one name.
+/// Sorts the names, so that they can be found. Rejects two weights of one name.
 std::optional<Error> order_names(Checkpoint& out) {
     out.by_name.resize(out.weights.size());
     std::iota(out.by_name.begin(), out.by_name.end(), 0u);

@@ -11,7 +11,7 @@ namespace fovea::files {
 class MappedFile {
   public:
     /// Regular files only (a pipe or device has no size to check against). The size is read again after
-    /// mapping; a file that changed in between is refused.
+    /// mapping; a file that changed in between is rejected.
     static Result<std::shared_ptr<const MappedFile>> open(const std::filesystem::path& path);
 
     MappedFile() = default;

@@ -36,7 +36,7 @@ struct NpyHeader {
 /// Reads the header at the start of `file`, which may end anywhere after it. Allocates nothing.
 Result<NpyHeader> read_npy_header(std::span<const std::byte> file);
 
-/// The bytes before the data of a version 1 file, a multiple of 64. Refused for bf16.
+/// Returns the bytes before the data of a version 1 file, a multiple of 64. Rejects bf16.
 Result<std::string> npy_prefix(const Tensor& tensor);
 
 /// `file` must be exactly the header and its data. A view when order and bytes are already the host's, a

@@ -20,8 +20,8 @@ Error in_entry(const ZipEntry& entry, const Error& error) {
     return Error{error.code, error.field, cat("entry '", printable_name(entry.name), "': ", error.text)};
 }
 
-/// A type that no tensor has: the entry is listed, and refused where somebody asks for it. Objects are
-/// refused at once: they run code when other programs read them.
+/// True for a type that no tensor has: the entry is listed, and rejected when it is read. Objects are
+/// rejected at once: they run code when other programs read them.
 bool is_unsupported(const Error& error) { return error.code == FOVEA_UNSUPPORTED && error.field == "descr"; }
 
 std::string_view inflate_fault(InflateState state) {

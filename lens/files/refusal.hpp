@@ -35,7 +35,7 @@ Error malformed(std::string field, std::string text);
 Error unsupported(std::string field, std::string text);
 /// The caller's argument cannot be used.
 Error bad_argument(std::string field, std::string text);
-/// The operating system refused; `code` as it gave it.
+/// The operating system failed; `code` is its error.
 Error io_failed(const std::filesystem::path& path, std::string_view doing, int code);
 /// An allocation of `size_bytes` failed.
 Error out_of_memory(std::string field, uint64_t size_bytes);

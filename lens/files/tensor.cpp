@@ -61,7 +61,7 @@ void convert_elements(FoveaDtype type, std::span<const std::byte> bytes, std::ve
             return cast_all<float>(bytes, out);
         case FOVEA_F64:
             return cast_all<double>(bytes, out);
-        default:  // no tensor has another: check_size() refuses it
+        default:  // no tensor has another: check_size() rejects it
             return;
     }
 }

@@ -36,9 +36,9 @@ struct MapHead {
 
 class MapSource {
   public:
-    // `head` must outlive the source. Where the device of `on` refuses the call, the CPU computes. `wake` is
-    // called from the source's thread whenever a tile has ended; with it a device rests between slices, so
-    // that the same device can draw.
+    // `head` must outlive the source. If the device of `on` rejects the call, the CPU computes. `wake` is
+    // called from the source's thread whenever a tile has ended. With `wake` a device rests between slices,
+    // so that the same device can draw.
     MapSource(const MapHead& head, EngineOptions on, std::function<void()> wake = {});
     ~MapSource();
     MapSource(const MapSource&) = delete;

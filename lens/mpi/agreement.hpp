@@ -7,7 +7,7 @@
 
 namespace fovea::mpi {
 
-// Collective: refuses, on every rank, bytes that differ from rank 0's.
+// Collective: rejects, on every rank, bytes that differ from rank 0's.
 Result<void> agree_on(MPI_Comm comm, const void* bytes, size_t size, const char* field);
 
 // A private communicator: our messages never meet the application's, and failures are returned as codes.

@@ -13,7 +13,7 @@
 namespace fovea {
 
 using TextPieces = std::vector<AlignedText>;  // pieces of one text, in order; none is empty
-// Changes the pieces in place. Refused: texts that this build cannot rewrite.
+// Changes the pieces in place. Rejects texts that this build cannot rewrite.
 using TextStep = std::function<Result<void>(TextPieces&)>;
 
 // Appends the steps of a normalizer or a pre_tokenizer, null's value for none. Errors name the step.
@@ -37,10 +37,9 @@ TextStep byte_writer();
 // Every `from` becomes `to`; `text` before the first piece.
 TextStep replacer(std::string from, std::string to);
 TextStep prepender(std::string text);
-// The normalisation table that SentencePiece makes (a Darts double array and its texts). Refused: a table
-// that leads beyond itself.
-// The library `tokenizers` looks up graphemes, then characters; llama.cpp (`longest`) the longest text at
-// each place.
+// The normalisation table that SentencePiece makes (a Darts double array and its texts). Rejects a table with
+// references beyond its end. The library `tokenizers` looks up graphemes, then characters; llama.cpp
+// (`longest`) the longest text at each place.
 Result<TextStep> precompiled_normalizer(std::vector<uint8_t> table, bool longest = false);
 
 // Spaces become `mark`; one is put before the first word, or at the end; with `merges` runs of them become

@@ -40,8 +40,8 @@ class TextTokenizer::Impl {
     void reserve_added(size_t tokens);
     // Must come after the normalisers are there. A token with the same ID is replaced.
     Result<void> add(const AddedToken& token);
-    // Must come after all tokens are added. Refused: two whose normalised texts are one, of which the library
-    // takes either, at random.
+    // Must come after all tokens are added. Rejects two tokens with the same normalized text, of which the
+    // library takes either at random.
     Result<void> finish_added();
     // An added token's ID, or that of a text of the vocabulary.
     uint32_t id_of(std::string_view text) const;

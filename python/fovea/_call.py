@@ -134,7 +134,7 @@ class Call:
         if truth('causal', causal, ', and align says where query 0 stands'):
             desc.flags |= c.FOVEA_FLAG_CAUSAL
         if align is None:
-            pass  # the library refuses it where it matters
+            pass  # the library rejects it if it matters
         elif isinstance(align, str):
             if align not in _ALIGNS:
                 raise Refused(f"align is {align!r}; it must be {', '.join(_ALIGNS)} or the key at which query 0 stands",

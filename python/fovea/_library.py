@@ -42,7 +42,7 @@ class FoveaError(RuntimeError):
 
 
 class Refused(ValueError):
-    """A call that was refused before anything was written: the line names the field, its value and the limit."""
+    """A call that was rejected before anything was written: the line names the field, its value and the limit."""
 
     def __init__(self, text: str, field: str) -> None:
         super().__init__(text)

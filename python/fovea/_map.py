@@ -32,7 +32,7 @@ class Map:
             raise Refused(f"colour_scale is {scale!r}; it must be 'log' or 'linear'", 'colour_scale')
         self.array, self.rows, self.keys = array, rows, keys
         self._colour_map, self._scale = colour_map, scale
-        self.rgb  # an unknown map of colours is refused here
+        self.rgb  # rejects an unknown colormap here
 
     @property
     def range(self) -> tuple[float, float]:

@@ -13,7 +13,7 @@ or, of a model that is not there yet, in one step:
     read = fovea.transformers.read(name, "The cat sat on the mat", layers=[5])
     read.tokens, read.layers[5].o
 
-For inference: calls that autograd would have to follow are refused."""
+For inference: calls that autograd would have to follow are rejected."""
 from __future__ import annotations
 
 import os

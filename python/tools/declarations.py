@@ -7,8 +7,8 @@
                                                             `Struct size` and `Struct.field offset` lines
 
 Every pointer is a c_void_p except `const char*`: what it points to is said by the header, and ctypes passes
-arrays, byref() and addresses alike. The headers are laid out by clang-format; what this parser does not understand
-it refuses."""
+arrays, byref() and addresses alike. The headers are laid out by clang-format; this parser rejects what it does not
+understand."""
 import json
 import pathlib
 import re

@@ -31,14 +31,14 @@ amend() { # FILE WAS BECOMES
     sed -i "s@$2@$3@" "mesa/src/$1"
     grep -qF -- "${4:-$3}" "mesa/src/$1" || { echo "$1 has no '$2'" >&2; exit 1; }
 }
-# RADV refuses a kernel whose amdgpu interface is older than 3.64.
+# RADV rejects a kernel whose amdgpu interface is older than 3.64.
 amend amd/drm-shim/amdgpu_noop_drm_shim.c 'version_minor = 49;' 'version_minor = 64;'
 # Turnip maps memory by a private ioctl, DRM_MSM_VM_BIND; and one more device, as Turnip itself numbers it.
 amend freedreno/drm-shim/freedreno_noop.c '\[DRM_MSM_SUBMITQUEUE_QUERY\] = msm_ioctl_noop,' \
     '[DRM_MSM_SUBMITQUEUE_QUERY] = msm_ioctl_noop, [0x0d] = msm_ioctl_noop,'
 amend freedreno/drm-shim/freedreno_noop.c '^      \.gpu_id = 630,' \
     '.gpu_id = 740, .chip_id = 0x43050a01, .gmem_size = 2 << 20 }, { .gpu_id = 630,'
-# ANV probes user memory with a range of no bytes, which a kernel refuses.
+# ANV probes user memory with a range of no bytes, which a kernel rejects.
 amend intel/tools/intel_noop_drm_shim.c 'drm_shim_bo_init(&bo->base, userptr->user_size);' \
     'if (!userptr->user_size) { free(bo); return -ENODEV; } drm_shim_bo_init(\&bo->base, userptr->user_size);' \
     'if (!userptr->user_size)'

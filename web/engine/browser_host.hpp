@@ -11,7 +11,7 @@ namespace fovea::web {
 
 // File `index` of the host's list.
 std::shared_ptr<const StoredFile> host_file(uint32_t index, uint64_t size_bytes);
-// The same, all of it read into memory. Refused where there is too little, or where it cannot be read.
+// The same, all of it read into memory. Fails if memory is short, or if the file cannot be read.
 Result<std::shared_ptr<const StoredFile>> held_host_file(uint32_t index, uint64_t size_bytes);
 void tell_progress(double share);
 

@@ -26,7 +26,7 @@ FoveaDeviceFacts gpu_facts(const GpuLimits& limits);
 //   shader; flags that its kernel must know (FOVEA_SPEC_FLAGS); workgroups x, y, z; a count, then constants 0
 //   ..; a count, then words of push constants; a count, then of each binding its slot, its source
 //   (FoveaBinding), 1 if it is written, offset and size in bytes
-// A slot that the kernel declares and no binding shows is one that the dispatch never touches. Refuses
+// A slot that the kernel declares and no binding shows is one that the dispatch never touches. Rejects
 // buffers beyond 4 GiB.
 Result<void> append_gpu_slice(const Plan& plan, uint64_t slice, std::vector<uint32_t>& words);
 

@@ -7,7 +7,7 @@ namespace embed {
 
 // [adopt]
 Guest::Guest(const Gpu& lender) : gpu(lender) {
-    // Fovea takes what the renderer has. It is told what was enabled, and uses nothing else.
+    // Fovea uses the renderer's objects, and only the features that were enabled.
     const FoveaVulkanHost host = {
         .struct_size = sizeof host,
         .api_version = VK_API_VERSION_1_3,

@@ -247,7 +247,7 @@ Result<double> BenchRun::time_forward(BenchPool& pool, uint64_t count) {
 }
 
 Result<double> BenchRun::time_plan(const Plan& plan, BenchPool& pool, uint64_t count) {
-    // A plan refuses buffers that it has no use for.
+    // A plan rejects buffers that it does not use.
     const FoveaPlanInfo info = plan.info();
     FoveaHostBuffer bindings[FOVEA_BIND_COUNT] = {};
     for (uint32_t n = 0; n < FOVEA_BIND_COUNT; ++n)

@@ -171,7 +171,7 @@ Result<std::string> fingerprint_of(const OpenedModel& model) {
     return model.fingerprint = sha256(std::as_bytes(std::span(all)));
 }
 
-// "2 1 0", a line for each head; and back. Refused is what the model does not have.
+// Writes "2 1 0", a line for each head, and reads it. Rejects heads that the model does not have.
 std::string changes_text(const std::vector<HeadChange>& changed) {
     std::string text;
     for (const HeadChange& change : changed)

@@ -15,12 +15,12 @@ Result<void> save_session(const Workbench& bench, const std::filesystem::path& p
 // Names visible results that no session keeps: "the weights trained here"; empty: nothing.
 std::string session_left_out(const Workbench& bench);
 
-// Changes settings (one step of undo) and view to the session's; refused, nothing is changed. Values
-// out of their range count as absent, unknown keys are skipped.
+// Changes settings (one undo step) and view to the session's; after an error nothing is changed. Values out
+// of range count as absent, unknown keys are skipped.
 Result<void> read_session(Workbench& bench, std::string_view text, const std::filesystem::path& folder);
 // Sets one key of session files as an address writes it: ("temp", "5"), ("mask", "window"). Files and models
-// stay; a step of undo, or of the `gesture` that it is a part of. What the key does not take is refused, or
-// told among the problems.
+// stay; a step of undo, or of the `gesture` that it is a part of. An invalid value is rejected, or reported
+// among the problems.
 Result<void> set_session_key(Workbench& bench, std::string_view key, std::string_view value,
                              uint64_t gesture = 0);
 Result<void> open_session(Workbench& bench, const std::filesystem::path& path);

@@ -42,8 +42,8 @@ class Computation {
 
     // Queries, keys and values by these settings; nothing while a thread works on them.
     std::optional<Result<Projected>> projection(const Settings& by);
-    // Begins the result of these settings, projected `by` these; the one before stays where this is refused.
-    // The device must be idle.
+    // Begins the result of these settings, projected `by` these; after an error the one before stays. The
+    // device must be idle.
     Result<void> begin(Projected projected, const Settings& settings, const Settings& by);
     // A small result is ready in the frame of the change, so that values do not flicker while a slider is
     // dragged.
@@ -66,7 +66,7 @@ class Computation {
     // True if the CPU replaced the device and no longer needs to.
     bool moves_on() const { return result_ && run().moves_on(); }
 
-    // Why the last change was refused; empty: it was not.
+    // The error of the last change; empty if there was none.
     const std::string& problem() const { return problem_; }
     void refuse(std::string problem) { problem_ = std::move(problem); }
 

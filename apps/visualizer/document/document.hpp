@@ -42,7 +42,7 @@ class Document {
     History history() const { return {settings_, undo_, redo_}; }
     void go_on_from(History history);
 
-    // Opens a file of tensors; a refusal becomes a line of the problems. Where there are frames, a large file
+    // Opens a file of tensors; an error becomes a line of the problems. Where there are frames, a large file
     // is read by a thread: then the answer is `later`, and take_read_file() opens it once file_has_come().
     enum class Opened { yes, no, later };
     Opened open_file(const std::string& path);

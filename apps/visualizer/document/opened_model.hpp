@@ -16,8 +16,8 @@ struct OpenedModel : TextModel {
 
 // A folder with config.json, or a file that ends in .gguf.
 bool is_model_path(const std::filesystem::path& path);
-// Refused, in one line: what open_text_model() refuses, and models whose largest layer is larger than this
-// machine's memory.
+// Rejects what open_text_model() rejects, and models whose largest layer is larger than this machine's
+// memory. Errors have one line.
 Result<std::shared_ptr<const OpenedModel>> open_model(const std::filesystem::path& path);
 
 // The machine's memory in bytes; 0: not known.

@@ -154,9 +154,9 @@ class Workbench {
     void show_trained();
 
     // ---- files ----
-    // Opens a file of tensors; a refusal becomes a line of the Problems panel. In a window a large file is
-    // read by a thread: then this is false without a problem, and the file opens some frames later, with the
-    // sheet that says how it is read.
+    // Opens a file of tensors. An error becomes a line of the Problems panel. In a window a thread reads a
+    // large file: then this returns false without a problem. The file opens some frames later, with the sheet
+    // that says how it is read.
     bool open_file(const std::string& path);
     // Shows the shown head of the refused settings as a map, which keeps no matrices.
     void show_refused_as_map();

@@ -43,7 +43,7 @@ struct LayerMessages {
 
 class GpuDevice {
   public:
-    // Refuses with the reason: no loader, no driver, no graphics queue, below Fovea's floor.
+    // Fails with the reason: no loader, no driver, no graphics queue, less than Fovea's minimum requirements.
     static Result<std::unique_ptr<GpuDevice>> open(const GpuWishes& wishes);
     // No device at all: buffers are plain memory, command buffers null, and the CPU paints pictures. `why` is
     // shown to the reader.

@@ -15,7 +15,7 @@ class GpuDevice;
 
 class TwinDevice {
   public:
-    // Null where the driver refuses it.
+    // Returns null if the driver does not open it.
     static std::unique_ptr<TwinDevice> open(const GpuDevice& device);
     ~TwinDevice();
     TwinDevice(const TwinDevice&) = delete;

@@ -215,7 +215,7 @@ class Plan {
         if (!text.empty()) text.pop_back();  // the terminator
         return text;
     }
-    // Runs slices of a CPU plan on the caller's buffers, see FoveaCpuRun; writes nothing if it refuses.
+    // Runs slices of a CPU plan on the caller's buffers, see FoveaCpuRun. After an error nothing was written.
     Result<void> run_cpu(const FoveaCpuRun& run) const {
         Diag diag;
         if (foveaRunCpu(handle_, &run, &diag) != FOVEA_OK) return diag.error();
@@ -320,7 +320,8 @@ Result<Plan> make_plan(Make make, const FoveaDeviceFacts& facts, const Desc&... 
 }
 }  // namespace detail
 
-// Each refuses what no device could do, or this one not, with the field's name, its value and the limit.
+// Make plans. They reject calls that no device, or not this one, can run; the error has the field's name, its
+// value and the limit.
 inline Result<Plan> plan_attention(const FoveaDeviceFacts& facts, const FoveaAttentionDesc& desc) {
     return detail::make_plan(foveaPlanAttention, facts, desc);
 }

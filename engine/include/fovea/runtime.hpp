@@ -61,7 +61,8 @@ FoveaMaskMap mask_map_worth(const MaskMapTimes& times);
 std::string tuning_text(const Tuning& tuning);
 // Errors name the field of the text and its line.
 Result<Tuning> read_tuning(std::string_view text);
-// Sets the facts of `device`; refuses a tuning of another device or driver by the names of both.
+// Sets the properties of `device` from the tuning. Rejects a tuning of another device or driver; the error
+// names both.
 Result<void> apply_tuning(const Tuning& tuning, DeviceInfo& device);
 
 struct EngineOptions {  // where to run
@@ -131,8 +132,8 @@ class Engine {  // one device with its memory and threads
     }
 
     // The same in steps, for data that stays where it is.
-    // Device memory (plain memory on the CPU), zero-filled. Refused with the numbers when the budget does not
-    // allow it.
+    // Device memory (plain memory on the CPU), zero-filled. Fails with the sizes if the budget does not allow
+    // it.
     Result<DeviceBuffer> buffer(uint64_t size_bytes);
     // buffers[i] is FoveaBinding i, null where the plan needs none; each of this engine, and at least as
     // large as FoveaPlanInfo::binding_bytes[i]. The workspace is the engine's. Errors as above.

@@ -42,7 +42,7 @@ class ThreadPool {
             start_threads(workers);
         } catch (const std::system_error&) {  // continue with the threads created so far
         }
-#else  // a build without exceptions ends where the system refuses a thread
+#else  // a build without exceptions ends if the system cannot start a thread
         start_threads(workers);
 #endif
 #else

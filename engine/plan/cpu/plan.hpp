@@ -14,7 +14,7 @@ FoveaResult plan_cpu_attention(FoveaPlan_T& plan, FoveaDiag* diag);
 FoveaResult plan_cpu_linear(FoveaPlan_T& plan, FoveaDiag* diag);
 
 // Each cuts a plan whose kernel is chosen: fills plan.cpu, and in plan.info the workspace, the slices and
-// their costs. Attention's vector kernels by name; a workspace above the caller's limit is refused.
+// their costs. Attention's vector kernels by name; a workspace above the caller's limit is rejected.
 FoveaResult cut_cpu_flash(FoveaPlan_T& plan, FoveaDiag* diag);
 FoveaResult cut_cpu_decode(FoveaPlan_T& plan, FoveaDiag* diag);
 // Plain loops over rows, for the oracles and for operations without tasks.

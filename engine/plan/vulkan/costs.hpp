@@ -8,7 +8,8 @@ namespace fovea {
 // FLOP that one slice may cost: the caller's figure, what the device was measured to do, or some
 // 50 ms at a careful rate for its class.
 double slice_cost(const FoveaPlan_T& plan);
-// The budget that refuses a problem whose smallest slice is above it: the caller's, never the planner's own.
+// Returns the budget by which a problem is rejected if its smallest slice exceeds it: the caller's, never the
+// planner's own.
 double refusing_slice_cost(const FoveaPlan_T& plan);
 
 inline bool is_software(const FoveaPlan_T& plan) { return plan.facts.device_class == FOVEA_CLASS_CPU; }

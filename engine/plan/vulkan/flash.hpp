@@ -10,7 +10,7 @@ namespace fovea {
 // Why flash cannot serve this problem; null if it can.
 const char* flash_obstacle(const FoveaPlan_T& plan);
 
-// Fills plan.vulkan.flash, the grid and plan.info's costs, or refuses with the reason.
+// Fills plan.vulkan.flash, the grid and plan.info's costs, or fails with the reason.
 FoveaResult plan_flash(FoveaPlan_T& plan, FoveaDiag* diag);
 // The same for the matrix kernels: another workgroup, the same splits and slices.
 FoveaResult plan_flash_coopmat(FoveaPlan_T& plan, FoveaDiag* diag);

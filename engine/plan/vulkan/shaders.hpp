@@ -23,7 +23,7 @@ struct ShaderWords {
 };
 extern const ShaderWords kShaderWords[kShaderCount];
 
-// Refuses an output of fewer than 32 bits, by the name of its field, where the device has no way to write it.
+// Rejects an output of fewer than 32 bits if the device cannot write it; the error names its field.
 FoveaResult check_stored_type(const char* field, FoveaDtype type, const FoveaDeviceFacts& facts,
                               FoveaDiag* diag);
 

@@ -7,7 +7,7 @@
 
 namespace fovea {
 
-// Fills plan.vulkan.staged, the grid and plan.info's costs, or refuses with the reason.
+// Fills plan.vulkan.staged, the grid and plan.info's costs, or fails with the reason.
 FoveaResult plan_staged(FoveaPlan_T& plan, FoveaDiag* diag);
 // Returns the place after their scores where the slices of a grid gather inputs.
 Gathering staged_gathering(const FoveaPlan_T& plan, const BlockGrid& grid, uint64_t extra_offset);

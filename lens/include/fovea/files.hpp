@@ -3,8 +3,8 @@
 // families of models. Part of the library `fovea_files`, which needs no Vulkan and no engine.
 //
 // Every reader promises (files are untrusted):
-//  - The whole file is checked before memory is allocated for what it claims to hold: a refused file cost at
-//    most its own size plus a small constant, whatever its numbers say.
+//  - The whole file is checked before memory is allocated for its claimed contents. A rejected file costs at
+//    most its own size plus a small constant, whatever sizes it claims.
 //  - Errors are values. The text names the tensor (or row, or chunk), the byte offset, the value found and
 //    the limit; names taken from the file are escaped in it, so that they are safe to print.
 //  - Values are not judged: NaN and infinity are loaded unchanged.
@@ -44,7 +44,7 @@ struct Tensor {
 /// Product of the dimensions; 1 for a scalar. Exact for every tensor that this library made.
 uint64_t element_count(const Tensor& tensor) noexcept;
 
-/// A tensor that owns a copy of `bytes`. Refused when the size is not the shape's, or memory is short.
+/// Makes a tensor that owns a copy of `bytes`. Fails if the size does not fit the shape, or without memory.
 Result<Tensor> make_tensor(std::string name, FoveaDtype type, std::vector<uint64_t> shape,
                            std::span<const std::byte> bytes);
 /// A float32 tensor that takes over `values`.
@@ -83,8 +83,8 @@ Result<TensorSet> load_tensors(const std::filesystem::path& path, const LoadLimi
 
 // ---- safetensors ----
 // Limits: header 100,000,000 bytes, 1,000,000 tensors, 8 dimensions of up to 2^48, metadata 1,000,000 bytes.
-// Refused besides broken JSON: duplicate names, holes or overlaps in the data, dtypes that the format lacks.
-// Tensors of its 8-bit, smaller and complex types are listed as `unsupported`.
+// Besides broken JSON it rejects duplicate names, holes or overlaps in the data, dtypes that the format
+// lacks. Tensors of its 8-bit, smaller and complex types are listed as `unsupported`.
 
 /// Maps the file read-only; tensors are views of it and hold the mapping. A mapped file that another process
 /// makes shorter while it is read ends a POSIX process with SIGBUS: do not read a file that is still being
@@ -103,12 +103,12 @@ Result<uint64_t> save_safetensors(const std::filesystem::path& path, const Tenso
 
 Result<Tensor> load_npy(const std::filesystem::path& path);                                         // a file
 Result<Tensor> parse_npy(std::span<const std::byte> file, std::shared_ptr<const void> owner = {});  // bytes
-/// Version 1, C order. bf16 is refused: the format has no name for it.
+/// Version 1, C order. bf16 is rejected: the format has no name for it.
 Result<uint64_t> save_npy(const std::filesystem::path& path, const Tensor& tensor);
 
 /// Entries stored or deflated, zip64; every entry must be an npy, and is listed as `unsupported` where it
 /// holds texts, structures or complex numbers. Checked by inflating twice: the first pass
-/// only counts, so that a bomb is refused before anything is allocated for it.
+/// only counts, so that a bomb is rejected before anything is allocated for it.
 Result<TensorSet> load_npz(const std::filesystem::path& path, const LoadLimits& limits = {});
 Result<TensorSet> parse_npz(std::span<const std::byte> file, std::shared_ptr<const void> owner = {},
                             const LoadLimits& limits = {});
@@ -127,7 +127,7 @@ struct CsvTable {                      // columns of numbers
     Tensor values;                     // f64 [rows, columns]
 };
 /// RFC 4180: commas, LF or CRLF, fields may be quoted; a UTF-8 byte order mark is skipped. A first line in
-/// which no field is a number is the header; one in which only some are is refused. Below a header the first
+/// which no field is a number is the header; one in which only some are is rejected. Below a header the first
 /// column may hold names of rows, none of which is a number. Numbers: decimal, nan, inf.
 Result<CsvTable> load_csv(const std::filesystem::path& path);
 Result<CsvTable> parse_csv(std::span<const std::byte> file);
@@ -185,9 +185,9 @@ struct LlamaAttention {
 };
 struct LlamaConfig {
     // 0: the file's metadata of the same name as in a config.json (num_attention_heads, num_key_value_heads,
-    // head_dim, rope_theta). kv_heads and head_dim, when given nowhere, follow from the shapes; heads and
-    // rope_theta cannot, and a guess would compute wrong numbers in silence: they are refused when missing. A
-    // config.json whose rotary embedding is scaled (rope_scaling) is refused unless rope_theta is given here.
+    // head_dim, rope_theta). If neither gives kv_heads and head_dim, they follow from the shapes. heads and
+    // rope_theta are required, because a guess would silently give wrong results. A config.json whose rotary
+    // embedding is scaled (rope_scaling) is rejected unless rope_theta is given here.
     uint64_t heads = 0, kv_heads = 0, head_dim = 0;
     double rope_theta = 0;
 };

@@ -146,7 +146,7 @@ Result<void> MapSource::open() {
     if (engine_) return {};
     Result<Engine> made = Engine::open(wanted_);
     if (made && made->is_vulkan()) {
-        // A call that its kernels do not take is refused here, not at the first tile.
+        // Calls that its kernels cannot run are rejected here, not at the first tile.
         const FoveaMapTileDesc whole = MapTiles({head_.call.len_q, head_.call.len_kv}).description({});
         if (const Result<Plan> plan = plan_map_tile(made->facts(), head_.call, whole); !plan)
             made = plan.error();

@@ -1,5 +1,5 @@
-// The entries of a zip archive: what an npz is. Inflating is the browser's own work. What lens/files/zip_archive.cpp refuses
-// is refused here, so that a damaged file is one in every program.
+// The entries of a zip archive: what an npz is. Inflating is the browser's own work. It rejects what
+// lens/files/zip_archive.cpp rejects, so that all programs agree on damaged files.
 
 const maxInflatedBytes = 1 << 30;
 const mostInflated = 1032; // bytes that deflate makes of one, at most

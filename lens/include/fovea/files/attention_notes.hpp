@@ -21,7 +21,7 @@ struct AttentionNotes {
     std::string text;                              // all of them for people: "scale 0.5, causal top-left"
 };
 
-// Refuses a value that is none of those above: a call without it would be another call.
+// Rejects a value that is not one of those above: a call without it would be another call.
 Result<AttentionNotes> attention_notes(const TensorSet& file);
 
 }  // namespace fovea

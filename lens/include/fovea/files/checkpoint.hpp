@@ -42,7 +42,7 @@ struct StoredWeight {
 
 // Rows [first, first + out.size() / columns) as float32; out.size() is a multiple of columns. Exact for f16
 // and bf16; of quantised types float32 products of what the block holds, in ggml's order of operations.
-// Refused: type OTHER, rows that the weight does not have, files that cannot be read any more.
+// Rejects type OTHER, rows that the weight does not have, and files that can no longer be read.
 Result<void> read_rows(const StoredWeight& weight, uint64_t first, std::span<float> out);
 // Blocks to float32, as many whole ones as both spans hold; none of OTHER.
 void dequantise(FoveaDtype type, std::span<const std::byte> blocks, std::span<float> out);

@@ -98,8 +98,8 @@ extern template class JsonRange<std::pair<std::string, JsonValue>>;
 // Numbers that JSON lacks: `python` takes NaN, Infinity and -Infinity, as Python writes them.
 enum class JsonNumbers : uint8_t { strict, python };
 
-// Refused with the byte and the reason: text that is not one JSON value of RFC 8259 in valid UTF-8, or deeper
-// than `max_depth`.
+// Rejects text that is not one JSON value of RFC 8259 in valid UTF-8, or deeper than `max_depth`. The error
+// has the byte and the reason.
 Result<JsonValue> parse_json(std::string_view text, size_t max_depth = 32,
                              JsonNumbers numbers = JsonNumbers::strict);
 

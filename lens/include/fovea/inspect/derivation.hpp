@@ -51,7 +51,7 @@ struct Derivation {
 };
 
 // Recomputes the row of the cell from host memory; needs the bindings that the description needs, outputs
-// left out. `bindings` has FOVEA_BIND_COUNT elements. Refuses a cell outside the matrix and buffers that are
+// left out. `bindings` has FOVEA_BIND_COUNT elements. Rejects a cell outside the matrix and buffers that are
 // too small. The cost is that of one row. Thread-safe.
 Result<Derivation> derive_cell(const FoveaAttentionDesc& desc, const FoveaHostBuffer* bindings,
                                const Cell& cell);

@@ -23,7 +23,7 @@ struct LearnedLesson {
 };
 
 // A forward pass over `tokens`, or over the model's sample where they are empty, in the trace's own
-// arithmetic. Refused: what learned_input() refuses, and an empty sequence.
+// arithmetic. Rejects what learned_input() rejects, and an empty sequence.
 Result<LearnedLesson> learned_lesson(LearnedModel learned, std::span<const uint32_t> tokens = {});
 
 // The heads that have a name, as panels over the tokens; all of them where none has. The title is "LABEL

@@ -61,9 +61,9 @@ struct ModelFacts {
 // by reading.
 class CheckpointModel {
   public:
-    // Refuses what load_checkpoint() refuses; a family that is not known (its text lists those that are);
-    // numbers that are missing, out of range or do not fit each other; weights of another shape than these
-    // numbers ask for; settings that would change the numbers and are not known.
+    // Opens a checkpoint. Rejects what load_checkpoint() rejects, and an unknown family: the error lists the
+    // known ones. Also rejects sizes that are missing, out of range or inconsistent, weights of another shape
+    // than these sizes, and unknown settings that would change the results.
     static Result<CheckpointModel> open(const std::filesystem::path& path);
     // The same of files that a program holds.
     static Result<CheckpointModel> open(std::span<const NamedFile> files);

@@ -18,8 +18,8 @@ struct DecoderOptions {
 // One text. Not thread-safe: one decoder, one thread.
 class Decoder {
   public:
-    // Caches for `capacity` tokens in all. Refused: encoders, models with missing weights or without an
-    // unembedding, a capacity of 0 or beyond the positions that the model has learned.
+    // Allocates KV caches for `capacity` tokens in all. Rejects encoders, models with missing weights or
+    // without an unembedding, and a capacity of 0 or beyond the positions that the model has learned.
     static Result<Decoder> open(const CheckpointModel& model, uint64_t capacity,
                                 const DecoderOptions& options = {});
     // Returns the largest memory that open() will take: the KV caches, and the blocks if they are kept.
@@ -47,8 +47,8 @@ class Sampler {
   public:
     // Temperature 0: always the largest. The same seed draws the same tokens on every machine.
     Sampler(double temperature, uint64_t seed) : temperature_(temperature), seed_(seed) {}
-    // `position`: place of the new token in its text, from 0. What is drawn depends on it, the seed and the
-    // logits only, so that a text that is continued later goes on as in one run. Refused: logits that are not
+    // `position`: place of the new token in its text, from 0. The drawn token depends only on it, the seed
+    // and the logits. So a text that is continued later goes on as in one run. Rejects logits that are not
     // finite.
     Result<uint32_t> choose(std::span<const float> logits, uint64_t position) const;
 

@@ -37,8 +37,8 @@ Result<LearnedModel> learned_model(std::string_view task);
 // name.
 std::span<const std::byte> learned_weights(std::string_view task);
 
-// A file that `fovea train --out` wrote, with or without moments. Refused, by the name of the note or tensor:
-// what is missing, of another shape, or not numbers.
+// Reads a file that `fovea train --out` wrote, with or without moments. Rejects notes or tensors that are
+// missing, have another shape, or are not numbers; the error names them.
 Result<LearnedModel> read_learned_model(const TensorSet& file);
 
 // Returns the input on which a trace runs such a model: tokens and their embedded vectors. Rejects tokens

@@ -34,8 +34,8 @@ class LearnedTokenizer {
 
     // A text for each token: "<start>", "<unknown>", the code points, then what pairs of earlier tokens were
     // joined to, the most frequent pair first. A space is written as an open box and the end of a line as a
-    // return arrow, so that no text holds either. Refused: a vocabulary that does not begin so, a text that
-    // is empty or there twice.
+    // return arrow, so that no text holds either. Rejects a vocabulary that does not begin so, and empty or
+    // duplicate texts.
     static Result<LearnedTokenizer> open(std::vector<std::string> vocabulary);
 
     // The text of each token, by its number.

@@ -14,10 +14,10 @@ struct NextToken {
     float logit = 0;
     double probability = 0;  // by the softmax of all logits, in float64
 };
-// Refuses a row without logits, and one with a logit that is not finite: nothing can be chosen by it.
+// Rejects a row without logits, and one with a logit that is not finite: no token can be chosen from it.
 Result<void> check_logits(std::span<const float> logits);
-// The tokens with the largest logits of one row, largest first; of equal ones the first. Refused, unless
-// `most` is 0: what check_logits() refuses.
+// Returns the tokens with the largest logits of one row, largest first; of equal ones the first. Unless
+// `most` is 0, it rejects what check_logits() rejects.
 Result<std::vector<NextToken>> next_tokens(std::span<const float> logits, size_t most);
 
 // The most likely tokens, with their values in the unchanged model.

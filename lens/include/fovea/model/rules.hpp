@@ -78,7 +78,8 @@ std::vector<uint8_t> mask_cells(const AttentionRules& rules, uint64_t rows, uint
 // Every cell of the whole mask, 1 is visible: what a mask editor starts from.
 std::vector<uint8_t> visible_cells(const AttentionRules& rules, uint64_t rows, uint64_t keys);
 
-// 1 kept, 0 dropped: [heads, rows, keys]; empty without dropout. Refused: more cells than 2^31.
+// Returns 1 for kept, 0 for dropped: [heads, rows, keys]; empty without dropout. Rejects more than 2^31
+// cells.
 Result<std::vector<uint8_t>> keep_mask(const AttentionRules& rules, uint64_t heads, uint64_t rows,
                                        uint64_t keys);
 

@@ -107,9 +107,9 @@ struct Session : AttentionRules {
     // A trained model that replaces the level's layer; then only the rules of the level apply. Empty: none.
     std::string task;
     uint32_t heads_off = 0;  // bits of its ablated heads, layer by layer
-    // A published model that the desktop program shows in place of the level's layer: its folder or file,
-    // relative to the session file, and its fingerprint; a line "LAYER HEAD SCALE" or "LAYER HEAD from TEXT"
-    // for each head that is not as the model has it. session_model() refuses such a session. Empty: none.
+    // A published model that the visualizer shows in place of the level's layer; empty: none. It has the
+    // folder or file, relative to the session file, and its fingerprint. Each changed head has a line "LAYER
+    // HEAD SCALE" or "LAYER HEAD from TEXT". session_model() rejects such a session.
     std::string published, published_sha256, changed_heads;
 
     // How it is looked at. None of it changes a number.

@@ -56,7 +56,7 @@ struct PreparedAttention {
 // Borrows nothing but the options' engine. Not thread-safe: one trace, one thread.
 class Trace {
   public:
-    // Refuses sizes that do not fit each other, by the layer's and the field's name.
+    // Rejects sizes that do not fit each other; the error names the layer and the field.
     static Result<Trace> open(std::shared_ptr<const Model> model, ModelInput input,
                               const TraceOptions& options = {});
 

@@ -162,7 +162,7 @@ Result<ModelInput> additive_input(const Linear& query, const Linear& key, const 
 enum class SessionFiles { inside, anywhere };  // the session's folder, links followed
 // Reads the session's tensors that are in files: [heads, tokens, width], or with a batch of 1 before. Other
 // layouts are what a program's own import is for. Notes say which file has another SHA-256 than the session.
-// Refused: files outside of `folder`, unless they may be anywhere; tensors without elements.
+// Rejects files outside of `folder`, unless they may be anywhere, and tensors without elements.
 Result<std::vector<SessionNote>> load_session_tensors(Session& session, const std::filesystem::path& folder,
                                                       SessionFiles which = SessionFiles::inside);
 

@@ -113,7 +113,8 @@ struct Task {
     std::vector<uint32_t> sample;         // a sequence that shows what the task is, at most `context` tokens
     std::shared_ptr<const TrainingText> text;  // only for TaskKind::text
 };
-// Refused: an option of another task, by its name; TaskKind::text, which make_text_task() makes of a text.
+// Rejects an option of another task, with its name, and TaskKind::text, for which make_text_task() needs a
+// text.
 Result<Task> make_task(const TaskOptions& options);
 // The preset; not of TaskKind::text.
 Task make_task(TaskKind kind);

@@ -28,13 +28,14 @@ inline constexpr uint32_t kMostTrainingSteps =
     100000;  // of a place: its steps are computed again while a reader waits
 // "TASK[+CHANGE...],SEED,STEP,HEADS OFF,TOKENS", as "induction+nostart,1,150,2,q c d q": what is left out at
 // the end is as above. CHANGE: nostart (no first token), copy (the loss counts the copy only), nobias
-// (queries and keys without), and positions, which are nopositions, learned or rotary. Refused, by its name:
-// what is none of these, a change that the task has not, TaskKind::text, numbers that are too large.
+// (queries and keys without), and positions, which are nopositions, learned or rotary. Rejects anything else,
+// a change that the task does not have, TaskKind::text, and numbers that are too large; the error names the
+// part.
 Result<TrainingPlace> read_training_place(std::string_view text);
 // Returns a text that read_training_place() reads as the same place.
 std::string write_training_place(const TrainingPlace& place);
 
-// Tokens of a task's vocabulary from their texts with spaces between. Refused: a word that is none of them.
+// Returns the tokens of a task's vocabulary from their texts with spaces between. Rejects unknown words.
 Result<std::vector<uint32_t>> task_tokens(const Task& task, std::string_view text);
 std::string task_text(const Task& task, std::span<const uint32_t> tokens);
 
