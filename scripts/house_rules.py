@@ -60,6 +60,23 @@ WRONG_WORDS = [
 # Folders whose folders include each other in one direction only. C++ includes between them start with the folder's name,
 # imports of TypeScript are relative to the file.
 LAYERED = ('engine', 'lens', 'apps/visualizer', 'web/src')
+# Folders whose code uses the folders after the arrow through their public headers, <fovea/...>, and the files that need more.
+PUBLIC_ONLY = {'lens': ('engine',), 'apps': ('engine', 'lens'), 'web': ('engine', 'lens'), 'python': ('engine', 'lens'),
+               'samples': ('engine', 'lens')}
+PRIVATE_USERS = {
+    'lens/files/quantised.cpp': 'reads the bits of K-quants by the table that the kernels read them by',
+    'lens/inspect/derivation.cpp': 'reads one row of a call exactly as the reference implementation does',
+    'lens/inspect/inspect_api.cpp': 'is a C boundary with the checks of the engine\'s',
+    'lens/model/host_rows.cpp': 'runs the row kernels on the threads of a generation step without a plan for each',
+    'lens/model/host_rows.hpp': 'has their types',
+    'lens/mpi/sharded_map.cpp': 'cuts a tile\'s pixels as the engine does',
+    'apps/fovea/bench/cases.cpp': 'counts the unmasked cells of a call',
+    'apps/fovea/bench/peak.cpp': 'measures the peak with the kernels\' own multiply-add',
+    'apps/visualizer/data/session_file.cpp': 'names a file by the digest that lens\' own sessions use',
+    'apps/visualizer/document/long_map.hpp': 'MapSource needs the runtime and is in no installed library',
+    'web/engine/gpu_plan.cpp': 'hands the slices of a plan for WebGPU to the page',
+    'web/engine/left_out.cpp': 'replaces what the page\'s small module leaves out',
+}
 INCLUDE = re.compile(r'\s*#\s*include "([^"]+)"')
 IMPORT = re.compile(r'\b(?:from |import\()"(\.[^"]+)"')
 # A barrier towards the host: no software driver shows the stale CPU cache that a missing HOST_READ allows.
@@ -231,6 +248,21 @@ def folder_includes(root, names, parent):
     return uses
 
 
+def private_includes(files, names):
+    """Includes by which a folder of PUBLIC_ONLY uses a private header of another."""
+    known = set(names)
+    for name, text in files.items():
+        house = name.split('/')[0]
+        if house not in PUBLIC_ONLY or name in PRIVATE_USERS or pathlib.Path(name).suffix not in CODE:
+            continue
+        for number, line in enumerate(text.split('\n'), 1):
+            include = INCLUDE.match(line)
+            for other in PUBLIC_ONLY[house] if include else ():
+                own = {f'{house}/{include[1]}', posixpath.normpath(posixpath.join(posixpath.dirname(name), include[1]))}
+                if f'{other}/{include[1]}' in known and not own & known:
+                    yield f'{name}:{number}: {include[1]} is private to {other}/; use its headers <fovea/...>'
+
+
 def folder_cycles(root, names, parent):
     uses = folder_includes(root, names, parent)
 
@@ -285,6 +317,7 @@ def check(root, record=False):
     violations += [violation for name, text in files.items() for violation in check_file(root, name, text)]
     violations += last_commit(root)
     violations += [violation for parent in LAYERED for violation in folder_cycles(root, names, parent)]
+    violations += private_includes(files, names)
     style, notes = style_words.check(root, files, record)
     return violations + style, notes
 
@@ -333,6 +366,7 @@ def self_test():
         'engine/upper/up.cpp': '#include "lower/low.hpp"\n',
         'engine/lower/low.hpp': '#include "middle/middle.hpp"\n',
         'engine/middle/middle.hpp': '#include "upper/up.hpp"\n',
+        'lens/files/private.cpp': '#include "lower/low.hpp"\n',
         'web/src/up/up.ts': 'import { low } from "../low/low.ts";\n',
         'web/src/low/low.ts': 'import {\n    up,\n} from "../up/up.ts";\n',
         'apps/a/i.cpp': 'std::uint32_t i;\n',
