@@ -1,7 +1,7 @@
 // Moves rows from one type to another (fovea.h): new ones after the rows that a KV cache holds
 // (FoveaAppendDesc), or with kListed those that a list names out of a cache (FoveaGatherDesc). A thread makes
-// one number; of 8-bit floats those that share a word; a block, where X has other numbers. Blocks are copied
-// as halves of words, of which they consist. Rows past the capacity and of pages outside the pool are not
+// one element; of 8-bit floats those that share a word; a block if X has another type. Blocks are copied as
+// halves of words, of which they consist. Rows past the capacity and of pages outside the pool are not
 // written; rows that a list names outside the cache become zero.
 #version 450
 #extension GL_GOOGLE_include_directive : require
@@ -38,7 +38,7 @@ uint row_of(TensorView t, uint entry, uint head, uint row) {
 // The part of a row that a thread makes, and whether it is zeros because a list named no row of the cache. An
 // append is compiled without that case.
 struct Place {
-    uint from, to, n;  // first numbers of the row in X and Y
+    uint from, to, n;  // first elements of the row in X and Y
     bool zero;
 };
 bool is_zero(Place p) { return kListed && p.zero; }
@@ -80,8 +80,7 @@ void store_half(Place p) {
     y_store_half(p.to / 32u * kBlockHalves + p.n, bits);
 }
 
-// Block `n` of a row: its numbers are read once for the scale, and again in the order in which they are
-// stored.
+// Stores block `n` of a row: its values are read once for the scale, and again in storage order.
 void store_block(Place p) {
     const uint first = (p.to / 32u + p.n) * kBlockHalves, per_half = kQ80 ? 2u : 4u;
     uint most = 0u, bits = 0u;

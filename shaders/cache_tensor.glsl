@@ -5,8 +5,8 @@
 
 #include "tensor.glsl"
 
-// An e4m3 has float32's layout with another bias; its subnormal numbers are counted, because a device may
-// take float32's for zero.
+// An e4m3 has float32's layout with another bias; its subnormal values are converted as integers, because a
+// device may flush float32's to zero.
 vec4 numbers_of_e4m3(uvec4 code) {
     const uvec4 magnitude = code & 0x7fu;
     uvec4 bits = mix((magnitude << 20) + 0x3c000000u, floatBitsToUint(vec4(magnitude) * 0.001953125),
@@ -18,12 +18,12 @@ vec4 numbers_of_e5m2(uvec4 code) {
     return vec4(unpackHalf2x16(code.x << 8 | code.y << 24), unpackHalf2x16(code.z << 8 | code.w << 24));
 }
 
-// FOVEA_INPUT_TENSOR, whose TYPE may also be a compressed one: then e counts numbers. A block of q8_0 is a
-// float16 scale and 32 bytes, one of q4_0 a scale and 16 bytes: byte n holds numbers n and n + 16, each 8 too
+// FOVEA_INPUT_TENSOR, whose TYPE may also be a compressed one: then e counts elements. A block of q8_0 is a
+// float16 scale and 32 bytes, one of q4_0 a scale and 16 bytes: byte n holds values n and n + 16, each 8 too
 // large. Four values are in one word or two. What the type decides are constants made of equalities, as
 // plan/vulkan/dispatch_code.cpp knows them.
-//   NAME_numbers4(e, end)   compressed numbers e .. e+3, those past `end` anything; e is a multiple of 4 in
-//                           blocks
+//   NAME_numbers4(e, end)   quantized elements e .. e+3, those past `end` anything; in blocks e is a multiple
+//                           of 4
 #define FOVEA_CACHE_TENSOR(NAME, SLOT, TYPE, ALIGNED)                                                     \
     FOVEA_INPUT_TENSOR(NAME##_plain, SLOT, TYPE, ALIGNED)                                                 \
     const bool NAME##_bytes = TYPE == FOVEA_Q8_0;                                                         \

@@ -25,8 +25,9 @@ uint larger_magnitude(uint most, uint bits) {
     return (bits & 0x7fffffffu) > (most & 0x7fffffffu) ? bits : most;
 }
 
-// a / b of positive normal numbers as bits, rounded to the nearest, as no device is bound to divide: by hand,
-// bit by bit. 24 bits over 24 are never halfway between two results. Zero where the result is not normal.
+// a / b of positive normal floats as bits, rounded to nearest. Devices need not divide so exactly, so this
+// divides bit by bit. 24 bits over 24 are never halfway between two results. Zero where the result is not
+// normal.
 uint quotient(uint a, uint b) {
     uint rest = a & 0x7fffffu | 0x800000u, result = 0u;
     const uint divisor = b & 0x7fffffu | 0x800000u;

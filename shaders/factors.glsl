@@ -11,7 +11,7 @@ const uint kFactorType = kBfloat16 ? FOVEA_BF16 : FOVEA_F16;
 const uint kExponents = kBfloat16 ? 0x7f807f80u : 0x7c007c00u;
 const uint kCarries = kBfloat16 ? 0x00800080u : 0x04000400u;
 
-// Rounded to the nearest. Finite numbers beyond bfloat16's range become its largest ones.
+// Rounded to the nearest. Finite values beyond bfloat16's range become its largest ones.
 uvec2 bfloat16_factors(vec4 x) {
     const uvec4 bits = floatBitsToUint(x), magnitude = bits & 0x7fffffffu;
     uvec4 rounded = bits + 0x7fffu + (bits >> 16 & 1u);
@@ -21,7 +21,7 @@ uvec2 bfloat16_factors(vec4 x) {
     return rounded.xz >> 16 | rounded.yw & 0xffff0000u;
 }
 
-// Numbers that need no clamp, such as weights.
+// Values that need no clamp, such as weights.
 uvec2 small_factors_of(vec4 x) {
     if (kBfloat16) return bfloat16_factors(x);
     return uvec2(packFloat2x16(f16vec2(x.xy)), packFloat2x16(f16vec2(x.zw)));
@@ -32,7 +32,7 @@ uvec2 factors_of(vec4 x) {
     if (kBfloat16) return bfloat16_factors(x);
     const uvec4 magnitude = floatBitsToUint(x) & 0x7fffffffu;
     const uint largest = max(max(magnitude.x, magnitude.y), max(magnitude.z, magnitude.w));
-    // As bits, magnitudes order like the numbers, NaN on top. Almost no four hold one that is beyond.
+    // As bits, magnitudes order like the values, NaN on top. Almost no four hold one that is beyond.
     if (largest > 0x477fe000u) {  // 65504
         const bvec4 beyond = lessThan(magnitude, uvec4(0x7f800000u));
         x = mix(x, clamp(x, -65504.0, 65504.0), beyond);

@@ -5,7 +5,7 @@
 #ifndef FOVEA_FLASH_BY_SHUFFLE_GLSL
 #define FOVEA_FLASH_BY_SHUFFLE_GLSL
 
-const uint kStep = 8u;  // numbers that are handed round at a time; there must be as many lanes
+const uint kStep = 8u;  // values that are exchanged at a time; there must be as many lanes
 const uint kLaneRows = (kRows + kThreads - 1u) / kThreads;
 
 // This thread's four keys: scores, logits, weights of each row. And the sum of its weights so far.

@@ -40,7 +40,7 @@ vec4 w_of_q6_k(uint block, uint n) {
     return numbers;
 }
 
-// Numbers e .. e+3 of W, e being a multiple of 4.
+// Returns elements e .. e+3 of W; e is a multiple of 4.
 vec4 w_of_k_quants(uint e) {
     const uint block = e >> 8, n = e & 255u;
     if (kIsQ6K) return w_of_q6_k(block * 210u, n);

@@ -1,6 +1,6 @@
 // A map tile: pixels of the weights of one head, from q, k and lse. A workgroup takes a block of pixels and
-// walks over their cells, kRows rows at a time and four keys to a thread. Weights are added up as whole
-// numbers, which no order changes.
+// walks over their cells, kRows rows at a time and four keys to a thread. Weights are summed as integers, so
+// the order does not matter.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
@@ -31,8 +31,8 @@ const uint kNan = 0x7fc00000u;
 const uint kMassLimit = 0x80000000u;  // limit of the upper word
 
 shared vec4 scores[kRows][kThreads];
-// For each pixel: the sum of units, the largest weight as bits (which order like the numbers, NaN
-// on top), and whether the sum has reached its limit.
+// For each pixel: the sum of units, the largest weight as bits (which order like the values, NaN on top), and
+// whether the sum has reached its limit.
 shared uint low[kPixels], high[kPixels], largest[kPixels], full[kPixels / 32u];
 
 // ==== sums ====

@@ -43,7 +43,7 @@ void load_keys(Entry e, Keys keys, int j0) {
     }
 }
 
-// Four numbers of a value, without NaN and infinities, see value_factors4.
+// Returns four elements of a value, without NaN and infinities, see value_factors4.
 uvec2 healthy_factors(uvec2 words) {
     const uvec2 sick = ((words & kExponents) + kCarries) & 0x80008000u;
     if ((sick.x | sick.y) != 0u) {

@@ -1,6 +1,7 @@
 // Writing a tensor element by element. FOVEA_SPEC_STORED_TYPE says of which type:
 //   FOVEA_F32              float32
-//   FOVEA_F16, FOVEA_BF16  numbers of 16 bits, on devices with 16-bit storage; FOVEA_Q8_0, FOVEA_Q4_0: the
+//   FOVEA_F16, FOVEA_BF16  16-bit elements, on devices with 16-bit storage; FOVEA_Q8_0, FOVEA_Q4_0:
+//   the
 //                          parts of blocks
 //   with kStoredByWords    the same on any device: two atomics replace one half of a 32-bit word, because
 //                          another thread, or a gap between rows, may own the other half

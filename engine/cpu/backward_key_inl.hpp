@@ -223,7 +223,7 @@ inline hn::Mask<F> KeyPanel::kept(const RowNumbers& row, size_t vector, VI key, 
     VI word = hn::BitCast(i, words.word[0]);
     for (int n = 1; n < 4; ++n)
         word = hn::IfThenElse(hn::Eq(which, hn::Set(i, n)), hn::BitCast(i, words.word[n]), word);
-    // Words are compared as signed numbers: both sides are moved by 2^31.
+    // Words are compared as signed integers: both sides are moved by 2^31.
     const VI flip = hn::Set(i, std::numeric_limits<int32_t>::min());
     const VI threshold = hn::Xor(hn::Set(i, int32_t(p_.drop_threshold)), flip);
     return hn::RebindMask(F(), hn::Not(hn::Lt(hn::Xor(word, flip), threshold)));

@@ -16,7 +16,8 @@
 HWY_BEFORE_NAMESPACE();
 namespace fovea::cpu::HWY_NAMESPACE {
 
-// Rows of `dim` numbers, widened to float32 where they are not. `finite`: 1 yes, 0 no, -1 not looked at yet.
+// Rows of `dim` elements, converted to float32 if they have another type. `finite`: 1 yes, 0 no, -1 not
+// checked yet.
 struct RowBlock {
     const float* data;
     size_t stride;

@@ -68,7 +68,7 @@ struct BlockQ4 {
             FOVEA_UNROLL for (size_t r = 0; r < R; ++r) {
                 const VI bytes = bytes_of(block[r] + at + 2 + j);
 #if HWY_TARGET == HWY_AVX3
-                // A register holds a float for each of the 16 numbers, and the lookup reads four bits of its
+                // A register holds a float for each of the 16 values, and the lookup reads four bits of its
                 // index.
                 const V numbers = hn::Iota(F(), -8.0f);
                 part[r] = mul_add(V{_mm512_permutexvar_ps(bytes.raw, numbers.raw)}, first, part[r]);
@@ -149,7 +149,7 @@ struct BlockQ6K {
     }
 };
 
-// Blocks of 256 numbers are work enough to go through row by row.
+// Blocks of 256 values are enough work to go through row by row.
 template <class Block>
 struct RowByRow {
     static constexpr size_t kNumbers = Block::kNumbers, kBytes = Block::kBytes;

@@ -26,7 +26,7 @@ HWY_INLINE float half_of(const unsigned char* at) {
 #endif
 }
 
-// kLanes bytes as whole numbers.
+// Converts kLanes bytes to integers.
 HWY_INLINE VI bytes_of(const unsigned char* at) {
     const hn::Rebind<uint8_t, F> bytes;
     return hn::PromoteTo(I(), hn::LoadU(bytes, at));
@@ -58,9 +58,9 @@ HWY_INLINE V load_float8(const unsigned char* at) {
     return hn::Mul(hn::PromoteTo(f, half), hn::Set(f, 256.0f));
 }
 #else
-// An 8-bit float's exponent and fraction where float32 has them, and the exponent moved. Subnormal numbers
-// get a leading one on top, which is taken away again: no product with a subnormal float32, which costs a
-// hundred cycles.
+// Moves an 8-bit float's exponent and fraction to float32's places and corrects the exponent. Subnormal
+// values get a leading one on top, which is subtracted again: this avoids products with a subnormal float32,
+// which cost a hundred cycles.
 template <int kFraction, int kBias>
 HWY_INLINE V widen_float8(VI codes, int special, int bits_of_special) {
     const F f;
@@ -94,7 +94,7 @@ struct StoredQ8 {
 struct StoredQ4 {
     static constexpr size_t kBytes = 18;
 #if HWY_TARGET == HWY_AVX3
-    // A register holds each of the 16 numbers, and the lookup reads four bits of its index.
+    // A register holds each of the 16 values, and the lookup reads four bits of its index.
     static HWY_INLINE V scale(const unsigned char* block) {
         return hn::Mul(hn::Set(F(), half_of(block)), hn::Iota(F(), -8.0f));
     }
@@ -112,7 +112,7 @@ struct StoredQ4 {
 #endif
 };
 
-// `count` numbers of a compressed type or a k-quant, whole blocks of them, as float32.
+// Converts `count` values of a quantized type or a k-quant, in whole blocks, to float32.
 void widen_row(FoveaDtype type, const unsigned char* from, size_t count, float* to);
 
 }  // namespace fovea::cpu::HWY_NAMESPACE

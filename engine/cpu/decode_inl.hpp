@@ -131,7 +131,7 @@ class DecodeTask {
     // Weights of any block; true if some entry is hidden. Lanes are rows, as in a panel.
     bool weigh(const DecodeBlock& keys, const DecodeBlock& next) {
         const Segment block{0, vectors(), keys.begin, keys.end};
-        // Lanes past the last row must hold numbers, any numbers.
+        // Lanes past the last row must hold any valid values.
         if (!cleared_) memset(logits(), 0, kDecodeBlock * kPanel * sizeof(float));
         cleared_ = true;
         products(keys, next, LogitOrder::by_key);

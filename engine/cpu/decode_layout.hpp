@@ -14,8 +14,8 @@ constexpr uint64_t kDecodePlaces = 8;
 // Rows that are converted to float32 at a time if they are not read in registers: they stay in L1 until they
 // are used.
 constexpr uint64_t kWidenedRows = 32;
-// Vectors of four lanes are shorter than what a loop along blocks of 32 numbers takes at a time; and float16
-// takes registers for its widening that products and sums need.
+// Vectors of four lanes are shorter than one step of a loop along blocks of 32 values; and converting float16
+// takes registers that products and sums need.
 constexpr bool widens_rows(const TargetShape& shape, FoveaDtype type) {
     return (shape.lanes < 8 && is_compressed(type)) || (shape.widens_halves && type == FOVEA_F16);
 }

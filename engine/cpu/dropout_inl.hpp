@@ -56,7 +56,7 @@ inline void drop_by_philox(const Problem& p, const Lanes& lanes, const Segment& 
     const U u;
     const I i;
     const uint64_t key = dropout_key(p);
-    // Words are compared as signed numbers: both sides are moved by 2^31.
+    // Words are compared as signed integers: both sides are moved by 2^31.
     const VI flip = hn::Set(i, std::numeric_limits<int32_t>::min());
     const VI threshold = hn::Xor(hn::Set(i, int32_t(p.drop_threshold)), flip);
     for (size_t v = part.first_vector; v < part.last_vector; ++v) {

@@ -1,7 +1,7 @@
 // One task of attention in one pass: some queries of all heads of a group against all their keys, block by
 // block, with an online softmax, so that no row of logits is ever whole (FlashAttention: Dao et al. 2022;
 // rows of queries outside, blocks of keys inside as in FlashAttention-2: Dao 2023). See tile_inl.hpp for the
-// order of numbers.
+// order of sums.
 #if defined(FOVEA_CPU_FLASH_INL_HPP) == defined(HWY_TARGET_TOGGLE)
 #ifdef FOVEA_CPU_FLASH_INL_HPP
 #undef FOVEA_CPU_FLASH_INL_HPP

@@ -27,7 +27,7 @@ struct FlashLayout {
 };
 constexpr uint64_t kLaneWords = 6, kLaneRows = 6;
 
-// Words of two numbers for so many of them.
+// Returns the words for this many elements, two per word.
 constexpr uint64_t words_of(uint64_t numbers) { return (numbers + 1) / 2; }
 
 // `pairs`: for products of pairs of bfloat16, see pairs_inl.hpp.

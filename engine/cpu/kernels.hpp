@@ -43,7 +43,7 @@ struct Kernels {
     void (*gather)(const FoveaGatherDesc& desc, const FoveaHostBuffer* bindings, uint64_t begin,
                    uint64_t end);
     void (*norm)(const NormDesc& desc, const FoveaHostBuffer* bindings, uint64_t begin, uint64_t end);
-    // "Rows" are stretches of kPointwiseStretch numbers.
+    // "Rows" are stretches of kPointwiseStretch elements.
     void (*pointwise)(const PointwiseDesc& desc, const FoveaHostBuffer* bindings, uint64_t begin,
                       uint64_t end);
     // Task `task` of BackwardCut.

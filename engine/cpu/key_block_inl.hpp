@@ -35,7 +35,7 @@ struct KeyScratch {
     float* v;  // capacity + 1 rows
     uint8_t* hidden;
     size_t capacity;
-    float* packed_k = nullptr;   // capacity rows and kLanes numbers
+    float* packed_k = nullptr;   // capacity rows and kLanes elements
     float* value_row = nullptr;  // for a row of a compressed type
     float* pair_rows = nullptr;  // with pairs: two values as words, and one of zeros
 };
@@ -77,7 +77,7 @@ void copy_values(const AttentionCall& call, const QueryRows& rows, KeyBlock& blo
     const Problem& p = call.p;
     for (int64_t j = block.begin; j < block.end;) {
         const KeyRun run = key_run(call, p.v, rows.b, rows.h_kv, rows.view, j, block.end);
-        // A hidden key's row is multiplied by zeros: any finite numbers will do.
+        // A masked key's row is multiplied by zeros, so any finite values will do.
         const size_t first = size_t(j - block.begin), count = size_t(run.count);
         if (run.inside)
             pack(run.first, first, count);

@@ -26,7 +26,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace fovea::cpu::HWY_NAMESPACE {
 
-// Numbers that are finite stay so: the largest ones would round to infinity.
+// Finite values stay finite: the largest ones would round to infinity.
 HWY_INLINE V within_bfloat(V v) {
     const F f;
     const V most = hn::Set(f, 0x1.fep127f), size = hn::Abs(v);
@@ -147,7 +147,7 @@ inline KeyBlock fetch_key_pairs(const AttentionCall& call, const QueryRows& rows
                 continue;
             }
             if (!run.inside) {
-                from = zeros;  // a hidden key: any finite numbers will do
+                from = zeros;  // a masked key: any finite values will do
             } else if (p.v_type == FOVEA_BF16) {
                 from = call.at<const Bfloat16>(FOVEA_BIND_V, first);
             } else {

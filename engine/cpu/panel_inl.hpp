@@ -43,7 +43,7 @@ void unpack_panel(const float* panel, const float* factor, size_t depth, size_t 
         const V scale = hn::Load(f, factor + first);
         size_t e = 0;
 #if FOVEA_HAS_PAIRS
-        // Two numbers of a row are a word: half as much to transpose.
+        // Two elements of a row are a word: half as much to transpose.
         for (; std::is_same_v<T, Bfloat16> && e + 2 * kLanes <= depth; e += 2 * kLanes) {
             const hn::Repartition<uint16_t, F> h;
             V block[kLanes];
@@ -83,7 +83,7 @@ void unpack_panel(const float* panel, const float* factor, size_t depth, size_t 
     }
 }
 
-// One row of `count` numbers widened to float32.
+// Converts one row of `count` elements to float32.
 template <class T>
 HWY_INLINE void copy_row(const T* from, size_t count, float* to) {
     size_t e = 0;
@@ -116,7 +116,7 @@ constexpr size_t columns_in_vectors(size_t columns) {
 // Rows [first, first + rows) of a block of values into the packed order of Columns (tile by tile). A whole
 // vector is stored where a tile is narrower; what it writes too much lands in the next row's place, so blocks
 // are packed in ascending order of rows and `capacity` is one row more than there ever are. `load(j, c)`:
-// kLanes numbers of row j from column c on; `load_single(j, c, to)`: one.
+// kLanes elements of row j from column c on; `load_single(j, c, to)`: one.
 template <class Load, class LoadSingle>
 void pack_columns_from(const Load& load, const LoadSingle& load_single, size_t first, size_t rows,
                        size_t columns, size_t capacity, float* to) {
@@ -165,7 +165,7 @@ inline void clear_columns(size_t first, size_t rows, size_t columns, size_t capa
 }
 
 // Whole tiles of kKeyRows keys, of which there are `tiles`, into the order of packed_dot_tile. Writes up to
-// kLanes numbers past the last one.
+// kLanes elements past the last one.
 inline void pack_keys(const float* from, size_t from_stride, size_t tiles, size_t depth, float* to) {
     const F f;
     for (size_t t = 0; t < tiles; ++t, from += kKeyRows * from_stride, to += kKeyRows * depth) {

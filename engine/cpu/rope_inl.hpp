@@ -1,4 +1,4 @@
-// Rows of rotary embeddings: a few numbers each, so that a call is a walk through memory.
+// Rows of rotary embeddings: a few elements each, so that a call is a walk through memory.
 #if defined(FOVEA_CPU_ROPE_INL_HPP) == defined(HWY_TARGET_TOGGLE)
 #ifdef FOVEA_CPU_ROPE_INL_HPP
 #undef FOVEA_CPU_ROPE_INL_HPP

@@ -96,7 +96,7 @@ struct ProductTile {
         FOVEA_UNROLL for (size_t j = 0; j < kKeys; ++j) a[j] = Row::load(k[j] + at, n, scale[j]);
         add(a, e);
     }
-    // `numbers` of each row, whole vectors and within a block.
+    // Adds `numbers` elements of each row, in whole vectors and within a block.
     HWY_INLINE void add_numbers(size_t e, size_t numbers) {
         const size_t at = Row::bytes(e);
         typename Row::Scale scale[kKeys];
@@ -120,7 +120,7 @@ struct ProductTile {
         FOVEA_UNROLL for (size_t j = 0; j < kKeys; ++j) a[j] = load_part<T>(k[j], e, depth - e);
         add(a, e);
     }
-    // The numbers themselves; `to` has room for whole vectors.
+    // Stores the sums; `to` has room for whole vectors.
     HWY_INLINE void store_sums(float* to) const {
         constexpr size_t kWhole = kKeys * R / kLanes * kLanes;
         FOVEA_UNROLL for (size_t n = 0; n < kWhole; n += kLanes) hn::Store(sum_each(sum + n), F(), to + n);
@@ -135,7 +135,7 @@ struct ProductTile {
 };
 
 // The products of kKeyTile keys (fewer at the end) from `first` on with R rows of q; s points at that of
-// the first of both, and has `step` numbers from key to key.
+// the first of both, and has `step` elements from key to key.
 template <size_t R, class T>
 HWY_INLINE void dot_rows_tile(const RowQueue& keys, size_t first, const float* q, size_t depth, size_t step,
                               float* s) {

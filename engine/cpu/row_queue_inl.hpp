@@ -77,8 +77,8 @@ struct RowQueue {
     }
 };
 
-// Calls body(rows as float32, number of the first) for `columns` numbers of a block's rows, some of them at a
-// time; `room` holds kWidenedRows rows.
+// Calls body(rows as float32, number of the first) for `columns` elements of a block's rows, some of them at
+// a time; `room` holds kWidenedRows rows.
 template <class Body>
 HWY_INLINE void for_widened_rows(const RowQueue& rows, FoveaDtype type, size_t columns, float* room,
                                  const Body& body) {

@@ -154,7 +154,7 @@ void run_rows(const Desc& desc, Kernel kernel, const reference::RowRun& run) {
     for_each_task(run.parallel, uint32_t(ceil_div(rows, job.rows_per_task)), task, const_cast<Job*>(&job));
 }
 
-// The numbers of rows that slices of plain loops are.
+// Returns the range of rows that slices of plain loops cover.
 reference::RowRun rows_of(const CpuPlan& cut, const CpuRun& run) {
     return {run.bindings,
             run.workspace,

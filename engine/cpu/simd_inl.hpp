@@ -71,8 +71,8 @@ HWY_INLINE V mul_add(V a, V b, V c) {
 #define FOVEA_HAS_PAIRS 0
 #endif
 
-// sum + a.upper * b.upper, + a.lower * b.lower, where each lane is a word of two bfloat16. Subnormal numbers
-// are zeros to it.
+// sum + a.upper * b.upper, + a.lower * b.lower, where each lane is a word of two bfloat16. It treats
+// subnormal values as zero.
 #if FOVEA_HAS_PAIRS
 HWY_INLINE V add_products_of_pairs(V a, V b, V sum) {
     // Not by its intrinsic, which only functions that are compiled for AVX512-BF16 may call.
@@ -154,7 +154,7 @@ HWY_INLINE V exp2(V x) {
     // Adding 1.5 * 2^23 rounds to an integer and leaves it in the low bits; 127 more makes them an exponent.
     const I i;
     const V magic = hn::Set(f, 12582912.0f + 127.0f);
-    // A NaN must stay one. In this order it does in every Max but those that prefer numbers.
+    // A NaN must stay NaN. In this order it does, except with a Max that prefers numbers.
     const V least = hn::Set(f, -127.0f);
 #if HWY_ARCH_WASM
     x = larger(x, least);
@@ -236,7 +236,7 @@ HWY_INLINE void store_row(V v, uint16_t* to) {
 }
 #if HWY_TARGET != HWY_SCALAR
 // The number in bfloat16 is the upper half of each word. As float_to_bfloat: a carry of the rounding may run
-// into the exponent, and a NaN stays one. (The instruction of AVX512-BF16 would take subnormal numbers for
+// into the exponent, and a NaN stays one. (The instruction of AVX512-BF16 would flush subnormal values to
 // zero.)
 HWY_INLINE VU bits_of_bfloat(V v) {
     const U u;

@@ -1,5 +1,5 @@
-// How loops along a row of K or V read its numbers, by what the row holds: plain numbers, 8-bit floats, or
-// ggml's blocks, which are widened in registers.
+// Reads the elements of a row of K or V in loops, by type: plain elements, 8-bit floats, or ggml's blocks,
+// which are converted to float32 in registers.
 #if defined(FOVEA_CPU_STORED_ROW_INL_HPP) == defined(HWY_TARGET_TOGGLE)
 #ifdef FOVEA_CPU_STORED_ROW_INL_HPP
 #undef FOVEA_CPU_STORED_ROW_INL_HPP
@@ -18,8 +18,8 @@ namespace fovea::cpu::HWY_NAMESPACE {
 template <class T>
 struct StoredRow {
     static constexpr bool kBlocks = false;
-    static constexpr size_t kFetch = 64 / sizeof(T);  // numbers from one line to the next
-    // Numbers of a turn of a loop: a line, or one vector where a loop of more would cost registers.
+    static constexpr size_t kFetch = 64 / sizeof(T);  // elements from one line to the next
+    // Elements of a step of a loop: a line, or one vector if a longer step would cost registers.
     static constexpr size_t kTurn = kLanes < 8 ? kLanes : HWY_MIN(kFetch, 32);
     struct Scale {};
     static HWY_INLINE size_t bytes(size_t e) { return e * sizeof(T); }
@@ -111,7 +111,8 @@ HWY_INLINE void load_vectors(const char* row, size_t c, V (&to)[C]) {
     }
 }
 
-// The n < kLanes numbers from e on, then zeros; no blocks. Out of line: ends of rows are many and rare.
+// Copies the n < kLanes elements from e on, then zeros; not for blocks. Out of line: ends of rows are many
+// and rare.
 template <class T>
 HWY_NOINLINE void copy_part(const char* row, size_t e, size_t n, float* part) {
     for (size_t at = 0; at < kLanes; ++at) part[at] = at < n ? StoredRow<T>::one(row, e + at) : 0.0f;

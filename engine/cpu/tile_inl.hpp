@@ -4,7 +4,7 @@
 // needs one broadcast for each element of K, V or W, which are read as they are in memory, and any depth
 // works. Every result is one chain of multiply-adds in ascending order of the summed index, whatever the
 // tile: results do not depend on how work is cut. With Products::bf16 the same tiles go over words of two
-// numbers each (pairs_inl.hpp) where they go over floats else.
+// elements each (pairs_inl.hpp) instead of floats.
 #if defined(FOVEA_CPU_TILE_INL_HPP) == defined(HWY_TARGET_TOGGLE)
 #ifdef FOVEA_CPU_TILE_INL_HPP
 #undef FOVEA_CPU_TILE_INL_HPP

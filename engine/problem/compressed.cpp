@@ -8,8 +8,8 @@
 namespace fovea {
 namespace {
 
-// 32 numbers as one block. A block whose scale float16 does not hold, or that holds what is not finite,
-// becomes NaN as a whole: none of its numbers could be told.
+// Quantizes 32 values as one block. A block becomes NaN as a whole if float16 cannot hold its scale or if a
+// value is not finite: its values would be lost.
 void compress_block(FoveaDtype type, const float* from, unsigned char* to) {
     constexpr int kNumbers = 32;
     float most = 0;  // the element with the largest magnitude
@@ -56,7 +56,7 @@ float compressed_number(const unsigned char* data, FoveaDtype type, int64_t inde
     uint16_t scale = 0;
     memcpy(&scale, at, sizeof scale);
     at += sizeof scale;
-    // q4_0: byte n holds numbers n (low half) and n + 16 (high half), each 8 too large.
+    // q4_0: byte n holds values n (low half) and n + 16 (high half), each 8 too large.
     const int number =
         type == FOVEA_Q8_0 ? std::bit_cast<int8_t>(at[n]) : int(at[n % 16] >> n / 16 * 4 & 15) - 8;
     return float(number) * half_to_float(scale);

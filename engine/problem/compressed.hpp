@@ -13,7 +13,7 @@
 
 namespace fovea {
 
-// One sign bit, `kFraction` bits of fraction, the exponent between them; subnormal numbers as IEEE has them.
+// One sign bit, `kFraction` bits of fraction, the exponent between them; subnormal values as in IEEE 754.
 template <uint32_t kFraction, uint32_t kBias, uint32_t kLargest, uint32_t kNan>
 struct Float8 {
     static constexpr uint8_t from_float(float value) {
@@ -50,12 +50,12 @@ constexpr float e4m3_to_float(uint8_t code) {
 // Number `index` of a tensor that begins at `data`; `type` is compressed or a k-quant.
 float compressed_number(const unsigned char* data, FoveaDtype type, int64_t index);
 
-// `count` numbers, whole blocks, from number `index` of the tensor on. A block whose scale float16 does not
-// hold, or that holds what is not finite, becomes NaN as a whole: none of its numbers could be told.
+// Quantizes `count` values, in whole blocks, from element `index` of the tensor on. A block becomes NaN as a
+// whole if float16 cannot hold its scale or if a value is not finite: its values would be lost.
 void compress_row(FoveaDtype type, const float* from, size_t count, unsigned char* data, int64_t index);
 
-// Numbers of any type that keys and values have, to be read by index: calls body(numbers), where numbers[n]
-// is one that widened() takes.
+// Elements of any type of keys and values, to be read by index: calls body(numbers), where widened() converts
+// numbers[n].
 struct CompressedNumbers {
     const unsigned char* data;
     FoveaDtype type;

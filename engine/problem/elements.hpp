@@ -1,4 +1,4 @@
-// The numbers of a tensor as types: code that is written once for elements T serves every type of storage.
+// Elements of a tensor as types: code that is written once for elements T serves every storage type.
 #pragma once
 
 #include <fovea/fovea.h>
@@ -10,8 +10,8 @@
 namespace fovea {
 
 // Calls body(T()), where T is what a tensor of `type` holds in memory: float, uint16_t (binary16) or
-// Bfloat16. `type` is one of numbers, see is_float. What the body returns must not be a vector: this function
-// is compiled for no instruction set.
+// Bfloat16. `type` must be a float type, see is_float. What the body returns must not be a vector: this
+// function is compiled for no instruction set.
 template <class Body>
 inline decltype(auto) with_type(FoveaDtype type, Body&& body) {
     if (type == FOVEA_F16) return body(uint16_t());

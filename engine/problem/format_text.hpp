@@ -1,4 +1,4 @@
-// Texts with numbers.
+// Formats texts with values.
 #pragma once
 
 #include <cstdarg>

@@ -1,10 +1,12 @@
-// ggml's blocks of 256 numbers (its file ggml-common.h defines them): written from that definition, and the
+// ggml's blocks of 256 values (its file ggml-common.h defines them): written from that definition, and the
 // products in the order in which ggml forms them, so that every value has its bits. Plain arithmetic; no
 // allocation, no error, safe from any thread.
-//   q4_k, q5_k  eight groups of 32 numbers. d and dmin, float16 factors of the groups' scales and mins,
+//   q4_k, q5_k  eight groups of 32 values. d and dmin, float16 factors of the groups' scales and
+//   mins,
 //               12 bytes of `scales`, both by 6 bits, (q5_k: 32 bytes of fifth bits,) then 128 bytes, of
 //               which 32 hold two groups, low and high halves.
-//   q6_k        sixteen groups of 16 numbers, each 32 too large. 128 bytes of low halves, 64 of two high bits
+//   q6_k        sixteen groups of 16 values, each 32 too large. 128 bytes of low halves, 64 of two
+//   high bits
 //               each, `scales` of 8 bits for each group, d.
 #pragma once
 
@@ -16,7 +18,7 @@
 
 namespace fovea {
 
-// The numbers of a group are scale * code - min: d and dmin of the block times the group's scale and min.
+// The values of a group are scale * code - min: d and dmin of the block times the group's scale and min.
 struct KGroup {
     float scale, min;
 };
@@ -69,7 +71,7 @@ struct Q6K {
     }
 };
 
-// One block's numbers.
+// Converts the values of one block.
 template <class Type>
 void widen_k_block(const unsigned char* block, float* to) {
     for (uint32_t g = 0; g < 256 / Type::kGroup; ++g) {

@@ -64,7 +64,7 @@ struct Problem {
 };
 
 constexpr bool is_16_bit(FoveaDtype type) { return type == FOVEA_F16 || type == FOVEA_BF16; }
-// The types of tensors that hold numbers; by its value, which may be any.
+// True for the types of tensors that hold floats; takes any value.
 constexpr bool is_float(int type) { return has_use(type, kUseNumbers); }
 
 // Types of a quantized KV cache: problem/compressed.hpp reads and makes them. Types that only
@@ -110,7 +110,7 @@ FoveaResult make_problem(const FoveaAttentionDesc* desc, Problem& out, FoveaDiag
 bool spanned_bytes(const FoveaStrides& strides, uint64_t b, uint64_t h, uint64_t l, uint64_t d,
                    FoveaDtype type, uint64_t& bytes);
 
-// Rows of `columns` numbers at these distances must consist of whole blocks of the type. `columns_name` is
+// Rows of `columns` elements at these distances must consist of whole blocks of the type. `columns_name` is
 // the field that has the columns, "dim_qk".
 FoveaResult check_blocks(FoveaDtype type, const FoveaStrides& strides, uint64_t columns,
                          const char* columns_name, const char* strides_name, FoveaDiag* diag);

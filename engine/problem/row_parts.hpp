@@ -23,7 +23,7 @@ struct NormDesc {
 };
 
 enum class PointwiseRule : uint32_t { add, gelu, gelu_tanh, silu, relu };  // as Activation says
-constexpr uint64_t kPointwiseStretch = 256;  // numbers that count as one row on the CPU
+constexpr uint64_t kPointwiseStretch = 256;  // elements that count as one row on the CPU
 
 // add: Y = X + O. Else Y = f(X), or with `gated` Y = f(X) * O. O is [count] like X.
 struct PointwiseDesc {

@@ -16,7 +16,7 @@ namespace fovea::reference {
 template <class Real>
 class AttentionLoops : protected RowAccess {
   public:
-    // Numbers of type Real that one worker needs while it computes a row: the query, the logits, the sums.
+    // Returns the elements of type Real that one worker needs for a row: the query, the logits, the sums.
     static uint64_t scratch_count(const Problem& p) {
         return uint64_t{p.dim_qk} + uint64_t(p.len_kv) + p.dim_v;
     }
@@ -24,7 +24,7 @@ class AttentionLoops : protected RowAccess {
     // `bindings` is indexed by FoveaBinding, checked by the caller and only read where the problem says so.
     AttentionLoops(const Problem& problem, const FoveaHostBuffer* bindings) : RowAccess(problem, bindings) {}
 
-    // Row number `flat` counts (b, h, i) with i fastest. `scratch` has room for scratch_count numbers and is
+    // Row number `flat` counts (b, h, i) with i fastest. `scratch` has room for scratch_count elements and is
     // undefined before and after.
     void compute_row(uint64_t flat, Real* scratch) const {
         Row row = locate(flat, scratch);

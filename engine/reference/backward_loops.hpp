@@ -27,8 +27,8 @@ class BackwardLoops : AttentionLoops<Real> {
     using typename Base::Row;
 
   public:
-    // Numbers of type Real that one worker needs: AttentionLoops' and a second row over the keys, a row of k
-    // and one of v, and the sums of either.
+    // Returns the elements of type Real that one worker needs: AttentionLoops' and a second row over the
+    // keys, a row of k and one of v, and the sums of either.
     static uint64_t scratch_count(const Problem& problem) {
         return Base::scratch_count(problem) + uint64_t(problem.len_kv) +
                2 * (uint64_t{problem.dim_qk} + problem.dim_v);
@@ -58,7 +58,7 @@ class BackwardLoops : AttentionLoops<Real> {
         put(FOVEA_BIND_DSINKS, FOVEA_F32, int64_t(part), sink(uint32_t(part)), FOVEA_GRAD_SINKS);
     }
 
-    // dq of query row `flat`, numbered (b, h, i): D numbers in `scratch`.
+    // Computes dq of query row `flat`, numbered (b, h, i): D elements in `scratch`.
     const Real* query_row(uint64_t flat, Real* scratch) const {
         const Row row = this->locate(flat, scratch);
         Real* sums = key_vector(scratch);
@@ -71,7 +71,7 @@ class BackwardLoops : AttentionLoops<Real> {
         return sums;
     }
 
-    // dk and dv of key row `flat`, numbered (b, h_kv, j): D numbers, then Dv.
+    // Computes dk and dv of key row `flat`, numbered (b, h_kv, j): D elements, then Dv.
     const Real* key_rows(uint64_t flat, Real* scratch) const {
         const int64_t j = int64_t(flat % uint64_t(p.len_kv));
         const uint32_t b_kv = uint32_t(flat / uint64_t(p.len_kv));
@@ -105,7 +105,7 @@ class BackwardLoops : AttentionLoops<Real> {
         return dk;
     }
 
-    // The gradient of row `flat` of the bias's own, numbered (batch, head, row): bias_keys numbers.
+    // Computes the gradient of row `flat` of the bias, numbered (batch, head, row): bias_keys elements.
     const Real* bias_row(uint64_t flat, Real* scratch) const {
         const int64_t own_row = int64_t(flat % uint64_t(w.bias_rows));
         const uint32_t own = uint32_t(flat / uint64_t(w.bias_rows));

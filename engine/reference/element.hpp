@@ -24,7 +24,7 @@ inline float round_to_odd(double value) {
 }
 inline float round_to_odd(float value) { return value; }
 
-// `type` is one of numbers or of compressed ones; `index` counts numbers.
+// `type` is a float or a quantized type; `index` counts elements.
 template <class Real>
 Real load(const void* data, FoveaDtype type, int64_t index) {
     return with_numbers(type, data, [=](const auto from) { return Real(widened(from[index])); });

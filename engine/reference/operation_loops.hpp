@@ -113,7 +113,7 @@ Real activated(PointwiseRule rule, Real x) {
     }
 }
 
-// The stretch of kPointwiseStretch numbers that is row `row`.
+// Computes the stretch of kPointwiseStretch elements that is row `row`.
 template <class Real>
 void pointwise_row(const PointwiseDesc& d, const FoveaHostBuffer* bindings, uint64_t row) {
     const auto* x = static_cast<const float*>(bindings[FOVEA_BIND_X].data);

@@ -27,7 +27,7 @@ void for_each_row(const RowRun& run, const Body& body) {
         uint64_t rows_per_task;
     };
     const uint64_t rows = run.row_end - run.row_begin;
-    // Task numbers have 32 bits.
+    // Task indices have 32 bits.
     const uint64_t rows_per_task = std::max(run.rows_per_task, ceil_div(rows, uint64_t{1} << 31));
     const Job job{run, body, rows_per_task};
     const FoveaTask task = [](void* arg, uint32_t index, uint32_t worker) {

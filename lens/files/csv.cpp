@@ -1,4 +1,4 @@
-// csv files as tables of numbers, and back.
+// csv files as tables of floats, and back.
 #include <cstring>
 
 #include <fovea/files.hpp>
@@ -126,10 +126,10 @@ class CsvCursor {
 
 struct CsvShape {
     bool header = false, row_names = false;
-    uint64_t rows = 0, columns = 0;  // rows of numbers; columns with the one of names
+    uint64_t rows = 0, columns = 0;  // rows of values; columns including the one of names
 };
 
-/// The first line decides: all numbers, or none. Columns are counted there.
+/// The first line decides: all fields are numeric, or none. Columns are counted there.
 std::optional<Error> check_first_line(std::string_view text, CsvShape& shape) {
     CsvCursor cursor(text);
     CsvField field, first_word;
@@ -159,7 +159,7 @@ Result<CsvShape> check_table(std::string_view text) {
             if (auto error = cursor.next(field)) return *std::move(error);
             ++columns;
             const bool number = field_number(field).has_value(), first = columns == 1 && shape.columns > 1;
-            // The first row of numbers decides whether its first field is a name.
+            // The first row of values decides whether its first field is a name.
             if (!header && first && shape.header && shape.rows == 0) shape.row_names = !number;
             if (!header && first && shape.row_names) {
                 if (!number) continue;

@@ -14,7 +14,7 @@
 namespace fovea {
 namespace {
 
-/// Element `index` of a value of numbers.
+/// Returns element `index` of a numeric value.
 std::optional<double> element(const GgufValue& v, uint64_t index) {
     const auto at = [&](size_t size) { return files::read_le(v.bytes, index * size, size); };
     switch (v.type) {

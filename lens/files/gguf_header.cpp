@@ -18,7 +18,7 @@ constexpr const char* kCutShort = "; the file was cut short, as by a download th
 constexpr uint64_t kLeastKeyBytes = 13, kLeastTensorBytes = 24;
 
 /// ggml's numbers of types. Those without a FoveaDtype are listed with their size, where a file may have
-/// them, and refused where their values are asked for.
+/// them, and rejected when their values are requested.
 struct TypeRow {
     uint32_t number;
     std::string_view text;

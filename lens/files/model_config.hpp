@@ -1,5 +1,5 @@
 #pragma once
-// The numbers of a checkpoint's config.json that its weights do not tell.
+// The sizes in a checkpoint's config.json that do not follow from its weights.
 #include <filesystem>
 #include <optional>
 #include <span>

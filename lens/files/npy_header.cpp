@@ -25,8 +25,7 @@ constexpr std::array<Descr, 12> kDescrs = {{{"b1", FOVEA_BOOL},
                                             {"f4", FOVEA_F32},
                                             {"f8", FOVEA_F64}}};
 
-/// Reads the dictionary: a Python literal, of which only strings, True, False and tuples of whole numbers
-/// occur.
+/// Reads the dictionary: a Python literal, of which only strings, True, False and tuples of integers occur.
 class NpyDictionary {
   public:
     NpyDictionary(std::string_view text, uint64_t offset) : text_(text), offset_(offset) {}

@@ -1,5 +1,5 @@
 #pragma once
-// Numbers as text, the same in every locale.
+// Converts numbers to text, the same in every locale.
 #include <cstdint>
 #include <optional>
 #include <string>

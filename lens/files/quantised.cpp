@@ -25,7 +25,7 @@ Number read_as(const std::byte* at) {
 }
 float half_at(const std::byte* at) { return fovea::half_at(reinterpret_cast<const unsigned char*>(at)); }
 
-// q4_0: f16 scale, 16 bytes of which byte j holds numbers j (low) and j + 16 (high), each 8 too large.
+// q4_0: f16 scale, 16 bytes of which byte j holds values j (low) and j + 16 (high), each 8 too large.
 void q4_0(const std::byte* b, float* y) {
     const float d = half_at(b);
     for (uint32_t j = 0; j < 16; ++j) {

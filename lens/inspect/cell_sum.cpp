@@ -90,7 +90,7 @@ std::optional<CellSum> context(const LayerNumbers& of, uint64_t row, uint64_t al
     return sum;
 }
 
-// One row's numbers summed: exp(score - largest) for log-sum-exp, weights for the sums of rows.
+// Sums one row's values: exp(score - largest) for log-sum-exp, weights for the sums of rows.
 std::optional<CellSum> of_a_row(const LayerNumbers& of, StageId id, uint32_t head, uint64_t row,
                                 bool exponentials) {
     const StageNumbers stage = of.stage(id, head);

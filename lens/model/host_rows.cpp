@@ -10,7 +10,8 @@
 namespace fovea {
 namespace {
 
-// Numbers of one task: enough that handing it out costs little. One row of a layer is never more than one.
+// Elements of one task: enough that handing it out costs little. One row of a layer never spans several
+// tasks.
 constexpr uint64_t kTaskNumbers = uint64_t{16} << 10;
 
 using Bindings = std::array<FoveaHostBuffer, FOVEA_BIND_COUNT>;
@@ -75,7 +76,7 @@ HostRows::HostRows(const FoveaParallel* parallel) : parallel_(parallel) {
     rope_ = cpu::rope_kernel_of(target), append_ = cpu::append_kernel_of(target);
 }
 
-// body(begin, end) for all rows of so many numbers.
+// Calls body(begin, end) for all rows of `width` elements.
 template <class Body>
 void HostRows::in_tasks(uint64_t rows, uint64_t width, const Body& body) const {
     struct Job {

@@ -9,7 +9,7 @@ namespace {
 // Rows of weights that become float32 at a time, in bytes of float32.
 constexpr uint64_t kStretchBytes = uint64_t{16} << 20;
 
-// True if linear() may read the bytes as they are: blocks byte by byte, numbers as what they are.
+// True if linear() can read the bytes as they are: blocks byte by byte, elements with their alignment.
 bool is_readable(const StoredWeight& weight) {
     if (!has_use(weight.type, kUseLinear) || weight.rows() == 0 || weight.columns() == 0 || weight.file)
         return false;

@@ -45,7 +45,7 @@ struct BiasExtents {
 };
 BiasExtents bias_extents(const FoveaAttentionDesc& desc);
 
-// `count` numbers as a tensor of `type`, which is one of floats, holds them.
+// Stores `count` values as elements of the float type `type`.
 void store_numbers(const float* from, uint64_t count, FoveaDtype type, void* to);
 
 // Rows [first, first + rows) of a batch entry; `data` is the chunk, [B, H, held, D].

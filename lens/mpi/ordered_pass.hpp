@@ -1,6 +1,6 @@
-// One side of a call comes to the other: its chunks in the order of their numbers, each from its owner to
-// the ranks of which some chunk meets it, the next one under way while the present one is computed. So what
-// a chunk gives can be added at once, and every sum has one order, whoever holds its terms.
+// One side of a call comes to the other: its chunks in ascending order, each from its owner to the ranks of
+// which some chunk meets it, the next one under way while the present one is computed. So what a chunk gives
+// can be added at once, and every sum has one order, whoever holds its terms.
 #pragma once
 
 #include "mpi/agreement.hpp"

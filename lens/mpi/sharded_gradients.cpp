@@ -1,6 +1,6 @@
 // Gradients of one call over many ranks: keys come to the queries for dq, then queries to the keys for all
 // that is summed over queries. What belongs to no row of a rank, slopes and sinks, is summed over the chunks
-// in the order of their numbers on every rank.
+// in ascending order on every rank.
 #include "mpi/ordered_pass.hpp"
 
 #include <algorithm>
@@ -158,7 +158,7 @@ class Run {
         return chunks_.sees(queries_.shards, query_chunk, keys_.shards, key_chunk);
     }
 
-    // Numbers of dbias in this rank's chunks of keys below `chunk`.
+    // Returns the elements of dbias in this rank's chunks of keys before `chunk`.
     uint64_t bias_before(uint64_t chunk) const {
         uint64_t columns = 0;
         for (const uint64_t own : keys_.own)
@@ -241,8 +241,8 @@ class Run {
         return std::exp(double(sink) - double(lse)) * delta;
     }
 
-    // Each number is some rank's and 0 elsewhere, so that bits travel as whole numbers and add up to
-    // themselves.
+    // Each value belongs to one rank and is 0 elsewhere, so its bits are sent as integers whose sum is
+    // unchanged.
     Result<void> share(std::vector<float>& of_chunks) const {
         if (of_chunks.empty()) return {};
         if (auto error = mpi_error(MPI_Allreduce(MPI_IN_PLACE, of_chunks.data(), int(of_chunks.size()),

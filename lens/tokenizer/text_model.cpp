@@ -145,13 +145,12 @@ std::string token_text(const TextModel& model, uint32_t id) {
     const bool plain = !text.empty() && printable_name(text, 40) == text && text != " ";
     if (plain) return text;
     const std::string piece = printable_name(token_text(*model.tokenizer, id), 40);
-    return piece.empty() ? "#" + std::to_string(id)
-                         : piece;  // vocabularies are rounded up with unused numbers
+    return piece.empty() ? "#" + std::to_string(id) : piece;  // vocabularies are rounded up with unused IDs
 }
 
 std::string first_text(const TextModel& model) {
     if (model.tokenizer) return "The cat sat on the mat because the cat was tired";
-    // Numbers that come again, so that heads that look for them have something to find.
+    // Repeating words, so that heads that look for repetitions have something to find.
     std::string text;
     const uint64_t words = std::min<uint64_t>(model.weights.facts().vocabulary, 12);
     for (uint64_t i = 0; i < 2 * words; ++i)

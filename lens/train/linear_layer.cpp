@@ -9,8 +9,8 @@ FoveaHostBuffer buffer_of(const float* values, uint64_t count) {
     return {const_cast<float*>(values), count * sizeof(float)};  // inputs are only read
 }
 
-// [rows, columns] -> [columns, rows], tile by tile: a column of a large matrix has each of its numbers in
-// another line of the cache.
+// [rows, columns] -> [columns, rows], tile by tile: a column of a large matrix has each of its elements in
+// another cache line.
 void transpose(const float* from, uint64_t rows, uint64_t columns, float* to) {
     constexpr uint64_t kTile = 16;  // a line of the cache
     for (uint64_t row = 0; row < rows; row += kTile)

@@ -135,8 +135,8 @@ class Attention {
     Attention& scale(float factor) { return desc.scale = factor, *this; }
     // Scores become cap * tanh(score / cap). 0: none.
     Attention& softcap(float cap) { return desc.softcap = cap, *this; }
-    // Keys after the query's position are masked. Calls with other numbers of keys than queries must state
-    // `which` end is aligned.
+    // Keys after the query's position are masked. If the numbers of keys and queries differ, a call must
+    // state `which` end is aligned.
     Attention& causal(Align which = Align::unstated) {
         desc.flags |= FOVEA_FLAG_CAUSAL;
         return align(which);

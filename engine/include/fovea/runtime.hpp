@@ -119,8 +119,8 @@ class Engine {  // one device with its memory and threads
     bool is_vulkan() const;
 
     // Runs a plan on host memory: moves the inputs, runs every slice, moves the outputs back. Errors:
-    // FOVEA_OUT_OF_DEVICE_MEMORY with the numbers, FOVEA_CANCELLED, FOVEA_TIMEOUT, and FOVEA_DEVICE_LOST,
-    // which every later call says again.
+    // FOVEA_OUT_OF_DEVICE_MEMORY with the sizes, FOVEA_CANCELLED, FOVEA_TIMEOUT, and FOVEA_DEVICE_LOST, which
+    // every later call says again.
     Result<RunReport> run_on_host(const Plan& plan, const HostBindings& bindings,
                                   const RunOptions& options = {});
     // The same for a plan that is made in the call; its error is the planner's, and nothing was written then.

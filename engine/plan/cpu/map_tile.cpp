@@ -1,4 +1,4 @@
-// How a map tile is cut into tasks for the vector kernel. No cut changes a bit: units are whole numbers.
+// Divides a map tile into tasks for the vector kernel. No division changes a bit: units are integers.
 #include "cpu/map_tile_layout.hpp"
 #include "plan/cpu/plan.hpp"
 #include "problem/checked.hpp"

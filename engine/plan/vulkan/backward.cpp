@@ -432,7 +432,7 @@ class SliceMaker {
         d.output_if(used, slot, binding, {0, p.binding_bytes[binding], 0});
     }
 
-    // Two numbers for each row of one head; one row's room where there is none.
+    // Two values for each row of one head; at least one row's room.
     uint64_t row_sum_count() const { return std::max<uint64_t>(uint64_t(p.len_q), 1); }
     Window row_sums() const { return {m.row_sums_offset, row_sum_count() * 8, 0}; }
 

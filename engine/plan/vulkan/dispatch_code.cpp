@@ -445,7 +445,7 @@ class CodeWriter {
                (choice_.spec[FOVEA_SPEC_CALL] & shader::kBfloat16Call) != 0;
     }
 
-    // Without a buffer of 16-bit numbers the capability goes, and with it all that needs it.
+    // Without a buffer of 16-bit elements the capability is removed, with everything that needs it.
     bool is_left_out_type(uint32_t id) const { return has(id, kIsStored) && !stores_16_bits_; }
 
     void copy(const Instruction& i) {

@@ -14,7 +14,8 @@ namespace fovea {
 //     driver removes it by itself (SwiftShader computed both ways and took twice as long);
 //   - a variable whose slot is not bound, or that nothing reached touches, goes. Loads from it become
 //     undefined values and stores to it nothing: the flags of the dispatch keep the shader from both;
-//   - where no variable of 16-bit numbers is left, the capability to store them goes too, with their types;
+//   - where no variable of 16-bit elements is left, the capability to store them goes too, with
+//   their types;
 //   - with kBfloat16Call among its constants the 16-bit float that a module computes with becomes
 //     bfloat16 (SPV_KHR_bfloat16): one operand of its type, two capabilities for one, and the extension's
 //     name. In the matrix kernels only the operands have it once the branches for float16 are

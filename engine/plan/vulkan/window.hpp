@@ -42,7 +42,7 @@ Window block_window(const FoveaStrides& strides, const RowBlock& block, uint64_t
                     uint64_t alignment);
 
 // The largest window of any block of that shape: an upper bound, exact up to the alignment. At least as many
-// bytes as shaders count numbers from its start.
+// bytes as shaders count elements from its start.
 uint64_t largest_window(const FoveaStrides& strides, uint64_t batches, uint64_t heads, uint64_t rows,
                         uint64_t dim, StorageBlock storage, uint64_t alignment);
 

@@ -121,9 +121,9 @@ Result<uint64_t> save_npz(const std::filesystem::path& path, const TensorSet& se
 
 // ---- csv ----
 
-struct CsvTable {                      // columns of numbers
+struct CsvTable {                      // columns of values
     std::vector<std::string> columns;  // empty when the file has no header line
-    std::vector<std::string> rows;     // names of the rows; empty when the first column has numbers
+    std::vector<std::string> rows;     // names of the rows; empty if the first column has values
     Tensor values;                     // f64 [rows, columns]
 };
 /// RFC 4180: commas, LF or CRLF, fields may be quoted; a UTF-8 byte order mark is skipped. A first line in
@@ -167,8 +167,8 @@ struct Gpt2Attention {
 struct Gpt2Config {
     uint64_t heads = 0;  // 0: the file's metadata `n_head`
 };
-/// The overloads for a path also read the numbers from a `config.json` in the same folder, after the
-/// metadata. Of a checkpoint in several files, give the one that holds the layer.
+/// The overloads for a path also read the sizes from a `config.json` in the same folder, after the metadata.
+/// Of a checkpoint in several files, give the one that holds the layer.
 Result<Gpt2Attention> load_gpt2_attention(const TensorSet& checkpoint, uint64_t layer,
                                           const Gpt2Config& config = {});
 Result<Gpt2Attention> load_gpt2_attention(const std::filesystem::path& safetensors, uint64_t layer,

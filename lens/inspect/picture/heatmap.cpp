@@ -97,7 +97,7 @@ Result<void> check_panel(const HeatmapPanel& panel, size_t index) {
     return {};
 }
 
-// Round numbers within the range, about `count` of them.
+// Round values within the range, about `count` of them.
 std::vector<double> tick_values(const ColourRange& range, double count) {
     std::vector<double> values;
     if (range.scale == ColourScale::logarithmic && range.low > 0.0 && range.high > range.low) {

@@ -87,7 +87,7 @@ const Family* family_of_gguf(std::string_view architecture);
 // Returns the names of a family's weights in a GGUF file, or in safetensors.
 const WeightNames& names_of(const Family& family, bool gguf);
 
-// Family and numbers of a checkpoint. The error names the key.
+// Family and configuration of a checkpoint. The error names the key.
 struct KnownModel {
     const Family* family = nullptr;
     ModelFacts facts;

@@ -1,4 +1,4 @@
-// A model's numbers, from config.json or from a GGUF file's metadata.
+// A model's configuration, from config.json or from a GGUF file's metadata.
 #include <algorithm>
 #include <cmath>
 

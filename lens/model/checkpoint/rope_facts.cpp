@@ -168,7 +168,7 @@ class RopeObject {
     ConfigReader& settings_;
 };
 
-// The numbers of a tensor, as rope_freqs.weight; empty where it is not there.
+// Returns the elements of a tensor, such as rope_freqs.weight; empty if it does not exist.
 std::vector<double> numbers_of(const Checkpoint& files, std::string_view name, uint64_t count,
                                ConfigReader& s) {
     const StoredWeight* weight = files.find(name);

@@ -145,8 +145,8 @@ void settle_rope(const Session& s, uint64_t width, AttentionPart& part, std::vec
                                      " wide; rotary positions need an even width and are left out"});
 }
 
-// The reader's own numbers take the places of what was drawn; one without a place is told and kept, for the
-// matrix may grow again.
+// Replaces drawn values by the reader's own. One without a place is reported and kept, because the matrix may
+// grow again.
 void take_edits(const Session& s, F32Tensor& inputs, AttentionPart& part, std::vector<SessionNote>& notes) {
     Linear* const layers[] = {nullptr, &part.query, &part.key, &part.value, &part.output};
     for (const CellEdit& edit : s.edits) {
@@ -240,7 +240,7 @@ F32Tensor word_vectors(std::span<const Token> tokens, uint64_t width) {
         }
         TorchGenerator generator(spelling_hash(tokens[i].text));
         generator.rand(row);
-        // Two decimals, as the tutorials write theirs: the numbers on the screen are then the whole truth.
+        // Rounds to two decimals, as the tutorials do, so that the screen shows the exact values.
         for (float& value : row) value = float(std::round(double(value) * 100.0) / 100.0);
     }
     return x;

@@ -95,7 +95,7 @@ class JsonRange {
 extern template class JsonRange<JsonValue>;
 extern template class JsonRange<std::pair<std::string, JsonValue>>;
 
-// Numbers that JSON lacks: `python` takes NaN, Infinity and -Infinity, as Python writes them.
+// Values that JSON lacks: `python` accepts NaN, Infinity and -Infinity, as Python writes them.
 enum class JsonNumbers : uint8_t { strict, python };
 
 // Rejects text that is not one JSON value of RFC 8259 in valid UTF-8, or deeper than `max_depth`. The error

@@ -14,13 +14,13 @@
 
 namespace fovea {
 
-// One head of a stage, wherever a program holds its numbers.
+// One head of a stage, wherever a program stores its values.
 struct StageNumbers {
     std::span<const float> values;  // [rows, columns]; empty if the layer has no such stage or head
     uint64_t heads = 1, rows = 0, columns = 0;
 };
 
-// A layer and the numbers of its stages.
+// A layer and the values of its stages.
 struct LayerNumbers {
     const Model* model =
         nullptr;  // with `block` null: queries, keys and values are given, no model made them

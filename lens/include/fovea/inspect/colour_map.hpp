@@ -16,7 +16,7 @@ struct Rgb {  // sRGB, 8 bits a channel
 };
 
 // viridis, magma and cividis grow evenly in lightness and are safe for colour-blind readers (cividis most of
-// all); blue_orange is for signed numbers, neutral in the middle.
+// all); blue_orange is for signed values, neutral in the middle.
 enum class ColourMap { viridis, magma, cividis, grey, blue_orange };
 inline constexpr std::array<ColourMap, 5> kColourMaps = {
     ColourMap::viridis, ColourMap::magma, ColourMap::cividis, ColourMap::grey, ColourMap::blue_orange};
@@ -40,11 +40,11 @@ Rgb text_colour_on(Rgb background);
 // Lightness L* of CIE 1976, 0 to 100: what the eye takes for even steps.
 double lightness(Rgb colour);
 
-// How a range of numbers is spread over a map.
+// How a range of values is spread over a map.
 enum class ColourScale {
     linear,
-    logarithmic,  // low must be above 0; numbers at or below it take the lowest colour
-    symmetric     // signed numbers: linear around 0, which is the map's middle, to +-max(|low|, |high|)
+    logarithmic,  // low must be above 0; values at or below it get the lowest color
+    symmetric     // signed values: linear around 0, which is the map's middle, to +-max(|low|, |high|)
 };
 struct ColourRange {
     double low = 0.0, high = 1.0;

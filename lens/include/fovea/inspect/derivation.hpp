@@ -62,9 +62,9 @@ struct DerivationStyle {                      // how a derivation is written
                              // d
     int decimals = 4;
 };
-// Lines for a person, each step with its numbers.
+// Returns lines for a person, each step with its values.
 std::string derivation_text(const Derivation& derivation, const DerivationStyle& style = {});
-// d,q,k,product,running_sum and below it the steps; numbers with the digits that read back to the same
+// d,q,k,product,running_sum and below it the steps; values with the digits that read back to the same
 // float32.
 std::string derivation_csv(const Derivation& derivation);
 // A script that computes the weight again, with no library but the standard one.

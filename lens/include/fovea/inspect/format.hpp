@@ -21,7 +21,7 @@ std::string_view notation_name(Notation notation);
 
 // integer if every element that is finite and not 0 is whole (or there is none), else fixed; scientific in
 // place of either where the largest of these magnitudes is over 1000 times the smallest or over 1e8, or, of
-// numbers that are not all whole, where the smallest is under 1e-4. Never boolean.
+// values that are not all integers, where the smallest is under 1e-4. Never boolean.
 Notation notation_of(std::span<const float> values);
 
 // One element without padding, exactly rounded: "0.1234", "-inf", "True".

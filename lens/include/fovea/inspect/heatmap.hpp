@@ -1,5 +1,5 @@
-// Matrices as pictures: coloured cells with their numbers, tokens on both axes, a colour bar. For documents
-// and for `--png`; the visualizer draws its own.
+// Matrices as pictures: colored cells with their values, tokens on both axes, a colour bar. For documents and
+// for `--png`; the visualizer draws its own.
 #pragma once
 
 #include <fovea/fovea.hpp>
@@ -31,7 +31,7 @@ struct HeatmapPanel {                     // one matrix
 
 struct HeatmapStyle {              // The layout of the whole picture.
     std::string title, subtitle;   // above all panels; may be empty
-    std::optional<ColourMap> map;  // default: viridis, or blue_orange for panels with negative numbers
+    std::optional<ColourMap> map;  // default: viridis, or blue_orange for panels with negative values
     bool dark = false;
     double pixel_ratio = 2.0;     // 0.5 to 4: device pixels for one unit of the layout
     uint32_t panels_per_row = 3;  // at least 1

@@ -26,12 +26,12 @@ std::string array_json(const Range& range, Write write) {
     }
     return out + "]";
 }
-// A list of numbers.
+// A list of values.
 template <class T>
 std::string numbers_json(std::span<const T> values) {
     return array_json(values, [](T value) { return number_json(double(value)); });
 }
-std::string shape_json(const Shape& shape);                     // a list of numbers
+std::string shape_json(const Shape& shape);                     // a list of integers
 std::string texts_json(const std::vector<std::string>& texts);  // a list of texts
 
 // "key" and "text" of each.

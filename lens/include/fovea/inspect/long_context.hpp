@@ -1,5 +1,5 @@
 // Long causal self-attention to look around in without a model: queries and keys of one head, in which the
-// patterns of trained heads are planted. The same numbers on every run; no file, no download.
+// patterns of trained heads are planted. The same values on every run; no file, no download.
 #pragma once
 
 #include <fovea/fovea.hpp>

@@ -46,8 +46,8 @@ struct ModelFacts {
     bool tied = false;  // the unembedding is the embedding's table
     // Tokens of this ID have it as their position, and the others count from the next one on (RoBERTa).
     std::optional<uint32_t> pad_token;
-    // For models that read pictures: the numbers of a patch, and how many patches a picture has. 0: the model
-    // reads tokens. `vocabulary` is then 0, and logits are those of classes.
+    // For models that read pictures: the elements of a patch, and how many patches a picture has. 0: the
+    // model reads tokens. `vocabulary` is then 0, and logits are those of classes.
     uint64_t patch_width = 0, patches = 0;
     // Token IDs that end a generated text, rising: eos_token_id of config.json and of generation_config.json;
     // of GGUF the keys for it and the tokens that llama.cpp ends at. IDs beyond the vocabulary may be there.

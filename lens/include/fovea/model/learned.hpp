@@ -38,7 +38,7 @@ Result<LearnedModel> learned_model(std::string_view task);
 std::span<const std::byte> learned_weights(std::string_view task);
 
 // Reads a file that `fovea train --out` wrote, with or without moments. Rejects notes or tensors that are
-// missing, have another shape, or are not numbers; the error names them.
+// missing, have another shape, or are not finite; the error names them.
 Result<LearnedModel> read_learned_model(const TensorSet& file);
 
 // Returns the input on which a trace runs such a model: tokens and their embedded vectors. Rejects tokens

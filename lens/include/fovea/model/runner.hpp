@@ -40,8 +40,8 @@ class EngineRunner {
     // `bindings` has FOVEA_BIND_COUNT entries. Inputs are not written to.
     virtual Result<void> attention(const FoveaAttentionDesc& call, const FoveaHostBuffer* bindings) = 0;
     virtual Result<void> linear(const FoveaLinearDesc& call, const FoveaHostBuffer* bindings) = 0;
-    // Several of the same x. linear() reads the types that it has; of another, and where the bytes
-    // are not aligned as its numbers, a stretch of the matrix at a time becomes float32.
+    // Several of the same x. linear() reads the types that it supports. Other types, and bytes that are not
+    // aligned to their elements, are converted to float32 piece by piece.
     virtual Result<void> stored_linears(std::span<const StoredProduct> products, const F32Tensor& x);
     Result<void> stored_linear(const StoredWeight& weight, const F32Tensor& bias, const F32Tensor& x,
                                F32Tensor& y) {

@@ -15,7 +15,7 @@ float tanh(float x);
 // Left to right from +0.
 float dot(std::span<const float> a, std::span<const float> b);
 
-// The sum in PyTorch's order for fewer than 8 numbers: four partial sums over whole groups of four, the rest
+// The sum in PyTorch's order for fewer than 8 values: four partial sums over whole groups of four, the rest
 // added to the first, then the partial sums in order. (PyTorch's order for more values depends on the CPU.)
 float sum(std::span<const float> values);
 

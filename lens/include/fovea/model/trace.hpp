@@ -100,8 +100,8 @@ class Trace {
     std::shared_ptr<Impl> impl_;
 };
 
-// A matrix as every program prints it: one row a line, numbers as %.9g with a space between; "inf", "-inf"
-// and "nan".
+// A matrix as every program prints it: one row a line, values as %.9g with a space between; "inf", "-inf" and
+// "nan".
 std::string matrix_text(const F32Tensor& matrix);
 
 // Prints one stage of a session file, as `fovea session FILE --stage weights --head 0` and other programs do,

@@ -126,7 +126,7 @@ struct ModelInput {
 Result<F32Tensor> embed(const Model& model, std::span<const uint32_t> ids, uint64_t first = 0);
 
 // Vectors for words that no model has embedded. Words are lower-cased in ASCII first. The tutorials' six
-// words have the tutorials' vectors where the width is 3; any other word has torch.rand's numbers for the
+// words have the tutorials' vectors where the width is 3; any other word has torch.rand's values for the
 // FNV-1a hash of its letters, rounded to two decimals. Drawn vectors are torch.randn's for that hash, with
 // one more for the position where asked.
 F32Tensor word_vectors(std::span<const Token> tokens, uint64_t width);

@@ -29,7 +29,7 @@ inline constexpr uint32_t kMostTrainingSteps =
 // "TASK[+CHANGE...],SEED,STEP,HEADS OFF,TOKENS", as "induction+nostart,1,150,2,q c d q": what is left out at
 // the end is as above. CHANGE: nostart (no first token), copy (the loss counts the copy only), nobias
 // (queries and keys without), and positions, which are nopositions, learned or rotary. Rejects anything else,
-// a change that the task does not have, TaskKind::text, and numbers that are too large; the error names the
+// a change that the task does not have, TaskKind::text, and values that are too large; the error names the
 // part.
 Result<TrainingPlace> read_training_place(std::string_view text);
 // Returns a text that read_training_place() reads as the same place.
