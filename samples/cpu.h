@@ -14,11 +14,11 @@ static inline void require(int ok, const char* what) {
     exit(1);
 }
 
-static inline FoveaDeviceFacts processor(uint32_t threads) {
+static inline FoveaDeviceProperties processor(uint32_t threads) {
     FoveaDiag diag = foveaDiag();
-    FoveaDeviceFacts facts = foveaDeviceFacts();
-    require(foveaCpuFacts(threads, &facts, &diag) == FOVEA_OK, diag.text);
-    return facts;
+    FoveaDeviceProperties properties = foveaDeviceProperties();
+    require(foveaCpuProperties(threads, &properties, &diag) == FOVEA_OK, diag.text);
+    return properties;
 }
 
 /* Every slice. A program that runs a plan often keeps the workspace. */

@@ -15,7 +15,7 @@ static float element(uint32_t what, uint32_t token, uint32_t head, uint32_t colu
 
 // [append]
 /* Writes `rows` new rows of float32 after those that the cache holds, converted to the cache's type. */
-static FoveaPlan plan_append(const FoveaDeviceFacts* facts, uint64_t rows, FoveaDtype cache_type) {
+static FoveaPlan plan_append(const FoveaDeviceProperties* properties, uint64_t rows, FoveaDtype cache_type) {
     FoveaDiag diag = foveaDiag();
     FoveaPlan plan;
     FoveaAppendDesc append = foveaAppendDesc();
@@ -25,15 +25,15 @@ static FoveaPlan plan_append(const FoveaDeviceFacts* facts, uint64_t rows, Fovea
     append.dim = kDim;
     append.len = rows;
     append.capacity = kCapacity;
-    append.has_batch_table = 1; /* how many rows the cache holds already */
-    require(foveaPlanAppend(facts, &append, NULL, &plan, &diag) == FOVEA_OK, diag.text);
+    append.has_sequences = 1; /* how many rows the cache holds already */
+    require(foveaPlanAppend(properties, &append, NULL, &plan, &diag) == FOVEA_OK, diag.text);
     return plan;
 }
 // [end append]
 
 // [attend]
 /* Attention of the last `rows` tokens over the whole cache. */
-static FoveaPlan plan_attend(const FoveaDeviceFacts* facts, uint64_t rows, FoveaDtype cache_type) {
+static FoveaPlan plan_attend(const FoveaDeviceProperties* properties, uint64_t rows, FoveaDtype cache_type) {
     FoveaDiag diag = foveaDiag();
     FoveaPlan plan;
     FoveaAttentionDesc attend = foveaAttentionDesc();
@@ -44,9 +44,9 @@ static FoveaPlan plan_attend(const FoveaDeviceFacts* facts, uint64_t rows, Fovea
     attend.dim_qk = attend.dim_v = kDim;
     attend.len_q = rows;
     attend.len_kv = kCapacity; /* the most; each run reads the length from its table */
-    attend.flags = FOVEA_FLAG_CAUSAL | FOVEA_FLAG_BATCH_TABLE;
+    attend.flags = FOVEA_FLAG_CAUSAL | FOVEA_FLAG_VARLEN;
     attend.align = FOVEA_ALIGN_BOTTOM_RIGHT; /* the last query is the last key's token */
-    require(foveaPlanAttention(facts, &attend, NULL, &plan, &diag) == FOVEA_OK, diag.text);
+    require(foveaPlanAttention(properties, &attend, NULL, &plan, &diag) == FOVEA_OK, diag.text);
     return plan;
 }
 // [end attend]
@@ -58,9 +58,9 @@ static float k_cache[kHeadsKv * kCapacity * kDim], v_cache[kHeadsKv * kCapacity 
 // [step]
 /* One step: new keys and values go into the cache, then the queries of these tokens attend. `held` counts tokens. */
 static void step(FoveaPlan append, FoveaPlan attend, int32_t* held, int32_t rows) {
-    FoveaBatchEntry length = {.q_length = rows, .kv_length = *held}; /* before the new rows */
+    FoveaSequence length = {.q_length = rows, .kv_length = *held}; /* before the new rows */
     FoveaHostBuffer call[FOVEA_BIND_COUNT] = {{0}};
-    call[FOVEA_BIND_BATCH_TABLE] = (FoveaHostBuffer){&length, sizeof length};
+    call[FOVEA_BIND_SEQUENCES] = (FoveaHostBuffer){&length, sizeof length};
     call[FOVEA_BIND_X] = (FoveaHostBuffer){k, sizeof k};
     call[FOVEA_BIND_Y] = (FoveaHostBuffer){k_cache, sizeof k_cache};
     run_plan(append, call);
@@ -70,7 +70,7 @@ static void step(FoveaPlan append, FoveaPlan attend, int32_t* held, int32_t rows
 
     length.kv_length = *held += rows; /* with the new rows */
     FoveaHostBuffer seen[FOVEA_BIND_COUNT] = {{0}};
-    seen[FOVEA_BIND_BATCH_TABLE] = (FoveaHostBuffer){&length, sizeof length};
+    seen[FOVEA_BIND_SEQUENCES] = (FoveaHostBuffer){&length, sizeof length};
     seen[FOVEA_BIND_Q] = (FoveaHostBuffer){q, sizeof q};
     seen[FOVEA_BIND_K] = (FoveaHostBuffer){k_cache, sizeof k_cache};
     seen[FOVEA_BIND_V] = (FoveaHostBuffer){v_cache, sizeof v_cache};
@@ -116,11 +116,11 @@ static double largest_difference(uint32_t rows, int32_t held) {
 }
 
 /* The whole loop. Returns the largest difference from attention over the exact keys and values. */
-static double decode(const FoveaDeviceFacts* facts, FoveaDtype cache_type) {
+static double decode(const FoveaDeviceProperties* properties, FoveaDtype cache_type) {
     double worst = 0;
-    const FoveaPlan append_prompt = plan_append(facts, kPrompt, cache_type);
-    const FoveaPlan attend_prompt = plan_attend(facts, kPrompt, cache_type);
-    const FoveaPlan append_one = plan_append(facts, 1, cache_type), attend_one = plan_attend(facts, 1, cache_type);
+    const FoveaPlan append_prompt = plan_append(properties, kPrompt, cache_type);
+    const FoveaPlan attend_prompt = plan_attend(properties, kPrompt, cache_type);
+    const FoveaPlan append_one = plan_append(properties, 1, cache_type), attend_one = plan_attend(properties, 1, cache_type);
     int32_t held = 0;
     project(0, kPrompt);
     step(append_prompt, attend_prompt, &held, kPrompt); /* prefill */
@@ -138,7 +138,7 @@ static double decode(const FoveaDeviceFacts* facts, FoveaDtype cache_type) {
 }
 
 int main(void) {
-    const FoveaDeviceFacts facts = processor(1);
+    const FoveaDeviceProperties properties = processor(1);
     const struct {
         const char* name;
         FoveaDtype type;
@@ -147,7 +147,7 @@ int main(void) {
                   {"FP8 E4M3", FOVEA_F8_E4M3, 3e-2}, {"FP8 E5M2", FOVEA_F8_E5M2, 6e-2}, {"Q8_0", FOVEA_Q8_0, 5e-3},
                   {"Q4_0", FOVEA_Q4_0, 8e-2}};
     for (size_t n = 0; n < sizeof caches / sizeof *caches; ++n) {
-        const double worst = decode(&facts, caches[n].type);
+        const double worst = decode(&properties, caches[n].type);
         printf("KV cache in %-8s  largest difference after %d tokens %.1e\n", caches[n].name, kTokens, worst);
         require(worst < caches[n].tolerance, "the result is wrong");
     }

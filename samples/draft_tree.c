@@ -22,7 +22,7 @@ static int sees(int draft, int other) {
 }
 
 /* Plans keys [first, first + count); the binding decides where the mask's bytes begin. */
-static FoveaPlan plan_of(const FoveaDeviceFacts* facts, uint64_t count, int masked, int wants_lse) {
+static FoveaPlan plan_of(const FoveaDeviceProperties* properties, uint64_t count, int masked, int wants_lse) {
     FoveaAttentionDesc desc = foveaAttentionDesc();
     desc.batch = 1;
     desc.heads_q = kHeads;
@@ -38,7 +38,7 @@ static FoveaPlan plan_of(const FoveaDeviceFacts* facts, uint64_t count, int mask
     }
     FoveaDiag diag = foveaDiag();
     FoveaPlan plan;
-    require(foveaPlanAttention(facts, &desc, NULL, &plan, &diag) == FOVEA_OK, diag.text);
+    require(foveaPlanAttention(properties, &desc, NULL, &plan, &diag) == FOVEA_OK, diag.text);
     return plan;
 }
 
@@ -64,9 +64,9 @@ int main(void) {
             if (j >= kCache) tree[i * kDrafts + j - kCache] = (uint8_t)shown;
         }
 
-    const FoveaDeviceFacts facts = processor(1);
-    const FoveaPlan one = plan_of(&facts, kKeys, 1, 0), cache = plan_of(&facts, kCache, 0, 1),
-                    drafts = plan_of(&facts, kDrafts, 1, 1);
+    const FoveaDeviceProperties properties = processor(1);
+    const FoveaPlan one = plan_of(&properties, kKeys, 1, 0), cache = plan_of(&properties, kCache, 0, 1),
+                    drafts = plan_of(&properties, kDrafts, 1, 1);
     FoveaMergeDesc merge = foveaMergeDesc();
     merge.parts = 2;
     merge.batch = 1;
@@ -75,7 +75,7 @@ int main(void) {
     merge.len = kDrafts;
     FoveaDiag diag = foveaDiag();
     FoveaPlan both;
-    require(foveaPlanMerge(&facts, &merge, NULL, &both, &diag) == FOVEA_OK, diag.text);
+    require(foveaPlanMerge(&properties, &merge, NULL, &both, &diag) == FOVEA_OK, diag.text);
     FoveaHostBuffer call[FOVEA_BIND_COUNT] = {{0}};
     call[FOVEA_BIND_X] = (FoveaHostBuffer){parts, sizeof parts};
     call[FOVEA_BIND_PART_LSE] = (FoveaHostBuffer){parts_lse, sizeof parts_lse};

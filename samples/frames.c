@@ -31,12 +31,12 @@ static FoveaAttentionDesc call_of_this_program(void) {
 
 static float* reference(const HostMemory* tensors, const uint64_t* bytes) {
     FoveaDiag diag = foveaDiag();
-    FoveaDeviceFacts facts = foveaDeviceFacts();
+    FoveaDeviceProperties properties = foveaDeviceProperties();
     FoveaAttentionDesc call = call_of_this_program();
     FoveaPlan plan;
     FoveaPlanInfo info = foveaPlanInfo();
-    require(foveaCpuFacts(1, &facts, &diag) == FOVEA_OK, diag.text);
-    require(foveaPlanAttention(&facts, &call, NULL, &plan, &diag) == FOVEA_OK, diag.text);
+    require(foveaCpuProperties(1, &properties, &diag) == FOVEA_OK, diag.text);
+    require(foveaPlanAttention(&properties, &call, NULL, &plan, &diag) == FOVEA_OK, diag.text);
     foveaGetPlanInfo(plan, &info, &diag);
     float* o = malloc(bytes[FOVEA_BIND_O]);
     char* memory = malloc(info.workspace_bytes + info.workspace_alignment);
@@ -71,11 +71,11 @@ int main(void) {
     open_host(&h);
     FoveaContext context = adopt_host(&h);
     FoveaDiag diag = foveaDiag();
-    FoveaDeviceFacts facts = foveaDeviceFacts();
-    foveaContextFacts(context, &facts, &diag);
+    FoveaDeviceProperties properties = foveaDeviceProperties();
+    foveaContextProperties(context, &properties, &diag);
     const FoveaAttentionDesc call = call_of_this_program();
     FoveaPlan plan;
-    require(foveaPlanAttention(&facts, &call, NULL, &plan, &diag) == FOVEA_OK, diag.text);
+    require(foveaPlanAttention(&properties, &call, NULL, &plan, &diag) == FOVEA_OK, diag.text);
     require(foveaCompilePlan(context, plan, &diag) == FOVEA_OK, diag.text);
     FoveaPlanInfo info = foveaPlanInfo();
     foveaGetPlanInfo(plan, &info, &diag);
@@ -90,8 +90,8 @@ int main(void) {
     }
     float* expected = reference(tensors, info.binding_bytes);
 
-    VkPhysicalDeviceProperties properties;
-    vkGetPhysicalDeviceProperties(h.gpu, &properties);
+    VkPhysicalDeviceProperties vulkan_properties;
+    vkGetPhysicalDeviceProperties(h.gpu, &vulkan_properties);
     Frame frames[kFrames];
     for (int i = 0; i < kFrames; ++i) {
         frames[i] = (Frame){.cmd = new_commands(&h)};
@@ -101,8 +101,8 @@ int main(void) {
         const VkQueryPoolCreateInfo times = {.sType = VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO,
                                              .queryType = VK_QUERY_TYPE_TIMESTAMP,
                                              .queryCount = 2 * (uint32_t)info.slice_count};
-        if (facts.features & FOVEA_FEATURE_TIMESTAMPS) vkCreateQueryPool(h.device, &times, NULL, &frames[i].times);
-        if (!(facts.features & FOVEA_FEATURE_PUSH_DESCRIPTORS))
+        if (properties.features & FOVEA_FEATURE_TIMESTAMPS) vkCreateQueryPool(h.device, &times, NULL, &frames[i].times);
+        if (!(properties.features & FOVEA_FEATURE_PUSH_DESCRIPTORS))
             frames[i].pool = new_pool(&h, (uint32_t)info.slice_count * info.dispatches_per_slice);
     }
 
@@ -114,7 +114,7 @@ int main(void) {
         vkWaitForFences(h.device, 1, &f->done, VK_TRUE, UINT64_MAX); /* the frame before the last has finished */
         vkResetFences(h.device, 1, &f->done);
         /* Only the previous frame: the very first ones may include a driver's late compilation. */
-        const double measured = slowest_slice(&h, f, properties.limits.timestampPeriod * 1e-9);
+        const double measured = slowest_slice(&h, f, vulkan_properties.limits.timestampPeriod * 1e-9);
         if (measured > 0) slowest = measured;
         if (f->pool) vkResetDescriptorPool(h.device, f->pool, 0);
         f->slices = slowest > 0 ? (uint64_t)(0.6 * kBudgetSeconds / slowest) : 1;
@@ -135,7 +135,7 @@ int main(void) {
         record.first_slice = next;
         record.slice_count = f->slices;
         record.timestamps = f->times;
-        record.arena.pool = f->pool;
+        record.descriptor_pool.pool = f->pool;
         require(foveaCmdRun(plan, &record, &diag) == FOVEA_OK, diag.text);
         next += f->slices;
         cmd_barrier(f->cmd, VK_PIPELINE_STAGE_HOST_BIT, VK_ACCESS_HOST_READ_BIT); /* or to your pass that reads o */

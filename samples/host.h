@@ -22,7 +22,7 @@ typedef struct Host {
     VkDevice device;
     VkQueue queue;
     VkCommandPool commands;
-    FoveaDeviceEnables enabled; /* the features that the device was created with */
+    FoveaEnabledFeatures enabled; /* the features that the device was created with */
 } Host;
 
 /* A device with all that Fovea can use of it enabled. `enabled` points into itself: the host stays where it
@@ -36,17 +36,17 @@ static inline void open_host(Host* h) {
     uint32_t count = 1;
     require(vkEnumeratePhysicalDevices(h->instance, &count, &h->gpu) >= 0 && count, "no Vulkan device");
     FoveaDiag diag = foveaDiag();
-    FoveaDeviceNeeds needs = foveaDeviceNeeds();
-    h->enabled = foveaDeviceEnables(); /* your own features and extensions go in first */
-    require(foveaQueryDeviceNeeds(vkGetInstanceProcAddr, h->instance, VK_API_VERSION_1_1, h->gpu, NULL,
-                                  &needs, &diag) == FOVEA_OK,
+    FoveaRecommendedFeatures recommended = foveaRecommendedFeatures();
+    h->enabled = foveaEnabledFeatures(); /* your own features and extensions go in first */
+    require(foveaQueryRecommendedFeatures(vkGetInstanceProcAddr, h->instance, VK_API_VERSION_1_1, h->gpu,
+                                          NULL, &recommended, &diag) == FOVEA_OK,
             diag.text);
-    require(foveaEnableNeeds(&needs, &h->enabled, &diag) == FOVEA_OK, diag.text);
+    require(foveaEnableRecommendedFeatures(&recommended, &h->enabled, &diag) == FOVEA_OK, diag.text);
     const float priority = 1; /* queue family 0: choose one with compute, as family 0 of most devices has */
     const VkDeviceQueueCreateInfo queue = {
         .sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO, .queueCount = 1, .pQueuePriorities = &priority};
     const VkDeviceCreateInfo device = {.sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO,
-                                       .pNext = foveaEnabledFeatures(&h->enabled),
+                                       .pNext = foveaEnabledFeatures2(&h->enabled),
                                        .queueCreateInfoCount = 1,
                                        .pQueueCreateInfos = &queue,
                                        .enabledExtensionCount = h->enabled.extension_count,
@@ -59,18 +59,18 @@ static inline void open_host(Host* h) {
 }
 
 static inline FoveaContext adopt_host(const Host* h) {
-    FoveaVulkanHost host = foveaVulkanHost();
-    host.api_version = VK_API_VERSION_1_1;
-    host.instance = h->instance;
-    host.physical_device = h->gpu;
-    host.device = h->device;
-    host.get_instance_proc_addr = vkGetInstanceProcAddr;
-    host.enabled_features = foveaEnabledFeatures(&h->enabled);
-    host.enabled_extensions = h->enabled.extensions;
-    host.enabled_extension_count = h->enabled.extension_count;
+    FoveaVulkanDevice vulkan = foveaVulkanDevice();
+    vulkan.api_version = VK_API_VERSION_1_1;
+    vulkan.instance = h->instance;
+    vulkan.physical_device = h->gpu;
+    vulkan.device = h->device;
+    vulkan.get_instance_proc_addr = vkGetInstanceProcAddr;
+    vulkan.enabled_features = foveaEnabledFeatures2(&h->enabled);
+    vulkan.enabled_extensions = h->enabled.extensions;
+    vulkan.enabled_extension_count = h->enabled.extension_count;
     FoveaContext context;
     FoveaDiag diag = foveaDiag();
-    require(foveaCreateContext(&host, &context, &diag) == FOVEA_OK, diag.text);
+    require(foveaCreateContext(&vulkan, &context, &diag) == FOVEA_OK, diag.text);
     return context;
 }
 

@@ -29,11 +29,11 @@ static FoveaAttentionDesc attention(uint64_t queries, uint64_t keys, int causal,
     desc.outputs = FOVEA_OUTPUT_O | (wants_lse ? FOVEA_OUTPUT_LSE : 0);
     return desc;
 }
-static void attend(const FoveaDeviceFacts* facts, const FoveaAttentionDesc* desc, float* q, float* k, float* v, float* o,
+static void attend(const FoveaDeviceProperties* properties, const FoveaAttentionDesc* desc, float* q, float* k, float* v, float* o,
                    float* lse) {
     FoveaDiag diag = foveaDiag();
     FoveaPlan plan;
-    require(foveaPlanAttention(facts, desc, NULL, &plan, &diag) == FOVEA_OK, diag.text);
+    require(foveaPlanAttention(properties, desc, NULL, &plan, &diag) == FOVEA_OK, diag.text);
     FoveaHostBuffer call[FOVEA_BIND_COUNT] = {{0}};
     call[FOVEA_BIND_Q] = (FoveaHostBuffer){q, kHeads * desc->len_q * kDim * sizeof *q};
     call[FOVEA_BIND_K] = (FoveaHostBuffer){k, kHeadsKv * desc->len_kv * kDim * sizeof *k};
@@ -45,14 +45,14 @@ static void attend(const FoveaDeviceFacts* facts, const FoveaAttentionDesc* desc
 
 // [mass]
 /* Computes the mass of each key over the last queries of each head, in integer units of FOVEA_TILE_UNIT. */
-static void key_mass(const FoveaDeviceFacts* facts, const FoveaAttentionDesc* desc, float* q, float* k, float* lse,
-                     uint64_t mass[kHeads][kTokens]) {
+static void key_mass(const FoveaDeviceProperties* properties, const FoveaAttentionDesc* desc, float* q, float* k,
+                     float* lse, uint64_t mass[kHeads][kTokens]) {
     FoveaDiag diag = foveaDiag();
     FoveaMapTileDesc tile = foveaMapTileDesc();
     tile.first_row = kTokens - kLast;
     tile.height = 1; /* all rows in one pixel, each key in its own */
     FoveaPlan plan;
-    require(foveaPlanMapTile(facts, desc, &tile, NULL, &plan, &diag) == FOVEA_OK, diag.text);
+    require(foveaPlanMapTile(properties, desc, &tile, NULL, &plan, &diag) == FOVEA_OK, diag.text);
     FoveaHostBuffer call[FOVEA_BIND_COUNT] = {{0}};
     call[FOVEA_BIND_Q] = (FoveaHostBuffer){q, kHeads * kRow * sizeof *q};
     call[FOVEA_BIND_K] = (FoveaHostBuffer){k, kHeadsKv * kRow * sizeof *k};
@@ -71,7 +71,7 @@ static int by_mass(const void* a, const void* b) {
 }
 // [gather]
 
-static void gather(const FoveaDeviceFacts* facts, int32_t kept[kHeadsKv][kKept], float* from, float* to) {
+static void gather(const FoveaDeviceProperties* properties, int32_t kept[kHeadsKv][kKept], float* from, float* to) {
     FoveaDiag diag = foveaDiag();
     FoveaGatherDesc desc = foveaGatherDesc();
     desc.batch = 1;
@@ -80,7 +80,7 @@ static void gather(const FoveaDeviceFacts* facts, int32_t kept[kHeadsKv][kKept],
     desc.len = kKept;
     desc.capacity = kTokens;
     FoveaPlan plan;
-    require(foveaPlanGather(facts, &desc, NULL, &plan, &diag) == FOVEA_OK, diag.text);
+    require(foveaPlanGather(properties, &desc, NULL, &plan, &diag) == FOVEA_OK, diag.text);
     FoveaHostBuffer call[FOVEA_BIND_COUNT] = {{0}};
     call[FOVEA_BIND_X] = (FoveaHostBuffer){from, kHeadsKv * kRow * sizeof *from};
     call[FOVEA_BIND_Y] = (FoveaHostBuffer){to, kHeadsKv * kKept * kDim * sizeof *to};
@@ -96,11 +96,11 @@ int main(void) {
     /* A prompt of which the next queries want some keys much more than others. */
     for (uint32_t n = 0; n < kHeads * kRow; ++n) q[n] = number(0, n % kDim) * 9 + number(1, n) * 0.2f;
     for (uint32_t n = 0; n < kHeadsKv * kRow; ++n) k[n] = number(2, n), v[n] = number(3, n);
-    const FoveaDeviceFacts facts = processor(1);
+    const FoveaDeviceProperties properties = processor(1);
 
     const FoveaAttentionDesc prompt = attention(kTokens, kTokens, 1, 1);
-    attend(&facts, &prompt, q, k, v, o, lse);
-    key_mass(&facts, &prompt, q, k, lse, mass);
+    attend(&properties, &prompt, q, k, v, o, lse);
+    key_mass(&properties, &prompt, q, k, lse, mass);
 
     int32_t kept[kHeadsKv][kKept];
     double share = 0;
@@ -122,16 +122,16 @@ int main(void) {
         }
         share += held / all / kHeadsKv;
     }
-    gather(&facts, kept, k, small_k);
-    gather(&facts, kept, v, small_v);
+    gather(&properties, kept, k, small_k);
+    gather(&properties, kept, v, small_v);
 
     /* The next token attends to the whole past, so there is no mask; kept keys are no longer at their
      * positions. */
     static float next[kHeads * kDim], whole[kHeads * kDim], small[kHeads * kDim];
     for (uint32_t n = 0; n < kHeads * kDim; ++n) next[n] = number(0, n % kDim) * 9 + number(4, n) * 0.2f;
     const FoveaAttentionDesc over_all = attention(1, kTokens, 0, 0), over_kept = attention(1, kKept, 0, 0);
-    attend(&facts, &over_all, next, k, v, whole, NULL);
-    attend(&facts, &over_kept, next, small_k, small_v, small, NULL);
+    attend(&properties, &over_all, next, k, v, whole, NULL);
+    attend(&properties, &over_kept, next, small_k, small_v, small, NULL);
     double worst = 0;
     for (uint32_t n = 0; n < kHeads * kDim; ++n) {
         const double difference = fabs((double)whole[n] - small[n]);

@@ -39,20 +39,20 @@ static float bound(uint32_t head, uint32_t block) {
     return largest;
 }
 
-static FoveaPlan plan_of(const FoveaDeviceFacts* facts, uint32_t blocks) {
+static FoveaPlan plan_of(const FoveaDeviceProperties* properties, uint32_t blocks) {
     FoveaAttentionDesc desc = foveaAttentionDesc();
     desc.batch = kHeadsKv; /* a head with its own list is an entry with its own row of the block table */
     desc.heads_q = kGroup;
     desc.heads_kv = 1;
     desc.dim_qk = desc.dim_v = kDim;
     desc.len_q = 1;
-    desc.len_kv = (uint64_t)blocks * kRowsOfBlock; /* lists of unequal lengths: FOVEA_FLAG_BATCH_TABLE */
+    desc.len_kv = (uint64_t)blocks * kRowsOfBlock; /* lists of unequal lengths: FOVEA_FLAG_VARLEN */
     desc.page_size = kRowsOfBlock;
     desc.page_count = kBlocks * kHeadsKv;
     desc.block_table_pages = blocks;
     FoveaDiag diag = foveaDiag();
     FoveaPlan plan;
-    require(foveaPlanAttention(facts, &desc, NULL, &plan, &diag) == FOVEA_OK, diag.text);
+    require(foveaPlanAttention(properties, &desc, NULL, &plan, &diag) == FOVEA_OK, diag.text);
     return plan;
 }
 
@@ -129,8 +129,8 @@ int main(void) {
             bounds[best] = -INFINITY;
         }
     }
-    const FoveaDeviceFacts facts = processor(1);
-    const FoveaPlan whole = plan_of(&facts, kBlocks), sparse = plan_of(&facts, kListed);
+    const FoveaDeviceProperties properties = processor(1);
+    const FoveaPlan whole = plan_of(&properties, kBlocks), sparse = plan_of(&properties, kListed);
     const double of_all = attend(whole, every_block[0], sizeof every_block, all),
                  of_lists = attend(sparse, lists[0], sizeof lists, listed);
     double share;

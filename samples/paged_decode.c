@@ -52,7 +52,7 @@ static void run(FoveaPlan plan, const FoveaHostBuffer* bindings) {
 
 int main(void) {
     FoveaDiag diag = foveaDiag();
-    const FoveaDeviceFacts facts = processor(1);
+    const FoveaDeviceProperties properties = processor(1);
 
     /* [plan] Once: the plans. Lengths are the longest that there can be. */
     FoveaAppendDesc append = foveaAppendDesc();
@@ -61,7 +61,7 @@ int main(void) {
     append.dim = kDim;
     append.len = 1;
     append.capacity = kTablePages * kPageRows;
-    append.has_batch_table = 1; /* how many rows each sequence holds already */
+    append.has_sequences = 1; /* how many rows each sequence holds already */
     append.page_size = kPageRows;
     append.page_count = kPages;
     append.block_table_pages = kTablePages;
@@ -75,10 +75,10 @@ int main(void) {
     attend.page_size = kPageRows;
     attend.page_count = kPages;
     attend.block_table_pages = kTablePages;
-    attend.flags = FOVEA_FLAG_BATCH_TABLE; /* the one query attends to every token of its sequence */
+    attend.flags = FOVEA_FLAG_VARLEN; /* the one query attends to every token of its sequence */
     FoveaPlan append_plan, attend_plan;
-    require(foveaPlanAppend(&facts, &append, NULL, &append_plan, &diag) == FOVEA_OK, diag.text);
-    require(foveaPlanAttention(&facts, &attend, NULL, &attend_plan, &diag) == FOVEA_OK, diag.text);
+    require(foveaPlanAppend(&properties, &append, NULL, &append_plan, &diag) == FOVEA_OK, diag.text);
+    require(foveaPlanAttention(&properties, &attend, NULL, &attend_plan, &diag) == FOVEA_OK, diag.text);
 
     // [end plan]
     /* The pool's page for page n of a sequence: here pages are scattered. */
@@ -89,7 +89,7 @@ int main(void) {
     static float k_pool[kPoolFloats], v_pool[kPoolFloats];
     static float q[kSequences][kHeads * kDim], k[kSequences][kHeadsKv * kDim], v[kSequences][kHeadsKv * kDim];
     static float o[kSequences][kHeads * kDim];
-    FoveaBatchEntry entries[kSequences];
+    FoveaSequence entries[kSequences];
     const FoveaHostBuffer table = {pages, sizeof pages}, lengths = {entries, sizeof entries};
     double worst = 0;
     for (uint32_t step = 0; step < kTokens; ++step) {
@@ -102,9 +102,9 @@ int main(void) {
                     k[s][h * kDim + c] = element(1, s, token[s], h, c);
                     v[s][h * kDim + c] = element(2, s, token[s], h, c);
                 }
-        for (uint32_t s = 0; s < kSequences; ++s) entries[s] = (FoveaBatchEntry){0, 1, 0, (int32_t)token[s]};
+        for (uint32_t s = 0; s < kSequences; ++s) entries[s] = (FoveaSequence){0, 1, 0, (int32_t)token[s]};
         FoveaHostBuffer cache[FOVEA_BIND_COUNT] = {{0}};
-        cache[FOVEA_BIND_BATCH_TABLE] = lengths;
+        cache[FOVEA_BIND_SEQUENCES] = lengths;
         cache[FOVEA_BIND_BLOCK_TABLE] = table;
         cache[FOVEA_BIND_X] = (FoveaHostBuffer){k, sizeof k};
         cache[FOVEA_BIND_Y] = (FoveaHostBuffer){k_pool, sizeof k_pool};
@@ -119,7 +119,7 @@ int main(void) {
         call[FOVEA_BIND_K] = (FoveaHostBuffer){k_pool, sizeof k_pool};
         call[FOVEA_BIND_V] = (FoveaHostBuffer){v_pool, sizeof v_pool};
         call[FOVEA_BIND_O] = (FoveaHostBuffer){o, sizeof o};
-        call[FOVEA_BIND_BATCH_TABLE] = lengths;
+        call[FOVEA_BIND_SEQUENCES] = lengths;
         call[FOVEA_BIND_BLOCK_TABLE] = table;
         run(attend_plan, call);
         for (uint32_t s = 0; s < kSequences; ++s) worst = fmax(worst, largest_difference(o[s], s, token[s]));
@@ -127,7 +127,7 @@ int main(void) {
     foveaDestroyPlan(append_plan);
     foveaDestroyPlan(attend_plan);
     printf("%d tokens of two paged sequences on %s: largest difference from double %.2g\n", kTokens,
-           foveaCpuTargetName(facts.cpu_target), worst);
+           foveaCpuTargetName(properties.cpu_target), worst);
     require(worst < 2e-6, "the result is wrong");
     return 0;
 }

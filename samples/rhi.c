@@ -75,17 +75,17 @@ FoveaResult play_plan(Rhi* rhi, FoveaPlan plan, RhiBuffer* const* buffers, Fovea
 
 /* The properties of the engine's device for Fovea: the limits and features that the engine enabled. These are
  * the minimum of every Vulkan 1.1 device, except the alignment, which may be less. */
-FoveaDeviceFacts facts_of_any_device(void) {
-    FoveaDeviceFacts facts = foveaDeviceFacts();
-    facts.backend = FOVEA_BACKEND_VULKAN;
-    facts.device_class = FOVEA_CLASS_DISCRETE;
-    facts.features = FOVEA_FEATURE_DEVICE_ATOMICS; /* vulkanMemoryModel was not enabled */
-    facts.max_workgroup_invocations = 128;
-    facts.max_shared_bytes = 16384;
-    facts.max_push_bytes = 128;
-    facts.max_workgroup_count[0] = facts.max_workgroup_count[1] = facts.max_workgroup_count[2] = 65535;
-    facts.storage_offset_alignment = 256;
-    facts.max_storage_range = 1u << 27;
-    facts.max_storage_buffers = 16; /* maxPerStageDescriptorStorageBuffers, or what else bounds a shader's buffers */
-    return facts;
+FoveaDeviceProperties properties_of_any_device(void) {
+    FoveaDeviceProperties properties = foveaDeviceProperties();
+    properties.backend = FOVEA_BACKEND_VULKAN;
+    properties.device_class = FOVEA_CLASS_DISCRETE;
+    properties.features = FOVEA_FEATURE_DEVICE_ATOMICS; /* vulkanMemoryModel was not enabled */
+    properties.max_workgroup_invocations = 128;
+    properties.max_shared_bytes = 16384;
+    properties.max_push_bytes = 128;
+    properties.max_workgroup_count[0] = properties.max_workgroup_count[1] = properties.max_workgroup_count[2] = 65535;
+    properties.storage_offset_alignment = 256;
+    properties.max_storage_range = 1u << 27;
+    properties.max_storage_buffers = 16; /* maxPerStageDescriptorStorageBuffers, or what else bounds a shader's buffers */
+    return properties;
 }

@@ -7,6 +7,6 @@
 #include <fovea/fovea.h>
 
 FoveaResult play_plan(Rhi* rhi, FoveaPlan plan, RhiBuffer* const* buffers, FoveaDiag* diag);
-FoveaDeviceFacts facts_of_any_device(void);
+FoveaDeviceProperties properties_of_any_device(void);
 
 #endif

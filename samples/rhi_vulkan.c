@@ -126,7 +126,7 @@ int main(void) {
     static Rhi rhi;
     open_host(&rhi.host);
     FoveaDiag diag = foveaDiag();
-    const FoveaDeviceFacts facts = facts_of_any_device();
+    const FoveaDeviceProperties properties = properties_of_any_device();
     FoveaAttentionDesc call = foveaAttentionDesc();
     call.batch = 1;
     call.heads_q = call.heads_kv = kHeads;
@@ -135,7 +135,7 @@ int main(void) {
     call.flags = FOVEA_FLAG_CAUSAL;
     call.max_slice_cost = 2e6;
     FoveaPlan plan;
-    require(foveaPlanAttention(&facts, &call, NULL, &plan, &diag) == FOVEA_OK, diag.text);
+    require(foveaPlanAttention(&properties, &call, NULL, &plan, &diag) == FOVEA_OK, diag.text);
     FoveaPlanInfo info = foveaPlanInfo();
     foveaGetPlanInfo(plan, &info, &diag);
 
@@ -165,7 +165,7 @@ int main(void) {
     record.bindings = bindings;
     record.binding_count = FOVEA_BIND_O + 1;
     record.workspace = (FoveaBuffer){buffers[FOVEA_BIND_WORKSPACE]->memory.buffer, 0, info.workspace_bytes};
-    record.arena.pool = rhi.pool;
+    record.descriptor_pool.pool = rhi.pool;
     begin(rhi.cmd);
     require(foveaCmdRun(plan, &record, &diag) == FOVEA_OK, diag.text);
     submit_and_wait(&rhi.host, rhi.cmd);

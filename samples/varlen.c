@@ -12,7 +12,7 @@ enum { kRows = 53, kLongest = 33 };
 
 static float q[kRows * kRow], k[kRows * kRow], v[kRows * kRow], o[kRows * kRow];
 
-static FoveaPlan plan_of(const FoveaDeviceFacts* facts) {
+static FoveaPlan plan_of(const FoveaDeviceProperties* properties) {
     FoveaDiag diag = foveaDiag();
     FoveaPlan plan;
     // [plan]
@@ -22,8 +22,8 @@ static FoveaPlan plan_of(const FoveaDeviceFacts* facts) {
     attend.dim_qk = attend.dim_v = kDim;
     attend.len_q = attend.len_kv = kLongest;              /* the longest sequence */
     attend.packed_rows_q = attend.packed_rows_kv = kRows; /* all sequences together */
-    attend.flags = FOVEA_FLAG_CAUSAL | FOVEA_FLAG_BATCH_TABLE;
-    require(foveaPlanAttention(facts, &attend, NULL, &plan, &diag) == FOVEA_OK, diag.text);
+    attend.flags = FOVEA_FLAG_CAUSAL | FOVEA_FLAG_VARLEN;
+    require(foveaPlanAttention(properties, &attend, NULL, &plan, &diag) == FOVEA_OK, diag.text);
     // [end plan]
     return plan;
 }
@@ -50,20 +50,20 @@ static double largest_difference(int32_t first, int32_t row) {
 
 int main(void) {
     for (uint32_t n = 0; n < kRows * kRow; ++n) q[n] = number(0, n), k[n] = number(1, n), v[n] = number(2, n);
-    const FoveaDeviceFacts facts = processor(1);
-    const FoveaPlan plan = plan_of(&facts);
+    const FoveaDeviceProperties properties = processor(1);
+    const FoveaPlan plan = plan_of(&properties);
     // [run]
-    FoveaBatchEntry sequences[kSequences];
+    FoveaSequence sequences[kSequences];
     for (int b = 0; b < kSequences; ++b) {
         const int32_t length = kStarts[b + 1] - kStarts[b];
-        sequences[b] = (FoveaBatchEntry){kStarts[b], length, kStarts[b], length}; /* rows of q and o, rows of k and v */
+        sequences[b] = (FoveaSequence){kStarts[b], length, kStarts[b], length}; /* rows of q and o, rows of k and v */
     }
     FoveaHostBuffer call[FOVEA_BIND_COUNT] = {{0}};
     call[FOVEA_BIND_Q] = (FoveaHostBuffer){q, sizeof q};
     call[FOVEA_BIND_K] = (FoveaHostBuffer){k, sizeof k};
     call[FOVEA_BIND_V] = (FoveaHostBuffer){v, sizeof v};
     call[FOVEA_BIND_O] = (FoveaHostBuffer){o, sizeof o};
-    call[FOVEA_BIND_BATCH_TABLE] = (FoveaHostBuffer){sequences, sizeof sequences};
+    call[FOVEA_BIND_SEQUENCES] = (FoveaHostBuffer){sequences, sizeof sequences};
     run_plan(plan, call);
     // [end run]
     foveaDestroyPlan(plan);

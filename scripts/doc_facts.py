@@ -138,7 +138,7 @@ def wrong_variables():
 def wrong_features():
     """docs/reference/devices.md against the features and extensions that Fovea recommends."""
     listed = read('docs/reference/devices.md').split('## Recommended features', 1)[1].split('\n## ', 1)[0]
-    source = read('engine/vulkan/device_needs.cpp')
+    source = read('engine/vulkan/recommended_features.cpp')
     features = {name for name in re.findall(r'"([a-z]\w+)"', source) if re.search(r'[A-Z0-9]', name)}
     extensions = {re.sub('_([0-9])$', r'\1', f'VK_{maker}_{name.lower()}') for maker, name in re.findall(r'\bVK_(KHR|EXT|NV)_(\w+)_EXTENSION_NAME\b', source)}
     core = {'VK_KHR_shader_float16_int8', 'VK_EXT_subgroup_size_control', 'VK_KHR_vulkan_memory_model'}  # found by their features

@@ -103,17 +103,17 @@ run() {
     step devices 20 program fovea devices
     step sweep-flash 40 program fovea_test_semantics --sweep "$RANDOM" --on vulkan:flash --seconds 25 --count 3000
     step sweep-coopmat 40 program fovea_test_semantics --sweep "$RANDOM" --on vulkan:flash_coopmat \
-        --precision f16-products --seconds 25 --count 3000
+        --precision f16-inputs --seconds 25 --count 3000
     step sweep-staged 30 program fovea_test_semantics --sweep "$RANDOM" --on vulkan:staged --seconds 15 --count 3000
     step suite 90 program fovea_test_vulkan
     step bench 80 program fovea_bench_vulkan --seconds "$seconds" --longest "$longest" --json "$out/bench.json"
     step bench-products 60 program fovea_bench_vulkan --seconds "$seconds" --longest "$longest" \
-        --precision f16-products --suite prefill,decode --json "$out/bench-products.json"
+        --precision f16-inputs --suite prefill,decode --json "$out/bench-products.json"
     step tune 60 program fovea_tune --seconds 2 --out "$out/device.tuning" --json "$out/tune.json"
     if [[ -z $behind ]] && python3 -c 'import sys, torch; sys.exit(not torch.cuda.is_available())' 2>/dev/null; then
         # The program that the script times must be one file to run.
         printf '#!/bin/bash\nexec %q program fovea_bench_vulkan "$@"\n' "$here/gpu-day.sh" >"$out/bench" && chmod +x "$out/bench"
-        step sdpa 60 python3 "$here/bench_sdpa.py" --fovea "$out/bench" --bench --precision f16-products \
+        step sdpa 60 python3 "$here/bench_sdpa.py" --fovea "$out/bench" --bench --precision f16-inputs \
             --suite prefill,decode --longest 4096 --seconds "$seconds"
     fi
     [[ -z ${GGML_VK_BENCH:-} ]] || step ggml 40 "$GGML_VK_BENCH"

@@ -22,7 +22,7 @@ layout(push_constant, std430) uniform Push { CacheRowsPush push; };
 
 FOVEA_CACHE_TENSOR(x, FOVEA_SLOT_X, kXType, false)
 FOVEA_OUTPUT_TENSOR(y, FOVEA_SLOT_Y)
-layout(set = 0, binding = FOVEA_SLOT_HELD, std430) readonly buffer Held { ivec4 batch_table[]; };
+layout(set = 0, binding = FOVEA_SLOT_HELD, std430) readonly buffer Held { ivec4 sequences[]; };
 layout(set = 0, binding = FOVEA_SLOT_LISTED, std430) readonly buffer Listed { int positions[]; };
 layout(set = 0, binding = FOVEA_SLOT_PAGES, std430) readonly buffer Pages { int block_table[]; };
 
@@ -116,8 +116,8 @@ void main() {
     uint cached = push.held + push.slice.first_row + row;
     if (kListed)
         cached = uint(positions[row_of(push.positions, entry, head, row)]);
-    else if (push.has_batch_table != 0u)
-        cached = uint(clamp(batch_table[batch].w, 0, int(push.capacity))) + push.slice.first_row + row;
+    else if (push.has_sequences != 0u)
+        cached = uint(clamp(sequences[batch].w, 0, int(push.capacity))) + push.slice.first_row + row;
     bool is_row = cached < push.capacity;
     uint page = entry;
     if (is_row && push.pages.page_size != 0u) {

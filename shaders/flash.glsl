@@ -94,7 +94,7 @@ bvec4 kept_keys(Row row, int j) {
     return kept;
 }
 
-bool has_dropout() { return has_flag(kFlagPhilox | kFlagKeepMatrix); }
+bool has_dropout() { return has_flag(kFlagPhilox | kFlagDropoutMask); }
 
 // True if only the bounds decide whether a key of the current block counts.
 bool every_key_counts() {

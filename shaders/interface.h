@@ -156,13 +156,13 @@ FOVEA_CONST kNanBits = 0x7fc00000u;
 // More than causal, window and lengths: softcap, ALiBi, matrices, pages, dropout.
 FOVEA_CONST kGeneralCall = 1u << 0;
 // The input is not bound: gather.comp has put it into the workspace, at its place of GatheredAt.
-FOVEA_CONST kGatherBatchTable = 1u << 1;
+FOVEA_CONST kGatherSequences = 1u << 1;
 FOVEA_CONST kGatherBlockTable = 1u << 2;
 FOVEA_CONST kGatherAlibi = 1u << 3;
 FOVEA_CONST kGatherSinks = 1u << 4;
 FOVEA_CONST kGatherLse = 1u << 5;
 FOVEA_CONST kGatherDLse = 1u << 6;
-FOVEA_CONST kGatherKeep = 1u << 7;
+FOVEA_CONST kGatherDropoutMask = 1u << 7;
 FOVEA_CONST kGatherMask = 1u << 8;
 FOVEA_CONST kGatherBias = 1u << 9;
 
@@ -201,7 +201,7 @@ FOVEA_CONST kStoredByWords = 16;  // added to the type if the device has no 16-b
 
 // ==== flags of one dispatch ====
 
-FOVEA_CONST kFlagBatchTable = 1u << 0;
+FOVEA_CONST kFlagVarlen = 1u << 0;
 FOVEA_CONST kFlagBottomRight = 1u << 1;
 FOVEA_CONST kFlagPackedQ = 1u << 2;
 FOVEA_CONST kFlagPackedKv = 1u << 3;
@@ -214,7 +214,7 @@ FOVEA_CONST kBiasF16 = 2u << 7;
 FOVEA_CONST kBiasBf16 = 3u << 7;
 FOVEA_CONST kFlagAlibi = 1u << 9;
 FOVEA_CONST kFlagSinks = 1u << 10;
-FOVEA_CONST kFlagKeepMatrix = 1u << 11;
+FOVEA_CONST kFlagDropoutMask = 1u << 11;
 FOVEA_CONST kFlagPhilox = 1u << 12;
 FOVEA_CONST kFlagScores = 1u << 13;  // outputs
 FOVEA_CONST kFlagCapped = 1u << 14;
@@ -333,7 +333,7 @@ struct FlashPush {
 
 // The places of the inputs that gather.comp copied after FlashExtra, in words from its end.
 struct GatheredAt {
-    uint batch_table, block_table;
+    uint sequences, block_table;
     uint heads;  // ALiBi slopes, then sinks, each in room for heads_q words that ends at a kGatherStep
     uint lse, d_lse, keep, mask, bias;
 };
@@ -465,8 +465,8 @@ struct CacheRowsPush {
     TensorView positions;  // for a gather; elements are rows
     PageView pages;
     uint capacity;
-    uint held;  // append: rows held before the call; from the table with has_batch_table
-    uint has_batch_table;
+    uint held;  // append: rows held before the call; from the table with has_sequences
+    uint has_sequences;
 };
 
 struct MergePush {
@@ -494,11 +494,11 @@ struct PointwisePush {
 #define FOVEA_SLOT_K 1
 #define FOVEA_SLOT_V 2
 #define FOVEA_SLOT_O 3
-#define FOVEA_SLOT_BATCH_TABLE 4
+#define FOVEA_SLOT_SEQUENCES 4
 #define FOVEA_SLOT_BLOCK_TABLE 5
 #define FOVEA_SLOT_MASK 6
 #define FOVEA_SLOT_BIAS 7
-#define FOVEA_SLOT_KEEP 8
+#define FOVEA_SLOT_DROPOUT_MASK 8
 #define FOVEA_SLOT_ALIBI 9
 #define FOVEA_SLOT_SINKS 10
 #define FOVEA_SLOT_LSE 11
@@ -535,7 +535,7 @@ struct PointwisePush {
 #define FOVEA_SLOT_COS 2    // rope
 #define FOVEA_SLOT_SIN 3
 #define FOVEA_SLOT_POSITIONS 4
-#define FOVEA_SLOT_HELD 2    // cache_rows: batch table,
+#define FOVEA_SLOT_HELD 2    // cache_rows: sequence table,
 #define FOVEA_SLOT_LISTED 2  // or POSITIONS
 #define FOVEA_SLOT_PAGES 3
 #define FOVEA_SLOT_PART_LSE 2  // merge

@@ -1,4 +1,4 @@
-// Boolean mask, additive bias, ALiBi slopes and keep mask. All read in 32-bit words.
+// Boolean mask, additive bias, ALiBi slopes and dropout mask. All read in 32-bit words.
 #ifndef FOVEA_MASK_GLSL
 #define FOVEA_MASK_GLSL
 
@@ -6,7 +6,7 @@
 
 FOVEA_WORDS(mask_word, FOVEA_SLOT_MASK, kGatherMask, extra.at.mask)
 FOVEA_WORDS(bias_word, FOVEA_SLOT_BIAS, kGatherBias, extra.at.bias)
-FOVEA_WORDS(keep_word, FOVEA_SLOT_KEEP, kGatherKeep, extra.at.keep)
+FOVEA_WORDS(keep_word, FOVEA_SLOT_DROPOUT_MASK, kGatherDropoutMask, extra.at.keep)
 FOVEA_WORDS(alibi_bits, FOVEA_SLOT_ALIBI, kGatherAlibi, extra.at.heads)
 
 float alibi_slope(uint head) { return uintBitsToFloat(alibi_bits(head)); }

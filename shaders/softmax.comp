@@ -157,7 +157,7 @@ bvec4 kept_keys(Row r, int j) {
                             push.first_key + uint(j), philox);
     }
     bvec4 kept = bvec4(true);
-    if (!has_flag(kFlagKeepMatrix)) return kept;
+    if (!has_flag(kFlagDropoutMask)) return kept;
     const uint at = matrix_row(push.keep, r.entry, r.row) + uint(j);
     for (int c = 0; c < 4; ++c) kept[c] = uint(j + c) < push.keep_keys && keep_matrix_keeps(at + uint(c));
     return kept;

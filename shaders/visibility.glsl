@@ -4,16 +4,16 @@
 
 #include "gathered.glsl"
 
-layout(set = 0, binding = FOVEA_SLOT_BATCH_TABLE, std430) readonly buffer BatchTable { ivec4 batch_table[]; };
+layout(set = 0, binding = FOVEA_SLOT_SEQUENCES, std430) readonly buffer Sequences { ivec4 sequences[]; };
 
 ivec4 batch_row(uint batch) {
 #ifdef FOVEA_GATHERS
-    if ((kCall & kGatherBatchTable) != 0u) {
-        const uint n = extra.at.batch_table + 4u * batch;
+    if ((kCall & kGatherSequences) != 0u) {
+        const uint n = extra.at.sequences + 4u * batch;
         return ivec4(behind_extra[n], behind_extra[n + 1u], behind_extra[n + 2u], behind_extra[n + 3u]);
     }
 #endif
-    return batch_table[batch];
+    return sequences[batch];
 }
 
 #ifdef FOVEA_WGSL
@@ -42,7 +42,7 @@ Entry entry_of(uint batch, uint head, uint index) {
     e.q_length = int(push.slice.len_q);
     e.kv_start = 0;
     e.kv_length = int(push.slice.len_kv);
-    if (has_flag(kFlagBatchTable)) {
+    if (has_flag(kFlagVarlen)) {
         const ivec4 row = batch_row(push.slice.first_batch + e.batch);
         e.q_length = clamp(row.y, 0, e.q_length);
         e.kv_length = clamp(row.w, 0, e.kv_length);

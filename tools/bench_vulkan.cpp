@@ -23,8 +23,8 @@ constexpr OptionSpec kOptions[] = {
      "leave out cases with more keys (default: 2048, of decode 32768, on a software driver)"},
     {"--seconds", "S", "time for each row (default 0.5)"},
     {"--tuning", "FILE", "what `./dev bench tune` measured on this device"},
-    {"--precision", "f32|f16-products",
-     "f16-products: factors of products may be rounded to float16 (default: f32)"},
+    {"--precision", "f32|f16-inputs",
+     "f16-inputs: factors of products may be rounded to float16 (default: f32)"},
     {"--json", "FILE", "also writes the rows there"},
     {"--help", "", "this text"},
 };
@@ -129,12 +129,12 @@ class Bench {
         : engine_(engine), ceiling_(ceiling), seconds_(seconds), precision_(precision) {}
 
     Result<Row> run(const Case& c) {
-        FoveaDeviceFacts facts = engine_.facts();
+        FoveaDeviceProperties properties = engine_.properties();
         // The benefit of splits is visible only in the elapsed time.
-        const bool software = facts.device_class == FOVEA_CLASS_CPU && c.suite != "splits";
-        if (c.one_core) facts.core_count = 1;
-        if (c.map != FOVEA_MASK_MAP_AUTO) facts.mask_map = c.map;
-        Result<Plan> plan = plan_attention(facts, describe(c, precision_));
+        const bool software = properties.device_class == FOVEA_CLASS_CPU && c.suite != "splits";
+        if (c.one_core) properties.core_count = 1;
+        if (c.map != FOVEA_MASK_MAP_AUTO) properties.mask_map = c.map;
+        Result<Plan> plan = plan_attention(properties, describe(c, precision_));
         if (!plan) return plan.error();
         const FoveaPlanInfo info = plan->info();
         std::vector<DeviceBuffer> kept;
@@ -260,11 +260,11 @@ Result<Choice> choose(const Arguments& a) {
     if (Result<void> r = check_list(a, "--suite", known); !r) return r.error();
     choice.suites = a.text("--suite");
     const std::string_view precision = a.text("--precision");
-    if (precision == "f16-products")
-        choice.precision = FOVEA_PRECISION_F16_PRODUCTS;
+    if (precision == "f16-inputs")
+        choice.precision = FOVEA_PRECISION_F16_INPUTS;
     else if (a.has("--precision") && precision != "f32")
         return Error{FOVEA_INVALID_ARGUMENT, "--precision",
-                     "'" + std::string(precision) + "' is not f32 or f16-products"};
+                     "'" + std::string(precision) + "' is not f32 or f16-inputs"};
     const Result<double> seconds = seconds_option(a, choice.seconds);
     if (!seconds) return seconds.error();
     const Result<uint64_t> longest = a.unsigned_integer("--longest", 0);
@@ -298,7 +298,7 @@ Result<int> run_all(const Choice& choice, const Arguments& a) {
                 "median", "rate", "", "share of ceiling", "memory", "slices");
     Bench bench(*engine, *ceiling, choice.seconds, choice.precision);
     std::vector<Row> rows;
-    const bool software = engine->facts().device_class == FOVEA_CLASS_CPU;
+    const bool software = engine->properties().device_class == FOVEA_CLASS_CPU;
     for (const Case& c : cases) {
         if (!is_chosen(choice, c, software)) continue;
         Result<Row> row = bench.run(c);

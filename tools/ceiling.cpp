@@ -60,7 +60,7 @@ struct DeviceCeiling::State {
         auto opened = runtime::VulkanDevice::open(*instance, all[number - 1]);
         if (!opened) return opened.error();
         device = std::move(*opened);
-        software = device->facts().device_class == FOVEA_CLASS_CPU;
+        software = device->properties().device_class == FOVEA_CLASS_CPU;
         auto queued = runtime::VulkanQueue::create(*device);
         if (!queued) return queued.error();
         queue = std::move(*queued);

@@ -207,7 +207,7 @@ Result<std::vector<Row>> compile_all(const Arguments& a, CodegenDevice& device, 
     const bool mix = !a.has("--check");
     for (const CodegenCase& c : codegen_cases()) {
         if (!is_chosen(a, c)) continue;
-        const Result<Plan> plan = c.plan(device.facts());
+        const Result<Plan> plan = c.plan(device.properties());
         if (!plan) {
             rows.push_back({name, c.name, plan.error().text, {}});
             print_row(rows.back());

@@ -16,14 +16,15 @@ Attention grouped(uint64_t queries, uint64_t keys, uint32_t dim, FoveaDtype type
 
 CodegenCase attention(std::string name, bool gate, const FoveaAttentionDesc& desc) {
     return {std::move(name), gate,
-            [desc](const FoveaDeviceFacts& facts) { return plan_attention(facts, desc); }, desc.dim_qk};
+            [desc](const FoveaDeviceProperties& properties) { return plan_attention(properties, desc); },
+            desc.dim_qk};
 }
 
 void add_prefill(std::vector<CodegenCase>& to, uint32_t dim, FoveaDtype type) {
     const std::string end = "-d" + std::to_string(dim) + "-" + type_name(type);
     FoveaAttentionDesc desc = grouped(4096, 4096, dim, type).causal(Align::top_left).desc;
     to.push_back(attention("prefill" + end, dim == 128 || (dim == 64 && type == FOVEA_F32), desc));
-    desc.precision = FOVEA_PRECISION_F16_PRODUCTS;
+    desc.precision = FOVEA_PRECISION_F16_INPUTS;
     to.push_back(attention("prefill" + end + "-products", type == FOVEA_F16 && dim != 80, desc));
     if (dim != 64) return;
     desc.softcap = 30;
@@ -40,12 +41,12 @@ void add_prefill(std::vector<CodegenCase>& to, uint32_t dim, FoveaDtype type) {
 void add_products(std::vector<CodegenCase>& to) {
     FoveaAttentionDesc cached = grouped(4096, 4096, 128, FOVEA_F16).causal(Align::top_left).desc;
     cached.k_type = cached.v_type = FOVEA_Q8_0;
-    cached.precision = FOVEA_PRECISION_F16_PRODUCTS;
+    cached.precision = FOVEA_PRECISION_F16_INPUTS;
     to.push_back(attention("prefill-d128-q8_0-products", true, cached));
     for (const uint32_t dim : {64, 128}) {
         FoveaAttentionDesc desc = grouped(4096, 4096, dim, FOVEA_BF16).causal(Align::top_left).desc;
-        desc.precision = FOVEA_PRECISION_BF16_PRODUCTS;
-        to.push_back(attention("prefill-d" + std::to_string(dim) + "-bf16-products", false, desc));
+        desc.precision = FOVEA_PRECISION_BF16_INPUTS;
+        to.push_back(attention("prefill-d" + std::to_string(dim) + "-bf16-inputs", false, desc));
     }
 }
 
@@ -73,11 +74,11 @@ void add_others(std::vector<CodegenCase>& to, FoveaDtype type) {
 
     const FoveaAttentionDesc mapped = grouped(4096, 4096, 64, type).desc;
     to.push_back({"map" + end, type == FOVEA_F32,
-                  [mapped](const FoveaDeviceFacts& facts) {
+                  [mapped](const FoveaDeviceProperties& properties) {
                       FoveaMapTileDesc tile{};
                       tile.struct_size = sizeof tile;
                       tile.width = tile.height = 512;
-                      return plan_map_tile(facts, mapped, tile);
+                      return plan_map_tile(properties, mapped, tile);
                   },
                   64});
     FoveaRopeDesc rope{};
@@ -85,13 +86,14 @@ void add_others(std::vector<CodegenCase>& to, FoveaDtype type) {
     rope.x_type = rope.y_type = type;
     rope.batch = 1, rope.heads = 32, rope.dim = 128, rope.len = 1024;
     to.push_back({std::string("rope-") + type_name(type), type == FOVEA_F16,
-                  [rope](const FoveaDeviceFacts& facts) { return plan_rope(facts, rope); }});
+                  [rope](const FoveaDeviceProperties& properties) { return plan_rope(properties, rope); }});
     FoveaAppendDesc append{};
     append.struct_size = sizeof append;
     append.x_type = append.y_type = type;
     append.batch = 1, append.heads = 8, append.dim = 128, append.len = 16, append.capacity = 8192;
-    to.push_back({std::string("append-") + type_name(type), type == FOVEA_F16,
-                  [append](const FoveaDeviceFacts& facts) { return plan_append(facts, append); }});
+    to.push_back(
+        {std::string("append-") + type_name(type), type == FOVEA_F16,
+         [append](const FoveaDeviceProperties& properties) { return plan_append(properties, append); }});
 }
 
 void add_linear(std::vector<CodegenCase>& to, uint64_t rows, FoveaDtype type, FoveaPrecision precision) {
@@ -103,7 +105,7 @@ void add_linear(std::vector<CodegenCase>& to, uint64_t rows, FoveaDtype type, Fo
     const bool products = precision != FOVEA_PRECISION_F32;
     to.push_back({"linear-" + std::to_string(rows) + "-" + type_name(type) + (products ? "-products" : ""),
                   type == (products ? FOVEA_F16 : FOVEA_F32),
-                  [desc](const FoveaDeviceFacts& facts) { return plan_linear(facts, desc); }});
+                  [desc](const FoveaDeviceProperties& properties) { return plan_linear(properties, desc); }});
 }
 
 }  // namespace
@@ -116,10 +118,10 @@ std::vector<CodegenCase> codegen_cases() {
         add_others(cases, type);
         add_linear(cases, 1, type, FOVEA_PRECISION_F32);
         add_linear(cases, 1024, type, FOVEA_PRECISION_F32);
-        add_linear(cases, 1024, type, FOVEA_PRECISION_F16_PRODUCTS);
+        add_linear(cases, 1024, type, FOVEA_PRECISION_F16_INPUTS);
     }
     add_products(cases);
-    add_linear(cases, 1024, FOVEA_BF16, FOVEA_PRECISION_BF16_PRODUCTS);
+    add_linear(cases, 1024, FOVEA_BF16, FOVEA_PRECISION_BF16_INPUTS);
     return cases;
 }
 

@@ -12,7 +12,7 @@ namespace fovea::app {
 struct CodegenCase {
     std::string name;  // "prefill-d64-f16-matrix"
     bool gate;         // one of the few that a test compiles on every device
-    std::function<Result<Plan>(const FoveaDeviceFacts& facts)> plan;
+    std::function<Result<Plan>(const FoveaDeviceProperties& properties)> plan;
     uint32_t dim = 0;  // head size of queries and keys; 0: not attention
 };
 

@@ -78,7 +78,7 @@ std::string key_of(const FoveaDispatch& d, uint32_t dim) {
 struct CodegenDevice::State {
     std::unique_ptr<runtime::Instance> instance;
     std::unique_ptr<runtime::VulkanDevice> device;
-    FoveaDeviceFacts facts{};
+    FoveaDeviceProperties properties{};
     std::string name;
     std::map<std::string, PipelineReport> known;
 
@@ -99,8 +99,8 @@ struct CodegenDevice::State {
         auto opened = runtime::VulkanDevice::open(*instance, all[number - 1], wishes);
         if (!opened) return opened.error();
         device = std::move(*opened);
-        facts = device->facts();
-        name = device->properties().deviceName;
+        properties = device->properties();
+        name = device->vulkan_properties().deviceName;
         if (!device->has_pipeline_statistics())
             return Error{FOVEA_UNSUPPORTED, "device",
                          name + ": its driver has no VK_KHR_pipeline_executable_properties"};
@@ -116,7 +116,7 @@ struct CodegenDevice::State {
             bindings[i] = {d.bindings[i].slot, VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, 1,
                            VK_SHADER_STAGE_COMPUTE_BIT, nullptr};
         VkDescriptorSetLayoutCreateInfo sets{VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_CREATE_INFO};
-        sets.flags = facts.features & FOVEA_FEATURE_PUSH_DESCRIPTORS
+        sets.flags = properties.features & FOVEA_FEATURE_PUSH_DESCRIPTORS
                          ? VK_DESCRIPTOR_SET_LAYOUT_CREATE_PUSH_DESCRIPTOR_BIT_KHR
                          : 0;
         sets.bindingCount = d.binding_count;
@@ -156,7 +156,7 @@ struct CodegenDevice::State {
         if (mix) create.flags |= VK_PIPELINE_CREATE_CAPTURE_INTERNAL_REPRESENTATIONS_BIT_KHR;
         create.stage.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO;
         if (d.subgroup_size) {
-            if (facts.min_subgroup_size != facts.max_subgroup_size) create.stage.pNext = &subgroup;
+            if (properties.min_subgroup_size != properties.max_subgroup_size) create.stage.pNext = &subgroup;
             create.stage.flags = VK_PIPELINE_SHADER_STAGE_CREATE_REQUIRE_FULL_SUBGROUPS_BIT;
         }
         create.stage.stage = VK_SHADER_STAGE_COMPUTE_BIT;
@@ -228,14 +228,14 @@ Result<CodegenDevice> CodegenDevice::open(uint32_t number, bool validate) {
     return CodegenDevice(std::move(state));
 }
 
-const FoveaDeviceFacts& CodegenDevice::facts() const { return state_->facts; }
+const FoveaDeviceProperties& CodegenDevice::properties() const { return state_->properties; }
 const std::string& CodegenDevice::name() const { return state_->name; }
 
 Result<PipelineReport> CodegenDevice::compile(const FoveaDispatch& d, uint32_t dim, bool mix) {
     const std::string key = key_of(d, dim);
     if (const auto found = state_->known.find(key); found != state_->known.end()) return found->second;
     constexpr uint32_t kVendorAmd = 0x1002;
-    mix = mix && state_->facts.vendor_id == kVendorAmd;
+    mix = mix && state_->properties.vendor_id == kVendorAmd;
     PipelineReport report;
     report.kernel = foveaShaderName(d.shader);
     report.threads = d.spec[FOVEA_SPEC_THREADS];

@@ -36,7 +36,7 @@ class CodegenDevice {
     CodegenDevice(CodegenDevice&&) noexcept;
     ~CodegenDevice();
 
-    const FoveaDeviceFacts& facts() const;
+    const FoveaDeviceProperties& properties() const;
     const std::string& name() const;
     // Compiles the pipeline of a dispatch; one that is the same as an earlier one's is not compiled again.
     // `dim`: of the call's queries and keys. `mix`: reads the listing, too.

@@ -85,14 +85,14 @@ class Tuner {
     // Measures all candidates of a class in interleaved runs; the best one last, with `chosen` set if it is
     // worth it.
     Result<std::vector<Measured>> tune(size_t tile_class) {
-        const bool software = engine_.facts().device_class == FOVEA_CLASS_CPU;
+        const bool software = engine_.properties().device_class == FOVEA_CLASS_CPU;
         const FoveaAttentionDesc desc = call_of(tile_class, software);
         std::vector<Plan> plans;
         std::vector<Measured> rows;
         for (const FoveaFlashTile& tile : candidates(tile_class, desc.dim_v)) {
-            FoveaDeviceFacts facts = engine_.facts();
-            facts.flash_tiles[tile_class] = tile;
-            Result<Plan> plan = plan_attention(facts, desc);
+            FoveaDeviceProperties properties = engine_.properties();
+            properties.flash_tiles[tile_class] = tile;
+            Result<Plan> plan = plan_attention(properties, desc);
             if (!plan) return plan.error();
             plans.push_back(std::move(*plan));
             rows.push_back({tile_class, tile, describe(desc), 0, false});
@@ -111,13 +111,13 @@ class Tuner {
 
     // Seconds of a masked call without and with the map of its mask, for both kinds of masks.
     Result<MaskMapTimes> time_map(std::vector<std::string>& work) {
-        const bool software = engine_.facts().device_class == FOVEA_CLASS_CPU;
+        const bool software = engine_.properties().device_class == FOVEA_CLASS_CPU;
         const FoveaAttentionDesc desc = masked_call(software);
         std::vector<Plan> plans;
         for (const FoveaMaskMap map : {FOVEA_MASK_MAP_NEVER, FOVEA_MASK_MAP_ALWAYS}) {
-            FoveaDeviceFacts facts = engine_.facts();
-            facts.mask_map = map;
-            Result<Plan> plan = plan_attention(facts, desc);
+            FoveaDeviceProperties properties = engine_.properties();
+            properties.mask_map = map;
+            Result<Plan> plan = plan_attention(properties, desc);
             if (!plan) return plan.error();
             plans.push_back(std::move(*plan));
         }

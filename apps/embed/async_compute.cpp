@@ -46,7 +46,7 @@ struct Buffers {  // The buffers of one set.
     VmaAllocation memory[3];
     const float* mapped;  // the outputs
     VkDescriptorSet producer;
-    VkDescriptorPool arena;  // where push descriptors are missing
+    VkDescriptorPool descriptor_pool;  // where push descriptors are missing
 };
 struct Host {
     VkInstance instance;
@@ -54,7 +54,7 @@ struct Host {
     VkDevice device;
     VkPhysicalDeviceFeatures2 features{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2};
     VkPhysicalDeviceVulkan12Features features12{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES};
-    FoveaDeviceEnables enabled = foveaDeviceEnables();  // these, and what Fovea can use
+    FoveaEnabledFeatures enabled = foveaEnabledFeatures();  // these, and what Fovea can use
     Queue main, compute;
     VmaAllocator allocator;
     VkDescriptorSetLayout set_layout;
@@ -118,16 +118,16 @@ void open_device(Host& h) {
     h.features12.timelineSemaphore = VK_TRUE;
     h.features.pNext = &h.features12;
     h.enabled.features = &h.features;
-    FoveaDeviceNeeds needs = foveaDeviceNeeds();
+    FoveaRecommendedFeatures recommended = foveaRecommendedFeatures();
     fovea::Diag diag;
-    require(foveaQueryDeviceNeeds(vkGetInstanceProcAddr, h.instance, VK_API_VERSION_1_2, h.gpu, nullptr,
-                                  &needs, &diag) == FOVEA_OK,
+    require(foveaQueryRecommendedFeatures(vkGetInstanceProcAddr, h.instance, VK_API_VERSION_1_2, h.gpu,
+                                          nullptr, &recommended, &diag) == FOVEA_OK,
             diag.text);
-    require(foveaEnableNeeds(&needs, &h.enabled, &diag) == FOVEA_OK, diag.text);
+    require(foveaEnableRecommendedFeatures(&recommended, &h.enabled, &diag) == FOVEA_OK, diag.text);
     std::vector<VkDeviceQueueCreateInfo> queues;
     choose_queues(h, queues);
     const VkDeviceCreateInfo device{.sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO,
-                                    .pNext = foveaEnabledFeatures(&h.enabled),
+                                    .pNext = foveaEnabledFeatures2(&h.enabled),
                                     .queueCreateInfoCount = uint32_t(queues.size()),
                                     .pQueueCreateInfos = queues.data(),
                                     .enabledExtensionCount = h.enabled.extension_count,
@@ -205,9 +205,10 @@ Buffers make_buffers(const Host& h, const FoveaPlanInfo& info) {
     vkUpdateDescriptorSets(h.device, 1, &write, 0, nullptr);
     const uint32_t sets = uint32_t(info.slice_count) * info.dispatches_per_slice;
     const VkDescriptorPoolSize size{VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, sets * FOVEA_MAX_DISPATCH_BINDINGS};
-    const VkDescriptorPoolCreateInfo arena{
+    const VkDescriptorPoolCreateInfo descriptor_pool{
         VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO, nullptr, 0, sets, 1, &size};
-    check(vkCreateDescriptorPool(h.device, &arena, nullptr, &b.arena), "no descriptor pool");
+    check(vkCreateDescriptorPool(h.device, &descriptor_pool, nullptr, &b.descriptor_pool),
+          "no descriptor pool");
     return b;
 }
 
@@ -291,8 +292,8 @@ void attend(const Host& h, const Buffers& b, FoveaPlan plan, uint64_t f) {
     FoveaRecord record{
         .struct_size = sizeof record, .binding_count = FOVEA_BIND_O + 1, .cmd = cmd, .bindings = bindings};
     record.workspace = {b.workspace, 0, std::max<uint64_t>(info.workspace_bytes, 16)};
-    vkResetDescriptorPool(h.device, b.arena, 0);
-    record.arena.pool = b.arena;
+    vkResetDescriptorPool(h.device, b.descriptor_pool, 0);
+    record.descriptor_pool.pool = b.descriptor_pool;
     fovea::Diag diag;
     require(foveaCmdRun(plan, &record, &diag) == FOVEA_OK, diag.text);
     const VkMemoryBarrier to_host{VK_STRUCTURE_TYPE_MEMORY_BARRIER, nullptr, VK_ACCESS_SHADER_WRITE_BIT,
@@ -333,7 +334,7 @@ float largest_difference(const float* o) {
 
 void close(Host& h, const Buffers (&sets)[kSets]) {
     for (const Buffers& b : sets) {
-        vkDestroyDescriptorPool(h.device, b.arena, nullptr);
+        vkDestroyDescriptorPool(h.device, b.descriptor_pool, nullptr);
         const VkBuffer buffers[] = {b.inputs, b.outputs, b.workspace};
         for (int i = 0; i < 3; ++i) vmaDestroyBuffer(h.allocator, buffers[i], b.memory[i]);
     }
@@ -357,23 +358,23 @@ int main() {
     open_device(h);
     make_producer(h);
 
-    const FoveaVulkanHost adopted{.struct_size = sizeof adopted,
-                                  .api_version = VK_API_VERSION_1_2,
-                                  .instance = h.instance,
-                                  .physical_device = h.gpu,
-                                  .device = h.device,
-                                  .get_instance_proc_addr = vkGetInstanceProcAddr,
-                                  .enabled_features = foveaEnabledFeatures(&h.enabled),
-                                  .enabled_extensions = h.enabled.extensions,
-                                  .enabled_extension_count = h.enabled.extension_count};
+    const FoveaVulkanDevice adopted{.struct_size = sizeof adopted,
+                                    .api_version = VK_API_VERSION_1_2,
+                                    .instance = h.instance,
+                                    .physical_device = h.gpu,
+                                    .device = h.device,
+                                    .get_instance_proc_addr = vkGetInstanceProcAddr,
+                                    .enabled_features = foveaEnabledFeatures2(&h.enabled),
+                                    .enabled_extensions = h.enabled.extensions,
+                                    .enabled_extension_count = h.enabled.extension_count};
     FoveaContext context = nullptr;
     fovea::Diag diag;
     require(foveaCreateContext(&adopted, &context, &diag) == FOVEA_OK, diag.text);
-    FoveaDeviceFacts facts = foveaDeviceFacts();
-    foveaContextFacts(context, &facts, &diag);
+    FoveaDeviceProperties properties = foveaDeviceProperties();
+    foveaContextProperties(context, &properties, &diag);
     fovea::Attention call;
     call.batch(1).heads(kHeads).lengths(kRows, kRows).dims(kDim).causal();
-    fovea::Result<fovea::Plan> plan = fovea::plan_attention(facts, call);
+    fovea::Result<fovea::Plan> plan = fovea::plan_attention(properties, call);
     require(plan.has_value(), "no plan");
     require(foveaCompilePlan(context, plan->get(), &diag) == FOVEA_OK, diag.text);
 

@@ -41,19 +41,19 @@ int main(int argc, char** argv) {
     FoveaDiag diag = foveaDiag();
 
     /* [plan] Fovea uses the device; the struct lists the features that it was created with. */
-    const FoveaVulkanHost adopted = {.struct_size = sizeof adopted,
+    const FoveaVulkanDevice adopted = {.struct_size = sizeof adopted,
                                      .api_version = VK_API_VERSION_1_1,
                                      .instance = h.instance,
                                      .physical_device = h.gpu,
                                      .device = h.device,
                                      .get_instance_proc_addr = vkGetInstanceProcAddr,
-                                     .enabled_features = foveaEnabledFeatures(&h.enabled),
+                                     .enabled_features = foveaEnabledFeatures2(&h.enabled),
                                      .enabled_extensions = h.enabled.extensions,
                                      .enabled_extension_count = h.enabled.extension_count};
     FoveaContext context;
     require(foveaCreateContext(&adopted, &context, &diag) == FOVEA_OK, diag.text);
-    FoveaDeviceFacts facts = foveaDeviceFacts();
-    foveaContextFacts(context, &facts, &diag);
+    FoveaDeviceProperties properties = foveaDeviceProperties();
+    foveaContextProperties(context, &properties, &diag);
 
     /* q, k, v and o are [1, kHeads, kRows, kDim], float32, packed; a row sees itself and those before it. */
     FoveaAttentionDesc desc = foveaAttentionDesc();
@@ -63,7 +63,7 @@ int main(int argc, char** argv) {
     desc.dim_qk = desc.dim_v = kDim;
     desc.flags = FOVEA_FLAG_CAUSAL;
     FoveaPlan plan;
-    require(foveaPlanAttention(&facts, &desc, NULL, &plan, &diag) == FOVEA_OK, diag.text);
+    require(foveaPlanAttention(&properties, &desc, NULL, &plan, &diag) == FOVEA_OK, diag.text);
     require(foveaCompilePlan(context, plan, &diag) == FOVEA_OK, diag.text); /* may take long: do it ahead */
     FoveaPlanInfo info = foveaPlanInfo();
     foveaGetPlanInfo(plan, &info, &diag);
@@ -87,7 +87,7 @@ int main(int argc, char** argv) {
         .bindings = bindings,
         .binding_count = FOVEA_BIND_O + 1,
         .workspace = {h.buffer, 4 * kTensorBytes, info.workspace_bytes},
-        .arena = {pass.pool}, /* only used without push descriptors */
+        .descriptor_pool = {pass.pool}, /* only used without push descriptors */
     };
     if (!forget_barrier) cmd_barrier(h.cmd, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, VK_ACCESS_SHADER_READ_BIT);
     require(foveaCmdRun(plan, &attention, &diag) == FOVEA_OK, diag.text);

@@ -21,7 +21,7 @@ typedef struct Host {
     VkInstance instance;
     VkPhysicalDevice gpu;
     VkDevice device;
-    FoveaDeviceEnables enabled; /* the features that the device was created with */
+    FoveaEnabledFeatures enabled; /* the features that the device was created with */
     VkQueue queue;
     VkCommandPool commands;
     VkCommandBuffer cmd;
@@ -44,17 +44,17 @@ static void open_device(Host* h) {
     /* [enable] Adds the features of this device that Fovea can use; `enabled` may already contain the
      * application's own. */
     FoveaDiag diag = foveaDiag();
-    FoveaDeviceNeeds needs = foveaDeviceNeeds();
-    h->enabled = foveaDeviceEnables();
-    require(foveaQueryDeviceNeeds(vkGetInstanceProcAddr, h->instance, VK_API_VERSION_1_1, h->gpu, NULL,
-                                  &needs, &diag) == FOVEA_OK,
+    FoveaRecommendedFeatures recommended = foveaRecommendedFeatures();
+    h->enabled = foveaEnabledFeatures();
+    require(foveaQueryRecommendedFeatures(vkGetInstanceProcAddr, h->instance, VK_API_VERSION_1_1, h->gpu,
+                                          NULL, &recommended, &diag) == FOVEA_OK,
             diag.text);
-    require(foveaEnableNeeds(&needs, &h->enabled, &diag) == FOVEA_OK, diag.text);
+    require(foveaEnableRecommendedFeatures(&recommended, &h->enabled, &diag) == FOVEA_OK, diag.text);
     const float priority = 1; /* family 0 computes on every driver this program meets */
     const VkDeviceQueueCreateInfo queue = {
         .sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO, .queueCount = 1, .pQueuePriorities = &priority};
     const VkDeviceCreateInfo device = {.sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO,
-                                       .pNext = foveaEnabledFeatures(&h->enabled),
+                                       .pNext = foveaEnabledFeatures2(&h->enabled),
                                        .queueCreateInfoCount = 1,
                                        .pQueueCreateInfos = &queue,
                                        .enabledExtensionCount = h->enabled.extension_count,

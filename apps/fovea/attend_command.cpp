@@ -23,8 +23,9 @@ constexpr Refusal kRefusals[] = {
     {"len_q, len_kv", "from the shapes: 0 to 2^30"},
     {"q_type, k_type, v_type, o_type", "f32, f16 or bf16; f64 is converted to f32; k and v: --cache-type"},
     {"q_strides, k_strides, v_strides, o_strides", "from shapes and --layout: at most 2^62 bytes each"},
-    {"mask, bias, keep",
-     "keep of booleans, bias of floats; axes of 1 or of full extent; keys: at most len_kv, not 1 of several"},
+    {"mask, bias, dropout_mask",
+     "dropout_mask of booleans, bias of floats; axes of 1 or of full extent; keys: at most len_kv, not 1 of "
+     "several"},
     {"align, q_offset", "--causal, --q-offset: within +-2^30"},
     {"window_left, window_right", "--window: -1 (unbounded) or more"},
     {"scale, softcap", "finite; softcap not negative"},
@@ -53,7 +54,7 @@ void print_attend_help(std::span<const OptionSpec> specs) {
         "axes of 1 broadcast\n"
         "              but for the last, which may be shorter than Lkv (the tail is hidden)\n"
         "  bias        f32, f16 or bf16, added to the scores, beside a boolean mask\n"
-        "  keep        bool or u8: the dropout mask, instead of the one by counters\n"
+        "  dropout_mask  bool or u8: 1 keeps a weight; in place of random dropout\n"
         "  sinks       [Hq]: one more logit for each row, that carries no value\n"
         "  alibi       [Hq]: slopes; slope * (key - position of the query) is added\n"
         "  kv_lengths, q_lengths   i32 or i64 [B]: keys and queries of each batch entry\n"

@@ -59,7 +59,7 @@ constexpr AttentionOption kAttentionOptions[] = {
     {kBoth, {"--outputs", "LIST", "of o,lse,scores,capped,masked,weights,row_stats; default o"}},
     {kGradients, {"--gradients", "LIST", "of dbias,dalibi,dsinks: written beside dq, dk and dv"}},
     {kBoth,
-     {"--precision", "f32|f16-products|bf16-products",
+     {"--precision", "f32|f16-inputs|bf16-inputs",
       "what factors of products may be rounded to; sums stay float32"}},
     {kAll, {"--workspace", "BYTES", "limit of scratch memory; default 64 MiB"}},
     {kAll,
@@ -229,13 +229,12 @@ Result<void> apply_attention_options(const Arguments& a, AttentionCommand comman
         desc.kernel = *kernel;
     }
     const std::string_view precision = a.text("--precision");
-    if (precision == "f16-products")
-        desc.precision = FOVEA_PRECISION_F16_PRODUCTS;
-    else if (precision == "bf16-products")
-        desc.precision = FOVEA_PRECISION_BF16_PRODUCTS;
+    if (precision == "f16-inputs")
+        desc.precision = FOVEA_PRECISION_F16_INPUTS;
+    else if (precision == "bf16-inputs")
+        desc.precision = FOVEA_PRECISION_BF16_INPUTS;
     else if (!precision.empty() && precision != "f32")
-        return bad("--precision",
-                   "'" + std::string(precision) + "' is not f32, f16-products or bf16-products");
+        return bad("--precision", "'" + std::string(precision) + "' is not f32, f16-inputs or bf16-inputs");
     return {};
 }
 

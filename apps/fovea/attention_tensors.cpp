@@ -93,7 +93,7 @@ Result<void> cache_keys_and_values(AttentionCall& call, FoveaDtype type, Engine&
         append.batch = d.batch, append.heads = d.heads_kv, append.dim = t.dim;
         append.len = d.len_kv, append.capacity = std::max<uint64_t>(d.len_kv, 1);
         if (d.len_kv > 0) append.x_strides = append.y_strides = t.strides;  // else its one row stays empty
-        const Result<Plan> plan = plan_append(engine.facts(), append);
+        const Result<Plan> plan = plan_append(engine.properties(), append);
         if (!plan && plan.error().field == "dim")
             return Error{FOVEA_INVALID_ARGUMENT, "--cache-type",
                          std::string("the head size of ") + (t.binding == FOVEA_BIND_K ? "k" : "v") + " is " +
@@ -239,10 +239,10 @@ Result<void> read_matrices(const TensorSet& file, AttentionCall& call) {
             return r;
     if (const Tensor* t = file.find("bias"))
         if (Result<void> r = read_bias(call, *t, "a float type (a boolean one is called mask)"); !r) return r;
-    if (const Tensor* t = file.find("keep")) {
+    if (const Tensor* t = file.find("dropout_mask")) {
         if (!is_boolean(*t))
             return bad_tensor(t->name, "is " + std::string(dtype_name(t->type)) + "; bool or u8 is needed");
-        return read_booleans(call, *t, d.keep, FOVEA_BIND_KEEP);
+        return read_booleans(call, *t, d.dropout_mask, FOVEA_BIND_DROPOUT_MASK);
     }
     return {};
 }
@@ -279,11 +279,11 @@ Result<std::vector<int32_t>> read_lengths(const Tensor& t, uint32_t batch, uint6
     return lengths;
 }
 
-Result<void> read_batch_table(const TensorSet& file, AttentionCall& call) {
+Result<void> read_sequences(const TensorSet& file, AttentionCall& call) {
     const Tensor *kv = file.find("kv_lengths"), *q = file.find("q_lengths");
     if (!kv && !q) return {};
     FoveaAttentionDesc& d = call.desc;
-    std::vector<FoveaBatchEntry> table(d.batch, FoveaBatchEntry{0, int32_t(d.len_q), 0, int32_t(d.len_kv)});
+    std::vector<FoveaSequence> table(d.batch, FoveaSequence{0, int32_t(d.len_q), 0, int32_t(d.len_kv)});
     if (kv) {
         const Result<std::vector<int32_t>> lengths = read_lengths(*kv, d.batch, d.len_kv);
         if (!lengths) return lengths.error();
@@ -294,8 +294,8 @@ Result<void> read_batch_table(const TensorSet& file, AttentionCall& call) {
         if (!lengths) return lengths.error();
         for (uint32_t b = 0; b < d.batch; ++b) table[b].q_length = (*lengths)[b];
     }
-    d.flags |= FOVEA_FLAG_BATCH_TABLE;
-    keep(call, FOVEA_BIND_BATCH_TABLE, std::as_bytes(std::span(table)));
+    d.flags |= FOVEA_FLAG_VARLEN;
+    keep(call, FOVEA_BIND_SEQUENCES, std::as_bytes(std::span(table)));
     return {};
 }
 
@@ -331,13 +331,13 @@ Result<void> read_attention_tensors(const TensorSet& file, std::optional<bool> r
         if (Result<void> r = read_vector(call, *t, FOVEA_FLAG_SINKS, FOVEA_BIND_SINKS); !r) return r;
     if (const Tensor* t = file.find("alibi"))
         if (Result<void> r = read_vector(call, *t, FOVEA_FLAG_ALIBI, FOVEA_BIND_ALIBI); !r) return r;
-    return read_batch_table(file, call);
+    return read_sequences(file, call);
 }
 
 void note_unused_tensors(const TensorSet& file, AttentionCall& call,
                          std::initializer_list<std::string_view> also) {
-    constexpr std::string_view kRead[] = {"q",    "k",     "v",     "mask",       "bias",
-                                          "keep", "sinks", "alibi", "kv_lengths", "q_lengths"};
+    constexpr std::string_view kRead[] = {"q",     "k",     "v",          "mask",     "bias", "dropout_mask",
+                                          "sinks", "alibi", "kv_lengths", "q_lengths"};
     std::string names;
     for (const Tensor& tensor : file.tensors) {
         if (std::find(std::begin(kRead), std::end(kRead), tensor.name) != std::end(kRead) ||
@@ -364,12 +364,12 @@ Result<void> allocate_result(AttentionCall& call, FoveaBinding binding, uint64_t
 
 Result<void> allocate_outputs(AttentionCall& call) {
     const FoveaAttentionDesc& d = call.desc;
-    const Result<FoveaDeviceFacts> facts = cpu_facts(1);
-    if (!facts) return facts.error();
+    const Result<FoveaDeviceProperties> properties = cpu_properties(1);
+    if (!properties) return properties.error();
     FoveaAttentionDesc sizes =
         d;  // any plan knows the sizes of the bindings; the plain kernel takes every problem
     sizes.kernel = FOVEA_KERNEL_PLAIN;
-    const Result<Plan> plan = plan_attention(*facts, sizes);
+    const Result<Plan> plan = plan_attention(*properties, sizes);
     if (!plan) return plan.error();
     const FoveaPlanInfo info = plan->info();
     for (const OutputName& output : output_names()) {

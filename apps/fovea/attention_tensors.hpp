@@ -34,9 +34,9 @@ struct AttentionCall {
     bool rows_first = false;         // layout [B, L, H, D]
 };
 
-// Reads q, k, v and, where present, mask, bias, sinks, alibi, kv_lengths, q_lengths, keep, and what the
-// file's metadata say of the call (files/attention_notes.hpp), which a note repeats. `rows_first`: q, k, v
-// are [B, L, H, D] instead of [B, H, L, D]; nothing: as the metadata say. Tensors of rank 3 have no batch
+// Reads q, k, v and, where present, mask, bias, sinks, alibi, kv_lengths, q_lengths, dropout_mask, and what
+// the file's metadata say of the call (files/attention_notes.hpp), which a note repeats. `rows_first`: q, k,
+// v are [B, L, H, D] instead of [B, H, L, D]; nothing: as the metadata say. Tensors of rank 3 have no batch
 // axis, of rank 2 neither batch nor heads.
 Result<void> read_attention_tensors(const TensorSet& file, std::optional<bool> rows_first,
                                     AttentionCall& call);

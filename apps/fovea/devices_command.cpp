@@ -12,9 +12,9 @@ namespace {
 constexpr OptionSpec kDevicesOptions[] = {{"--json", "", "machine-readable output"},
                                           {"--help", "", "this text"}};
 
-const char* class_name(const FoveaDeviceFacts& facts) {
-    if (facts.backend == FOVEA_BACKEND_CPU) return "CPU";
-    switch (facts.device_class) {
+const char* class_name(const FoveaDeviceProperties& properties) {
+    if (properties.backend == FOVEA_BACKEND_CPU) return "CPU";
+    switch (properties.device_class) {
         case FOVEA_CLASS_INTEGRATED:
             return "integrated GPU";
         case FOVEA_CLASS_DISCRETE:
@@ -38,7 +38,7 @@ constexpr FeatureName kFeatures[] = {
     {FOVEA_FEATURE_SUBGROUP_SHUFFLE, "subgroup shuffle"},
     {FOVEA_FEATURE_SUBGROUP_SIZE_CONTROL, "subgroup size control"},
     {FOVEA_FEATURE_COOPMAT, "cooperative matrix"},
-    {FOVEA_FEATURE_BF16_PRODUCTS, "bfloat16 products"},
+    {FOVEA_FEATURE_BF16_INPUTS, "bfloat16 inputs"},
     {FOVEA_FEATURE_COOPMAT2, "cooperative matrix 2"},
     {FOVEA_FEATURE_PUSH_DESCRIPTORS, "push descriptors"},
     {FOVEA_FEATURE_TIMESTAMPS, "timestamps"},
@@ -46,7 +46,7 @@ constexpr FeatureName kFeatures[] = {
 };
 
 void print_device(const DeviceInfo& d, bool is_default, const std::string& reason) {
-    std::printf("%u  %s  [%s]%s\n", d.number, d.name.c_str(), class_name(d.facts),
+    std::printf("%u  %s  [%s]%s\n", d.number, d.name.c_str(), class_name(d.properties),
                 is_default ? "  <- default" : "");
     if (is_default) std::printf("     why: %s\n", reason.c_str());
     if (!d.driver.empty()) std::printf("     driver: %s\n", d.driver.c_str());
@@ -54,17 +54,20 @@ void print_device(const DeviceInfo& d, bool is_default, const std::string& reaso
         std::printf("     not usable: %s\n", d.refusal.c_str());
         return;
     }
-    if (d.facts.backend == FOVEA_BACKEND_CPU) {
-        std::printf("     threads: %u\n", d.facts.cpu_threads);
+    if (d.properties.backend == FOVEA_BACKEND_CPU) {
+        std::printf("     threads: %u\n", d.properties.cpu_threads);
     } else {
         std::string features;
         for (const FeatureName& f : kFeatures)
-            if (d.facts.features & f.bit) features += (features.empty() ? "" : ", ") + std::string(f.name);
+            if (d.properties.features & f.bit)
+                features += (features.empty() ? "" : ", ") + std::string(f.name);
         std::printf("     features: %s\n", features.empty() ? "none beyond Vulkan 1.1" : features.c_str());
         std::printf("     workgroup: %u invocations, %u bytes shared; subgroup %u (%u-%u)\n",
-                    d.facts.max_workgroup_invocations, d.facts.max_shared_bytes, d.facts.subgroup_size,
-                    d.facts.min_subgroup_size, d.facts.max_subgroup_size);
-        std::printf("     storage binding: up to %.0f MiB\n", double(d.facts.max_storage_range) / (1 << 20));
+                    d.properties.max_workgroup_invocations, d.properties.max_shared_bytes,
+                    d.properties.subgroup_size, d.properties.min_subgroup_size,
+                    d.properties.max_subgroup_size);
+        std::printf("     storage binding: up to %.0f MiB\n",
+                    double(d.properties.max_storage_range) / (1 << 20));
     }
     for (const std::string& note : d.notes) std::printf("     note: %s\n", note.c_str());
 }
@@ -77,11 +80,12 @@ void print_json(const std::vector<DeviceInfo>& devices, int default_number, cons
         std::printf(
             "%s\n  {\"number\": %u, \"name\": %s, \"class\": %s, \"driver\": %s, \"usable\": %s, "
             "\"refusal\": %s, \"features\": [",
-            i ? "," : "", d.number, json_string(d.name).c_str(), json_string(class_name(d.facts)).c_str(),
-            json_string(d.driver).c_str(), d.usable ? "true" : "false", json_string(d.refusal).c_str());
+            i ? "," : "", d.number, json_string(d.name).c_str(),
+            json_string(class_name(d.properties)).c_str(), json_string(d.driver).c_str(),
+            d.usable ? "true" : "false", json_string(d.refusal).c_str());
         bool first = true;
         for (const FeatureName& f : kFeatures) {
-            if (!(d.facts.features & f.bit)) continue;
+            if (!(d.properties.features & f.bit)) continue;
             std::printf("%s%s", first ? "" : ", ", json_string(f.name).c_str());
             first = false;
         }

@@ -86,7 +86,7 @@ Result<int> explain(const Arguments& a) {
     if (!options) return options.error();
     Result<Engine> engine = Engine::open(*options);
     if (!engine) return engine.error();
-    const Result<Plan> plan = plan_attention(engine->facts(), desc);
+    const Result<Plan> plan = plan_attention(engine->properties(), desc);
     if (!plan) return plan.error();
     // The plan's words begin with the kernel's name.
     std::printf("device: %s\nwhy this device: %s\nkernel: %s", engine->device().name.c_str(),

@@ -55,7 +55,7 @@ Result<std::vector<uint32_t>> read_session(const std::string& path, const Checkp
     const std::string text{std::istreambuf_iterator<char>(file), {}};
     const Result<JsonValue> json = parse_json(text);
     if (!json) return refuse(json.error().text);
-    const ModelFacts& f = model.facts();
+    const ModelConfig& f = model.config();
     if ((*json)["model"].text() != f.architecture || (*json)["vocabulary"].number() != double(f.vocabulary))
         return refuse("the file was made with another model (this one is " + f.architecture + " with " +
                       std::to_string(f.vocabulary) + " tokens); choose another --session file");
@@ -75,7 +75,7 @@ Result<void> write_session(const std::string& path, const CheckpointModel& model
     std::string list = "[";
     for (const uint32_t id : ids) list += (list.size() > 1 ? ", " : "") + std::to_string(id);
     JsonObject json;
-    json.text("model", model.facts().architecture).number("vocabulary", double(model.facts().vocabulary));
+    json.text("model", model.config().architecture).number("vocabulary", double(model.config().vocabulary));
     return write_text_file(path, json.raw("tokens", list + "]").done() + "\n");
 }
 
@@ -124,14 +124,14 @@ Result<int> run_generate(const Arguments& a) {
         tokenizer = std::move(*own);
     }
     if (all.empty()) return bad("--session", "there is no such file: give a text to begin with");
-    const ModelFacts& facts = model->facts();
+    const ModelConfig& config = model->config();
     const auto ends = [&](uint32_t id) {
         return !a.has("--ignore-eos") &&
-               std::binary_search(facts.end_tokens.begin(), facts.end_tokens.end(), id);
+               std::binary_search(config.end_tokens.begin(), config.end_tokens.end(), id);
     };
     // A session whose text has ended stays so, as it does in one run, unless more text is given.
     bool ended = !a.has("--tokens") && !a.has("--text") && ends(all.back());
-    for (const std::string& setting : facts.generation_settings)
+    for (const std::string& setting : config.generation_settings)
         std::fprintf(stderr, "fovea: note: the model's files ask for %s, which is not supported\n",
                      printable_name(setting, 120).c_str());
 
@@ -203,9 +203,9 @@ Result<int> run_generate(const Arguments& a) {
     };
     if (ended && made.empty())
         note("the session's text ends with an end token: give more text, or --ignore-eos to go on");
-    if (facts.context != 0 && all.size() > facts.context)
+    if (config.context != 0 && all.size() > config.context)
         note("the text has " + std::to_string(all.size()) +
-             " tokens; the model was trained on texts of up to " + std::to_string(facts.context));
+             " tokens; the model was trained on texts of up to " + std::to_string(config.context));
     return 0;
 }
 

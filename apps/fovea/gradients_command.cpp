@@ -106,11 +106,11 @@ Result<void> apply_gradients_option(const Arguments& a, const FoveaAttentionDesc
 }
 
 Result<void> allocate_gradients(AttentionCall& call, const FoveaAttentionBackwardDesc& backward) {
-    const Result<FoveaDeviceFacts> facts = cpu_facts(1);
-    if (!facts) return facts.error();
+    const Result<FoveaDeviceProperties> properties = cpu_properties(1);
+    if (!properties) return properties.error();
     FoveaAttentionBackwardDesc sizes = backward;  // any plan knows the sizes of the bindings
     sizes.kernel = FOVEA_KERNEL_PLAIN;
-    const Result<Plan> plan = plan_attention_backward(*facts, call.desc, sizes);
+    const Result<Plan> plan = plan_attention_backward(*properties, call.desc, sizes);
     if (!plan) return plan.error();
     const FoveaPlanInfo info = plan->info();
     for (const GradientName& g : kGradients) {
@@ -238,7 +238,7 @@ Result<int> gradients_alone(const Arguments& a) {
     RunOptions run;
     run.progress = [&](double done) { return progress(done); };
     const Result<RunReport> report = engine->run_on_host(
-        plan_attention_backward(engine->facts(), of.call.desc, of.backward), of.call.bindings, run);
+        plan_attention_backward(engine->properties(), of.call.desc, of.backward), of.call.bindings, run);
     if (!report) return report.error();
     return write(of, *engine, *report, a.has("--json"));
 }

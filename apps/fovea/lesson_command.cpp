@@ -107,7 +107,7 @@ void print_other_backends(const std::vector<Lesson>& lessons, const std::vector<
         if (!device.usable) continue;
         EngineOptions options;
         options.backend =
-            device.facts.backend == FOVEA_BACKEND_CPU ? BackendChoice::cpu : BackendChoice::vulkan;
+            device.properties.backend == FOVEA_BACKEND_CPU ? BackendChoice::cpu : BackendChoice::vulkan;
         options.device = static_cast<int>(device.number);
         Result<Backend> backend = open_backend(options, FOVEA_KERNEL_AUTO);
         if (backend) {

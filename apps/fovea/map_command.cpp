@@ -29,8 +29,8 @@ constexpr OptionSpec kOwnOptions[] = {
     {"--head", "N", "query head; default 0"},
     {"--entry", "N", "batch entry; default 0"},
     {"--reducer", "mass|max", "mass (default): what a row gives to a pixel's keys; max: the largest weight"},
-    {"--colour-map", "NAME", "viridis (default), magma, cividis, grey or blue-orange"},
-    {"--colour-scale", "log|linear", "how values are spread over the colours; default log"},
+    {"--colormap", "NAME", "viridis (default), magma, cividis, grey or blue-orange"},
+    {"--color-scale", "log|linear", "how values are spread over the colors; default log"},
     {"--sampled", "", "one cell stands for each pixel: a preview"},
     {"--png", "FILE", "the picture, a pixel of it for each pixel"},
     {"--csv", "FILE", "its numbers"},
@@ -66,8 +66,8 @@ struct Job {
     bool has_lse = false;
     FoveaMapTileDesc tile{};
     MapReducer reducer = MapReducer::mass;
-    ColourMap map = ColourMap::viridis;
-    ColourScale scale = ColourScale::logarithmic;
+    Colormap map = Colormap::viridis;
+    ColorScale scale = ColorScale::logarithmic;
     EngineOptions options;
     uint64_t chunk = 0;  // with --shards
 };
@@ -111,20 +111,20 @@ Result<void> read_size(const Arguments& a, FoveaMapTileDesc& tile) {
 }
 
 Result<void> read_choices(const Arguments& a, bool writes, Job& job) {
-    const std::string_view reducer = a.text("--reducer"), scale = a.text("--colour-scale"),
-                           map = a.text("--colour-map");
+    const std::string_view reducer = a.text("--reducer"), scale = a.text("--color-scale"),
+                           map = a.text("--colormap");
     if (reducer == "max")
         job.reducer = MapReducer::max;
     else if (!reducer.empty() && reducer != "mass")
         return bad("--reducer", "'" + std::string(reducer) + "' is not mass or max");
     if (scale == "linear")
-        job.scale = ColourScale::linear;
+        job.scale = ColorScale::linear;
     else if (!scale.empty() && scale != "log")
-        return bad("--colour-scale", "'" + std::string(scale) + "' is not log or linear");
+        return bad("--color-scale", "'" + std::string(scale) + "' is not log or linear");
     if (!map.empty()) {
-        const std::optional<ColourMap> found = colour_map_from_name(map);
+        const std::optional<Colormap> found = colormap_from_name(map);
         if (!found)
-            return bad("--colour-map",
+            return bad("--colormap",
                        "'" + std::string(map) + "' is not viridis, magma, cividis, grey or blue-orange");
         job.map = *found;
     }
@@ -232,30 +232,31 @@ Result<RunReport> compute_tile(Engine& engine, Job& job, Pixels& pixels) {
     Progress progress("map");
     RunOptions run;
     run.progress = [&](double done) { return progress(done); };
-    return engine.run_on_host(plan_map_tile(engine.facts(), job.call.desc, job.tile), job.call.bindings, run);
+    return engine.run_on_host(plan_map_tile(engine.properties(), job.call.desc, job.tile), job.call.bindings,
+                              run);
 }
 
-ColourRange range_of(const Job& job, std::span<const float> values) {
+ColorRange range_of(const Job& job, std::span<const float> values) {
     double largest = 0, smallest = 1e300;
     for (const float value : values) {
         if (!std::isfinite(value)) continue;
         largest = std::max(largest, double(value));
         if (value > 0) smallest = std::min(smallest, double(value));
     }
-    if (largest == 0) return {0, 1, ColourScale::linear};
-    if (job.scale == ColourScale::linear) return {0, largest, job.scale};
+    if (largest == 0) return {0, 1, ColorScale::linear};
+    if (job.scale == ColorScale::linear) return {0, largest, job.scale};
     return {std::max(std::min(smallest, largest / 10), largest * std::pow(10.0, -kDecades)), largest,
             job.scale};
 }
 
 Result<void> write_png(const std::string& path, const Job& job, std::span<const float> values,
-                       const ColourRange& range) {
-    const ColourTable table = colour_table(job.map);
+                       const ColorRange& range) {
+    const ColorTable table = color_table(job.map);
     std::vector<uint8_t> rgb;
     rgb.reserve(values.size() * 3);
     for (const float value : values) {
-        const Rgb colour = colour_of(value, table, range);
-        rgb.insert(rgb.end(), {colour.r, colour.g, colour.b});
+        const Rgb color = color_of(value, table, range);
+        rgb.insert(rgb.end(), {color.r, color.g, color.b});
     }
     const Result<Tensor> image =
         make_tensor("map", FOVEA_U8, {job.tile.height, job.tile.width, 3}, std::as_bytes(std::span(rgb)));
@@ -273,7 +274,7 @@ Result<void> write_csv(const std::string& path, const Job& job, std::span<const 
 }
 
 void print_summary(const Job& job, const RunReport* forward, const RunReport& report, const Pixels& pixels,
-                   const ColourRange& range) {
+                   const ColorRange& range) {
     const FoveaMapTileDesc& t = job.tile;
     const FoveaAttentionDesc& d = job.call.desc;
     const auto number = [](uint64_t n) { return static_cast<unsigned long long>(n); };
@@ -296,8 +297,8 @@ void print_summary(const Job& job, const RunReport* forward, const RunReport& re
     if (invalid)
         std::printf("invalid pixels: %llu (inputs that are not finite, or an lse of another call)\n",
                     number(invalid));
-    std::printf("colours: %.4g to %.4g, %s\n", range.low, range.high,
-                range.scale == ColourScale::linear ? "linear" : "logarithmic");
+    std::printf("colors: %.4g to %.4g, %s\n", range.low, range.high,
+                range.scale == ColorScale::linear ? "linear" : "logarithmic");
 }
 
 // Everything that can be wrong before a device is opened; `writes` for the process that writes the picture.
@@ -324,7 +325,7 @@ Result<int> write(const Arguments& a, const Job& job, const RunReport* forward, 
                   const Pixels& pixels) {
     const std::vector<float> values =
         job.reducer == MapReducer::max ? pixels.max : map_values(job.tile, job.call.desc.len_q, pixels.mass);
-    const ColourRange range = range_of(job, values);
+    const ColorRange range = range_of(job, values);
     const std::string png(a.text("--png")), csv(a.text("--csv"));
     {
         const HeldInterrupts held;

@@ -28,13 +28,13 @@ struct Head {
 };
 
 // "1.2": layer 1, head 2.
-Result<Head> parse_head(std::string_view word, std::string_view option, const ModelFacts& facts) {
+Result<Head> parse_head(std::string_view word, std::string_view option, const ModelConfig& config) {
     const std::vector<std::string_view> parts = split(word, '.');
     if (parts.size() != 2)
         return bad(option, "'" + std::string(word) + "' is no head; write layer and head as 1.2");
-    const Result<uint64_t> layer = number_below(parts[0], option, "layer", facts.layers);
+    const Result<uint64_t> layer = number_below(parts[0], option, "layer", config.layers);
     if (!layer) return layer.error();
-    const Result<uint64_t> head = number_below(parts[1], option, "head", facts.heads);
+    const Result<uint64_t> head = number_below(parts[1], option, "head", config.heads);
     if (!head) return head.error();
     return Head{*layer, *head};
 }
@@ -58,7 +58,7 @@ class ChangesReader {
     }
 
     Result<Head> new_head(std::string_view word, std::string_view option) {
-        const Result<Head> head = parse_head(word, option, model_.facts());
+        const Result<Head> head = parse_head(word, option, model_.config());
         if (head && !named_.insert(*head).second)
             return bad(option, "head " + std::string(word) + " is named twice");
         return head;

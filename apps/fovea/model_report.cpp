@@ -40,16 +40,16 @@ const char* activation_text(Activation activation) {
     return kNames[size_t(activation)];
 }
 
-std::string rope_text(const RopeFacts& facts, uint64_t head_width) {
-    std::string text = "rotary, theta " + number(facts.rope.theta);
-    if (facts.rope.width != head_width)
-        text += ", " + std::to_string(facts.rope.width) + " of " + std::to_string(head_width) + " columns";
-    if (!facts.rope.divisors.empty()) text += ", stretched";
+std::string rope_text(const RopeConfig& config, uint64_t head_width) {
+    std::string text = "rotary, theta " + number(config.rope.theta);
+    if (config.rope.width != head_width)
+        text += ", " + std::to_string(config.rope.width) + " of " + std::to_string(head_width) + " columns";
+    if (!config.rope.divisors.empty()) text += ", stretched";
     return text;
 }
 
 // "0, 2, 4" up to a limit.
-std::string windowed_layers(const ModelFacts& f) {
+std::string windowed_layers(const ModelConfig& f) {
     const auto count = size_t(std::count(f.windowed.begin(), f.windowed.end(), true));
     if (count == f.layers) return "every layer";
     std::string text = std::to_string(count) + " of " + std::to_string(f.layers) + " layers (";
@@ -85,7 +85,7 @@ std::string bytes_text(uint64_t bytes) {
 }
 
 std::string model_text(const CheckpointModel& model) {
-    const ModelFacts& f = model.facts();
+    const ModelConfig& f = model.config();
     const auto n = [](uint64_t value) { return std::to_string(value); };
     std::string text;
     const auto line = [&](const char* name, const std::string& value) {
@@ -125,7 +125,7 @@ std::string model_text(const CheckpointModel& model) {
 }
 
 std::string model_json(const CheckpointModel& model) {
-    const ModelFacts& f = model.facts();
+    const ModelConfig& f = model.config();
     JsonObject json, types;
     for (const auto& [type, count] : types_of(model.files())) types.number(type, double(count));
     json.text("family", f.family).text("architecture", f.architecture).boolean("causal", f.causal);

@@ -356,12 +356,12 @@ Result<RunReport> Ranks::attention(Engine& engine, AttentionCall& call, uint64_t
 Result<RunReport> Ranks::gradients(Engine& engine, AttentionCall& call,
                                    const FoveaAttentionBackwardDesc& backward, uint64_t,
                                    const RunOptions& options) {
-    return engine.run_on_host(plan_attention_backward(engine.facts(), call.desc, backward), call.bindings,
-                              options);
+    return engine.run_on_host(plan_attention_backward(engine.properties(), call.desc, backward),
+                              call.bindings, options);
 }
 Result<RunReport> Ranks::map_tile(Engine& engine, AttentionCall& call, const FoveaMapTileDesc& tile, uint64_t,
                                   const RunOptions& options) {
-    return engine.run_on_host(plan_map_tile(engine.facts(), call.desc, tile), call.bindings, options);
+    return engine.run_on_host(plan_map_tile(engine.properties(), call.desc, tile), call.bindings, options);
 }
 
 #endif

@@ -108,10 +108,10 @@ constexpr Option kOptions[] = {
          return read_choice(n, v, kTokenizerCount, tokenizer_name, "words, characters or bytes", o.tokenizer);
      }},
     {{"--precision", "P",
-      "f32 (default), f16 storage of q, k and v, or f16-products where the device can; A of "
+      "f32 (default), f16 storage of q, k and v, or f16-inputs where the device can; A of "
       "--against stays float32"},
      [](Options& o, std::string_view n, std::string_view v) {
-         return read_choice(n, v, kPrecisionCount, precision_key, "f32, f16 or f16-products", o.precision);
+         return read_choice(n, v, kPrecisionCount, precision_key, "f32, f16 or f16-inputs", o.precision);
      }},
     {{"--stage", "NAME", "the stage shown first: inputs, queries, scores, masked, weights, context, ..."},
      keep<&Options::stage>},
@@ -139,7 +139,7 @@ constexpr Option kOptions[] = {
              n, v, kPicturePartCount, [](PicturePart part) { return kPictureParts[size_t(part)]; },
              "window, view or matrix", o.look.part);
      }},
-    {{"--no-legend", "", "a matrix without title and colour bar"},
+    {{"--no-legend", "", "a matrix without title and color bar"},
      [](Options& o, std::string_view, std::string_view) { return o.look.legend = false, Result<void>{}; }},
     {{"--transparent", "", "nothing behind the view's or the matrix's cells and letters"},
      [](Options& o, std::string_view, std::string_view) {

@@ -467,7 +467,7 @@ Result<void> Window::draw_frame() {
     if (const double device_s = frame_clock_->begin(*cmd); frames.size() > kFramesInFlight)
         frames[frames.size() - 1 - kFramesInFlight].device_s = float(device_s);
     if (bench_->needs_idle()) vkDeviceWaitIdle(device_->device());
-    const double rate = device_->facts().device_class == FOVEA_CLASS_CPU ? kSoftwareRate : kHardwareRate;
+    const double rate = device_->properties().device_class == FOVEA_CLASS_CPU ? kSoftwareRate : kHardwareRate;
     const Result<bool> more = bench_->update(*cmd, kFrameSeconds * rate);
     if (!more) return more.error();
     computing_ = *more;

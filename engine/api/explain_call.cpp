@@ -23,7 +23,7 @@ void explain_positions(const Problem& p, TextSink& text) {
         end += snprintf(rules + end, sizeof rules - size_t(end), ", window of %lld after",
                         number(p.window_right));
     if (p.alibi) end += snprintf(rules + end, sizeof rules - size_t(end), ", ALiBi");
-    if (p.align == FOVEA_ALIGN_BOTTOM_RIGHT && p.batch_table)
+    if (p.align == FOVEA_ALIGN_BOTTOM_RIGHT && p.sequences)
         text.line("positions: query 0 stands at key kv_length - q_length of its batch entry (BOTTOM_RIGHT)%s",
                   rules);
     else if (p.align == FOVEA_ALIGN_BOTTOM_RIGHT)
@@ -82,8 +82,8 @@ void explain_call(const Problem& p, TextSink& text) {
     if (!p.mask.present && !p.bias.present) text.line("mask and bias: none");
     explain_matrix("mask", p.mask, p, text);
     explain_matrix("bias", p.bias, p, text);
-    explain_matrix("keep", p.keep, p, text);
-    if (p.batch_table) text.line("lengths: of each batch entry, from BATCH_TABLE");
+    explain_matrix("keep", p.dropout_mask, p, text);
+    if (p.sequences) text.line("lengths: of each batch entry, from SEQUENCES");
 }
 
 }  // namespace fovea

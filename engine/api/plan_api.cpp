@@ -18,33 +18,34 @@ namespace {
 
 constexpr uint32_t kMaxThreads = 1u << 16;  // times the scratch of one: a size that stays within 64 bits
 
-FoveaResult read_facts(const FoveaDeviceFacts* given, FoveaDeviceFacts& facts, FoveaDiag* diag) {
-    if (FoveaResult r = read_struct(given, facts, "facts", diag)) return r;
-    const int backend = enum_number(facts.backend);
+FoveaResult read_properties(const FoveaDeviceProperties* given, FoveaDeviceProperties& properties,
+                            FoveaDiag* diag) {
+    if (FoveaResult r = read_struct(given, properties, "properties", diag)) return r;
+    const int backend = enum_number(properties.backend);
     if (backend != FOVEA_BACKEND_CPU && backend != FOVEA_BACKEND_VULKAN)
-        return fail(diag, FOVEA_INVALID_ARGUMENT, "facts.backend",
-                    "facts.backend is %d; it must be a FoveaBackend", backend);
-    const int device_class = enum_number(facts.device_class);
+        return fail(diag, FOVEA_INVALID_ARGUMENT, "properties.backend",
+                    "properties.backend is %d; it must be a FoveaBackend", backend);
+    const int device_class = enum_number(properties.device_class);
     if (device_class < FOVEA_CLASS_CPU || device_class > FOVEA_CLASS_VIRTUAL)
-        return fail(diag, FOVEA_INVALID_ARGUMENT, "facts.device_class",
-                    "facts.device_class is %d; it must be a FoveaDeviceClass", device_class);
-    const int forced = enum_number(facts.forced_kernel);
+        return fail(diag, FOVEA_INVALID_ARGUMENT, "properties.device_class",
+                    "properties.device_class is %d; it must be a FoveaDeviceClass", device_class);
+    const int forced = enum_number(properties.forced_kernel);
     if (forced != FOVEA_KERNEL_AUTO && forced != FOVEA_KERNEL_PLAIN && forced != FOVEA_KERNEL_REFERENCE)
-        return fail(diag, FOVEA_INVALID_ARGUMENT, "facts.forced_kernel",
-                    "facts.forced_kernel is %d; it must be AUTO, PLAIN or REFERENCE", forced);
-    if (!(facts.slice_cost >= 0))
-        return fail(diag, FOVEA_INVALID_ARGUMENT, "facts.slice_cost",
-                    "facts.slice_cost is %g; it must be at least 0", facts.slice_cost);
-    if (facts.cpu_threads > kMaxThreads)
-        return fail(diag, FOVEA_LIMIT_EXCEEDED, "facts.cpu_threads",
-                    "facts.cpu_threads is %u; the limit is %u", facts.cpu_threads, kMaxThreads);
+        return fail(diag, FOVEA_INVALID_ARGUMENT, "properties.forced_kernel",
+                    "properties.forced_kernel is %d; it must be AUTO, PLAIN or REFERENCE", forced);
+    if (!(properties.slice_cost >= 0))
+        return fail(diag, FOVEA_INVALID_ARGUMENT, "properties.slice_cost",
+                    "properties.slice_cost is %g; it must be at least 0", properties.slice_cost);
+    if (properties.cpu_threads > kMaxThreads)
+        return fail(diag, FOVEA_LIMIT_EXCEEDED, "properties.cpu_threads",
+                    "properties.cpu_threads is %u; the limit is %u", properties.cpu_threads, kMaxThreads);
     return FOVEA_OK;
 }
 
 void begin_info(FoveaPlan_T& plan, BindingMask binding_mask, BindingMask output_mask,
                 const uint64_t (&bytes)[FOVEA_BIND_COUNT]) {
     plan.info.struct_size = sizeof plan.info;
-    plan.info.backend = plan.facts.backend;
+    plan.info.backend = plan.properties.backend;
     plan.info.binding_mask = binding_mask;
     plan.info.output_mask = output_mask;
     memcpy(plan.info.tensor_bytes, bytes, sizeof bytes);
@@ -52,32 +53,32 @@ void begin_info(FoveaPlan_T& plan, BindingMask binding_mask, BindingMask output_
 }
 
 FoveaResult plan_for_backend(FoveaPlan_T& plan, FoveaDiag* diag) {
-    if (const FoveaKernel forced = plan.facts.forced_kernel)
+    if (const FoveaKernel forced = plan.properties.forced_kernel)
         plan.problem.kernel = plan.rope.kernel = plan.linear.kernel = plan.merge.kernel = plan.norm.kernel =
             plan.pointwise.kernel = forced;
-    if (plan.facts.backend == FOVEA_BACKEND_CPU) return plan_cpu(plan, diag);
+    if (plan.properties.backend == FOVEA_BACKEND_CPU) return plan_cpu(plan, diag);
     if (has(kVulkanPlans)) return plan_vulkan(plan, diag);
-    return fail(diag, FOVEA_UNSUPPORTED, "facts.backend", "this module plans for the CPU");
+    return fail(diag, FOVEA_UNSUPPORTED, "properties.backend", "this module plans for the CPU");
 }
 
 // Runs `fill(plan)` on a zeroed plan of the allocator; hands the plan out only if that worked.
 template <class Fill>
-FoveaResult create(const FoveaDeviceFacts* facts, const FoveaHostAllocator* allocator, FoveaPlan* out,
-                   FoveaDiag* diag, Fill fill) {
+FoveaResult create(const FoveaDeviceProperties* properties, const FoveaHostAllocator* allocator,
+                   FoveaPlan* out, FoveaDiag* diag, Fill fill) {
     if (!out) return fail(diag, FOVEA_INVALID_ARGUMENT, "out", "out is null");
     *out = nullptr;
     FoveaHostAllocator chosen;
-    FoveaDeviceFacts checked_facts;
+    FoveaDeviceProperties checked_properties;
     FoveaResult r;
     if ((r = choose_allocator(allocator, chosen, diag))) return r;
-    if ((r = read_facts(facts, checked_facts, diag))) return r;
+    if ((r = read_properties(properties, checked_properties, diag))) return r;
     void* memory = chosen.allocate(chosen.user, sizeof(FoveaPlan_T), alignof(FoveaPlan_T));
     if (!memory)
         return fail(diag, FOVEA_OUT_OF_HOST_MEMORY, "allocator", "no host memory for a plan of %zu bytes",
                     sizeof(FoveaPlan_T));
     auto* plan = new (memory) FoveaPlan_T{};
     plan->allocator = chosen;
-    plan->facts = checked_facts;
+    plan->properties = checked_properties;
     r = fill(*plan);
     if (r == FOVEA_OK) r = plan_for_backend(*plan, diag);
     if (r != FOVEA_OK) {
@@ -130,9 +131,9 @@ FoveaResult fill_backward(FoveaPlan_T& plan, const FoveaAttentionDesc* forward,
 
 // A plan of an operation whose description is `member` of the plan as `make` leaves it.
 template <Operation operation, auto member, auto make, class Desc>
-FoveaResult create_of(const FoveaDeviceFacts* facts, const Desc* desc, const FoveaHostAllocator* allocator,
-                      FoveaPlan* out, FoveaDiag* diag) {
-    return create(facts, allocator, out, diag, [&](FoveaPlan_T& plan) {
+FoveaResult create_of(const FoveaDeviceProperties* properties, const Desc* desc,
+                      const FoveaHostAllocator* allocator, FoveaPlan* out, FoveaDiag* diag) {
+    return create(properties, allocator, out, diag, [&](FoveaPlan_T& plan) {
         plan.operation = operation;
         OperationBindings bindings;
         if (FoveaResult r = make(desc, plan.*member, bindings, diag)) return r;
@@ -147,69 +148,70 @@ FoveaResult create_of(const FoveaDeviceFacts* facts, const Desc* desc, const Fov
 
 using namespace fovea;
 
-FoveaResult foveaCheckAttention(const FoveaDeviceFacts* facts, const FoveaAttentionDesc* desc,
+FoveaResult foveaCheckAttention(const FoveaDeviceProperties* properties, const FoveaAttentionDesc* desc,
                                 FoveaDiag* diag) {
     FoveaPlan_T plan{};
     if (FoveaResult r = fill_attention(plan, desc, diag)) return r;
-    if (!facts) return FOVEA_OK;
-    if (FoveaResult r = read_facts(facts, plan.facts, diag)) return r;
-    plan.info.backend = plan.facts.backend;
+    if (!properties) return FOVEA_OK;
+    if (FoveaResult r = read_properties(properties, plan.properties, diag)) return r;
+    plan.info.backend = plan.properties.backend;
     return plan_for_backend(plan, diag);
 }
 
-FoveaResult foveaPlanAttention(const FoveaDeviceFacts* facts, const FoveaAttentionDesc* desc,
+FoveaResult foveaPlanAttention(const FoveaDeviceProperties* properties, const FoveaAttentionDesc* desc,
                                const FoveaHostAllocator* allocator, FoveaPlan* out, FoveaDiag* diag) {
-    return create(facts, allocator, out, diag,
+    return create(properties, allocator, out, diag,
                   [&](FoveaPlan_T& plan) { return fill_attention(plan, desc, diag); });
 }
 
-FoveaResult foveaPlanAttentionBackward(const FoveaDeviceFacts* facts, const FoveaAttentionDesc* forward,
+FoveaResult foveaPlanAttentionBackward(const FoveaDeviceProperties* properties,
+                                       const FoveaAttentionDesc* forward,
                                        const FoveaAttentionBackwardDesc* backward,
                                        const FoveaHostAllocator* allocator, FoveaPlan* out, FoveaDiag* diag) {
-    return create(facts, allocator, out, diag,
+    return create(properties, allocator, out, diag,
                   [&](FoveaPlan_T& plan) { return fill_backward(plan, forward, backward, diag); });
 }
 
-FoveaResult foveaPlanMapTile(const FoveaDeviceFacts* facts, const FoveaAttentionDesc* attention,
+FoveaResult foveaPlanMapTile(const FoveaDeviceProperties* properties, const FoveaAttentionDesc* attention,
                              const FoveaMapTileDesc* tile, const FoveaHostAllocator* allocator,
                              FoveaPlan* out, FoveaDiag* diag) {
-    return create(facts, allocator, out, diag,
+    return create(properties, allocator, out, diag,
                   [&](FoveaPlan_T& plan) { return fill_map_tile(plan, attention, tile, diag); });
 }
 
-FoveaResult foveaPlanRope(const FoveaDeviceFacts* facts, const FoveaRopeDesc* desc,
+FoveaResult foveaPlanRope(const FoveaDeviceProperties* properties, const FoveaRopeDesc* desc,
                           const FoveaHostAllocator* allocator, FoveaPlan* out, FoveaDiag* diag) {
-    return create_of<Operation::rope, &Call::rope, make_rope>(facts, desc, allocator, out, diag);
+    return create_of<Operation::rope, &Call::rope, make_rope>(properties, desc, allocator, out, diag);
 }
 
-FoveaResult foveaPlanLinear(const FoveaDeviceFacts* facts, const FoveaLinearDesc* desc,
+FoveaResult foveaPlanLinear(const FoveaDeviceProperties* properties, const FoveaLinearDesc* desc,
                             const FoveaHostAllocator* allocator, FoveaPlan* out, FoveaDiag* diag) {
-    return create_of<Operation::linear, &Call::linear, make_linear>(facts, desc, allocator, out, diag);
+    return create_of<Operation::linear, &Call::linear, make_linear>(properties, desc, allocator, out, diag);
 }
 
-FoveaResult foveaPlanAppend(const FoveaDeviceFacts* facts, const FoveaAppendDesc* desc,
+FoveaResult foveaPlanAppend(const FoveaDeviceProperties* properties, const FoveaAppendDesc* desc,
                             const FoveaHostAllocator* allocator, FoveaPlan* out, FoveaDiag* diag) {
-    return create_of<Operation::append, &Call::append, make_append>(facts, desc, allocator, out, diag);
+    return create_of<Operation::append, &Call::append, make_append>(properties, desc, allocator, out, diag);
 }
 
-FoveaResult foveaPlanGather(const FoveaDeviceFacts* facts, const FoveaGatherDesc* desc,
+FoveaResult foveaPlanGather(const FoveaDeviceProperties* properties, const FoveaGatherDesc* desc,
                             const FoveaHostAllocator* allocator, FoveaPlan* out, FoveaDiag* diag) {
-    return create_of<Operation::gather, &Call::gather, make_gather>(facts, desc, allocator, out, diag);
+    return create_of<Operation::gather, &Call::gather, make_gather>(properties, desc, allocator, out, diag);
 }
 
-FoveaResult foveaPlanMerge(const FoveaDeviceFacts* facts, const FoveaMergeDesc* desc,
+FoveaResult foveaPlanMerge(const FoveaDeviceProperties* properties, const FoveaMergeDesc* desc,
                            const FoveaHostAllocator* allocator, FoveaPlan* out, FoveaDiag* diag) {
-    return create_of<Operation::merge, &Call::merge, make_merge>(facts, desc, allocator, out, diag);
+    return create_of<Operation::merge, &Call::merge, make_merge>(properties, desc, allocator, out, diag);
 }
 
-FoveaResult fovea::plan_norm(const FoveaDeviceFacts* facts, const NormDesc* desc,
+FoveaResult fovea::plan_norm(const FoveaDeviceProperties* properties, const NormDesc* desc,
                              const FoveaHostAllocator* allocator, FoveaPlan* out, FoveaDiag* diag) {
-    return create_of<Operation::norm, &Call::norm, make_norm>(facts, desc, allocator, out, diag);
+    return create_of<Operation::norm, &Call::norm, make_norm>(properties, desc, allocator, out, diag);
 }
 
-FoveaResult fovea::plan_pointwise(const FoveaDeviceFacts* facts, const PointwiseDesc* desc,
+FoveaResult fovea::plan_pointwise(const FoveaDeviceProperties* properties, const PointwiseDesc* desc,
                                   const FoveaHostAllocator* allocator, FoveaPlan* out, FoveaDiag* diag) {
-    return create_of<Operation::pointwise, &Call::pointwise, make_pointwise>(facts, desc, allocator, out,
+    return create_of<Operation::pointwise, &Call::pointwise, make_pointwise>(properties, desc, allocator, out,
                                                                              diag);
 }
 
@@ -239,7 +241,7 @@ size_t foveaExplainPlan(FoveaPlan plan, char* text, size_t capacity) {
     if (attends)
         sink.line("pairs of query and key computed: %.6g of %.6g", info.visited_pairs, info.total_pairs);
     sink.line("workspace: %llu bytes", static_cast<unsigned long long>(info.workspace_bytes));
-    if (plan->facts.backend == FOVEA_BACKEND_CPU)
+    if (plan->properties.backend == FOVEA_BACKEND_CPU)
         explain_cpu(*plan, sink);
     else if (has(kVulkanPlans))
         explain_vulkan(*plan, sink);
@@ -258,7 +260,7 @@ FoveaResult foveaGetDispatches(FoveaPlan plan, uint64_t slice, FoveaDispatch* ou
         const char* name = !plan ? "plan" : !count ? "count" : "out";
         return fail(diag, FOVEA_INVALID_ARGUMENT, name, "%s is null", name);
     }
-    if (plan->facts.backend != FOVEA_BACKEND_VULKAN)
+    if (plan->properties.backend != FOVEA_BACKEND_VULKAN)
         return fail(diag, FOVEA_INVALID_ARGUMENT, "plan", "the plan is for the CPU; it has no dispatches");
     if (slice >= plan->info.slice_count)
         return fail(diag, FOVEA_INVALID_ARGUMENT, "slice", "slice is %llu; the plan has %llu",

@@ -31,7 +31,7 @@ using namespace fovea;
 
 FoveaResult foveaRunCpu(FoveaPlan plan, const FoveaCpuRun* given, FoveaDiag* diag) {
     if (!plan) return fail(diag, FOVEA_INVALID_ARGUMENT, "plan", "plan is null");
-    if (plan->facts.backend != FOVEA_BACKEND_CPU)
+    if (plan->properties.backend != FOVEA_BACKEND_CPU)
         return fail(diag, FOVEA_INVALID_ARGUMENT, "plan",
                     "the plan is for Vulkan; record it with foveaCmdRun");
     FoveaCpuRun run;
@@ -46,13 +46,14 @@ FoveaResult foveaRunCpu(FoveaPlan plan, const FoveaCpuRun* given, FoveaDiag* dia
     if (run.parallel && (!run.parallel->run || run.parallel->worker_count == 0))
         return fail(diag, FOVEA_INVALID_ARGUMENT, "parallel",
                     "parallel needs a run function and at least one worker");
-    const uint32_t planned = plan->facts.cpu_threads ? plan->facts.cpu_threads : 1;
+    const uint32_t planned = plan->properties.cpu_threads ? plan->properties.cpu_threads : 1;
     if (run.parallel && run.parallel->worker_count > planned)
         return fail(diag, FOVEA_INVALID_ARGUMENT, "parallel.worker_count",
                     "parallel.worker_count is %u; the plan is for %u", run.parallel->worker_count, planned);
     if (!has_cpu_kernel(*plan))
-        return fail(diag, FOVEA_UNSUPPORTED, "facts.cpu_target", "the plan is for %s, which %s cannot run",
-                    foveaCpuTargetName(plan->cpu.target), "this processor or build");
+        return fail(diag, FOVEA_UNSUPPORTED, "properties.cpu_target",
+                    "the plan is for %s, which %s cannot run", foveaCpuTargetName(plan->cpu.target),
+                    "this processor or build");
     FoveaHostBuffer bindings[FOVEA_BIND_COUNT] = {};
     for (uint32_t i = 0; i < run.binding_count && i < FOVEA_BIND_COUNT; ++i) bindings[i] = run.bindings[i];
     run_cpu(*plan, plan->info.kernel, plan->cpu,

@@ -29,7 +29,7 @@ struct AttentionCall {
         return at<const unsigned char>(binding, stored_bytes(type, index));
     }
     BatchView view(uint32_t b) const {
-        return batch_view(p, at<const FoveaBatchEntry>(FOVEA_BIND_BATCH_TABLE), b);
+        return batch_view(p, at<const FoveaSequence>(FOVEA_BIND_SEQUENCES), b);
     }
 };
 

@@ -144,7 +144,7 @@ inline bool KeyPanel::set_rows(uint32_t h, int64_t begin, int64_t end) {
         row.delta = empty ? 0.0f : delta_of_row(call_, rows_, i, h);
         if (p_.mask.present) row.mask = matrix_offset(p_.mask, rows_.b, h, i);
         if (p_.bias.present) row.bias = matrix_offset(p_.bias, rows_.b, h, i);
-        if (p_.keep.present) row.keep = matrix_offset(p_.keep, rows_.b, h, i);
+        if (p_.dropout_mask.present) row.keep = matrix_offset(p_.dropout_mask, rows_.b, h, i);
         any = any || !empty;
         hidden_ = hidden_ || row.begin > key_begin_ || row.end < key_end_;
     }
@@ -212,7 +212,8 @@ HWY_INLINE V KeyPanel::logit(const RowNumbers& row, V product, VI key, size_t ve
 inline hn::Mask<F> KeyPanel::kept(const RowNumbers& row, size_t vector, VI key, uint32_t bh) const {
     const I i;
     const U u;
-    if (p_.keep.present) return set_bytes(FOVEA_BIND_KEEP, row.keep, p_.keep.keys, vector);
+    if (p_.dropout_mask.present)
+        return set_bytes(FOVEA_BIND_DROPOUT_MASK, row.keep, p_.dropout_mask.keys, vector);
     const uint64_t drop_key = dropout_key(p_);
     const VU j = hn::Add(hn::BitCast(u, key), hn::Set(u, p_.first_key));
     const PhiloxWords words =

@@ -1,5 +1,5 @@
-// Dropout on a block of weights: by Philox, or by a keep mask that the caller gives. Kept weights are scaled
-// where the row is finished.
+// Dropout on a block of weights: by Philox, or by a dropout mask that the caller gives. Kept weights are
+// scaled where the row is finished.
 #if defined(FOVEA_CPU_DROPOUT_INL_HPP) == defined(HWY_TARGET_TOGGLE)
 #ifdef FOVEA_CPU_DROPOUT_INL_HPP
 #undef FOVEA_CPU_DROPOUT_INL_HPP
@@ -82,10 +82,11 @@ inline void drop_by_mask(const AttentionCall& call, const Lanes& lanes, const Se
     const Problem& p = call.p;
     for (size_t lane = part.first_vector * kLanes; lane < part.last_vector * kLanes; ++lane) {
         const uint32_t b = lanes.bh[lane] / p.heads_q, h = lanes.bh[lane] % p.heads_q;
-        const uint8_t* keep =
-            call.at<const uint8_t>(FOVEA_BIND_KEEP, matrix_offset(p.keep, b, h, lanes.query[lane]));
+        const uint8_t* keep = call.at<const uint8_t>(FOVEA_BIND_DROPOUT_MASK,
+                                                     matrix_offset(p.dropout_mask, b, h, lanes.query[lane]));
         for (int64_t j = part.first_key; j < part.last_key; ++j) {
-            if (j >= p.keep.keys || keep[j] == 0) weights[size_t(j - block_begin) * kPanel + lane] = 0;
+            if (j >= p.dropout_mask.keys || keep[j] == 0)
+                weights[size_t(j - block_begin) * kPanel + lane] = 0;
         }
     }
 }
@@ -93,7 +94,7 @@ inline void drop_by_mask(const AttentionCall& call, const Lanes& lanes, const Se
 // Row 0 of `weights` is key block_begin.
 inline void apply_dropout(const AttentionCall& call, const Lanes& lanes, const Segment& part,
                           int64_t block_begin, float* weights) {
-    if (call.p.keep.present)
+    if (call.p.dropout_mask.present)
         drop_by_mask(call, lanes, part, block_begin, weights);
     else
         drop_by_philox(call.p, lanes, part, block_begin, weights);

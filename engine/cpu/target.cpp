@@ -155,19 +155,19 @@ uint32_t best_target() {
 
 using namespace fovea;
 
-FoveaResult foveaCpuFacts(uint32_t threads, FoveaDeviceFacts* out, FoveaDiag* diag) {
-    FoveaDeviceFacts facts{};
-    facts.struct_size = sizeof facts;
-    facts.backend = FOVEA_BACKEND_CPU;
-    facts.device_class = FOVEA_CLASS_CPU;
-    facts.features = FOVEA_FEATURE_F16_STORAGE;
-    if (cpu::has_pair_products()) facts.features |= FOVEA_FEATURE_BF16_PRODUCTS;
-    facts.cpu_threads = threads ? threads : 1;
-    facts.cpu_target = cpu::best_target();
+FoveaResult foveaCpuProperties(uint32_t threads, FoveaDeviceProperties* out, FoveaDiag* diag) {
+    FoveaDeviceProperties properties{};
+    properties.struct_size = sizeof properties;
+    properties.backend = FOVEA_BACKEND_CPU;
+    properties.device_class = FOVEA_CLASS_CPU;
+    properties.features = FOVEA_FEATURE_F16_STORAGE;
+    if (cpu::has_pair_products()) properties.features |= FOVEA_FEATURE_BF16_INPUTS;
+    properties.cpu_threads = threads ? threads : 1;
+    properties.cpu_target = cpu::best_target();
     const cpu::CacheSizes caches = cpu::cache_sizes();
-    facts.l1_bytes = caches.l1;
-    facts.l2_bytes = caches.l2;
-    return write_struct(facts, out, "facts", diag);
+    properties.l1_bytes = caches.l1;
+    properties.l2_bytes = caches.l2;
+    return write_struct(properties, out, "properties", diag);
 }
 
 const char* foveaCpuTargetName(uint32_t cpu_target) { return cpu::target_name(cpu_target); }

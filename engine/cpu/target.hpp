@@ -6,7 +6,7 @@
 
 namespace fovea::cpu {
 
-// Values of FoveaDeviceFacts::cpu_target. Append only; 0 means the best one that runs here.
+// Values of FoveaDeviceProperties::cpu_target. Append only; 0 means the best one that runs here.
 enum Target : uint32_t {
     kTargetBest = 0,
     kTargetScalar = 1,

@@ -26,7 +26,7 @@ constexpr uint32_t kMaxDispatchesOfSlice = 512;
 
 struct FoveaPlan_T : fovea::Call {
     FoveaHostAllocator allocator;  // all members set
-    FoveaDeviceFacts facts;
+    FoveaDeviceProperties properties;
     fovea::NarrowBindings narrow;
     FoveaPlanInfo info;  // struct_size, backend, binding_* are set before the backend's planner runs
     fovea::CpuPlan cpu;

@@ -31,10 +31,10 @@ struct FieldsOf;
 
 FOVEA_FIELDS(FoveaAttentionDesc, struct_size, flags, q_type, k_type, v_type, o_type, batch, heads_q, heads_kv,
              dim_qk, dim_v, outputs, len_q, len_kv, q_strides, k_strides, v_strides, o_strides, scale,
-             softcap, align, reserved0, q_offset, window_left, window_right, mask, bias, keep, dropout_p,
-             reserved1, dropout_seed, dropout_offset, packed_rows_q, packed_rows_kv, page_size, page_count,
-             block_table_pages, precision, kernel, max_slice_cost, workspace_limit, first_query, first_key,
-             first_batch_head);
+             softcap, align, reserved0, q_offset, window_left, window_right, mask, bias, dropout_mask,
+             dropout_p, reserved1, dropout_seed, dropout_offset, packed_rows_q, packed_rows_kv, page_size,
+             page_count, block_table_pages, precision, kernel, max_slice_cost, workspace_limit, first_query,
+             first_key, first_batch_head);
 FOVEA_FIELDS(FoveaAttentionBackwardDesc, struct_size, gradients, accumulate, has_lse_gradient, do_type,
              dq_type, dk_type, dv_type, do_strides, dq_strides, dk_strides, dv_strides, kernel, reserved0);
 FOVEA_FIELDS(FoveaRopeDesc, struct_size, x_type, y_type, batch, heads, dim, len, x_strides, y_strides,
@@ -42,14 +42,14 @@ FOVEA_FIELDS(FoveaRopeDesc, struct_size, x_type, y_type, batch, heads, dim, len,
 FOVEA_FIELDS(FoveaLinearDesc, struct_size, x_type, w_type, y_type, n_in, n_out, has_bias, weight_is_in_out,
              rows, x_row_stride, y_row_stride, w_row_stride, kernel, precision);
 FOVEA_FIELDS(FoveaAppendDesc, struct_size, x_type, y_type, batch, heads, dim, len, capacity, first_row,
-             x_strides, y_strides, has_batch_table, page_size, page_count, reserved0, block_table_pages);
+             x_strides, y_strides, has_sequences, page_size, page_count, reserved0, block_table_pages);
 FOVEA_FIELDS(FoveaGatherDesc, struct_size, x_type, y_type, batch, heads, dim, len, capacity, x_strides,
              y_strides, position_heads, page_size, page_count, reserved0, block_table_pages);
 FOVEA_FIELDS(FoveaMergeDesc, struct_size, x_type, y_type, kernel, parts, batch, heads, dim, len, x_strides,
              y_strides, x_part_stride);
 FOVEA_FIELDS(FoveaMapTileDesc, struct_size, batch, first_head, head_count, first_row, row_count, first_key,
              key_count, width, height, outputs, sampled);
-FOVEA_FIELDS(FoveaDeviceFacts, struct_size, backend, device_class, features, max_workgroup_invocations,
+FOVEA_FIELDS(FoveaDeviceProperties, struct_size, backend, device_class, features, max_workgroup_invocations,
              max_shared_bytes, max_push_bytes, max_workgroup_count, subgroup_size, min_subgroup_size,
              max_subgroup_size, storage_offset_alignment, max_storage_range, core_count, coopmat_m, coopmat_n,
              coopmat_k, vendor_id, cpu_threads, cpu_target, l1_bytes, l2_bytes, coopmat2_m, coopmat2_n,

@@ -8,12 +8,12 @@
 namespace fovea {
 namespace {
 
-constexpr const char* kNames[] = {"Q",        "K",      "V",      "O",           "MASK",        "BIAS",
-                                  "KEEP",     "ALIBI",  "SINKS",  "BATCH_TABLE", "BLOCK_TABLE", "LSE",
-                                  "SCORES",   "CAPPED", "MASKED", "WEIGHTS",     "ROW_STATS",   "X",
-                                  "Y",        "WEIGHT", "COS",    "SIN",         "POSITIONS",   "TILE_MASS",
-                                  "TILE_MAX", "DO",     "DQ",     "DK",          "DV",          "DBIAS",
-                                  "DALIBI",   "DSINKS", "DLSE",   "PART_LSE"};
+constexpr const char* kNames[] = {
+    "Q",      "K",         "V",         "O",           "MASK", "BIAS",    "DROPOUT_MASK",
+    "ALIBI",  "SINKS",     "SEQUENCES", "BLOCK_TABLE", "LSE",  "SCORES",  "CAPPED",
+    "MASKED", "WEIGHTS",   "ROW_STATS", "X",           "Y",    "WEIGHT",  "COS",
+    "SIN",    "POSITIONS", "TILE_MASS", "TILE_MAX",    "DO",   "DQ",      "DK",
+    "DV",     "DBIAS",     "DALIBI",    "DSINKS",      "DLSE", "PART_LSE"};
 static_assert(std::size(kNames) == FOVEA_BIND_PART_LSE + 1);
 
 // Explains for each binding why a description does not have it. Null: only other operations have it.
@@ -24,10 +24,10 @@ constexpr const char* kMissing[std::size(kNames)] = {
     "FOVEA_OUTPUT_O is not in outputs",
     "mask.present is 0",
     "bias.present, or has_bias of a linear layer, is 0",
-    "keep.present is 0",
+    "dropout_mask.present is 0",
     "FOVEA_FLAG_ALIBI is not set",
     "FOVEA_FLAG_SINKS is not set",
-    "FOVEA_FLAG_BATCH_TABLE, or has_batch_table of an append, is not set",
+    "FOVEA_FLAG_VARLEN, or has_sequences of an append, is not set",
     "page_size is 0",
     "FOVEA_OUTPUT_LSE is not in outputs",
     "FOVEA_OUTPUT_SCORES is not in outputs",

@@ -210,7 +210,7 @@ FoveaResult make_linear(const FoveaLinearDesc* desc, FoveaLinearDesc& d, Operati
     if ((r = check_length(d.rows, "rows", diag))) return r;
     if ((r = check_kernel(d.kernel, diag, true))) return r;
     if (const int precision = enum_number(d.precision);
-        precision < FOVEA_PRECISION_F32 || precision > FOVEA_PRECISION_BF16_PRODUCTS)
+        precision < FOVEA_PRECISION_F32 || precision > FOVEA_PRECISION_BF16_INPUTS)
         return fail(diag, FOVEA_INVALID_ARGUMENT, "precision", "precision is %d; it must be a FoveaPrecision",
                     precision);
     if ((r = check_switch(d.has_bias, "has_bias", diag))) return r;
@@ -236,9 +236,9 @@ FoveaResult make_linear(const FoveaLinearDesc* desc, FoveaLinearDesc& d, Operati
 // Rows that cannot fit would be left out in silence. With a table only the run knows how many there are.
 static FoveaResult check_room(const FoveaAppendDesc& d, FoveaDiag* diag) {
     const auto number = [](uint64_t n) { return static_cast<unsigned long long>(n); };
-    if (d.has_batch_table && d.first_row)
+    if (d.has_sequences && d.first_row)
         return fail(diag, FOVEA_INVALID_ARGUMENT, "first_row",
-                    "first_row is %llu beside has_batch_table, whose kv_length counts the rows held",
+                    "first_row is %llu beside has_sequences, whose kv_length counts the rows held",
                     number(d.first_row));
     if (d.first_row + d.len > d.capacity)
         return fail(diag, FOVEA_LIMIT_EXCEEDED, d.first_row ? "first_row" : "len",
@@ -253,7 +253,7 @@ FoveaResult make_append(const FoveaAppendDesc* desc, FoveaAppendDesc& d, Operati
     if ((r = read_struct(desc, d, "desc", diag))) return r;
     if ((r = check_cache(d, diag))) return r;
     if ((r = check_length(d.first_row, "first_row", diag))) return r;
-    if ((r = check_switch(d.has_batch_table, "has_batch_table", diag))) return r;
+    if ((r = check_switch(d.has_sequences, "has_sequences", diag))) return r;
     if ((r = check_room(d, diag))) return r;
     if ((r = check_pages(d, diag))) return r;
     const Extents cache = cache_extents(d);
@@ -269,8 +269,8 @@ FoveaResult make_append(const FoveaAppendDesc* desc, FoveaAppendDesc& d, Operati
                    "y_strides", true},
                   bindings, diag)))
         return r;
-    if (d.has_batch_table)
-        bind_plain(FOVEA_BIND_BATCH_TABLE, uint64_t{d.batch} * sizeof(FoveaBatchEntry), bindings);
+    if (d.has_sequences)
+        bind_plain(FOVEA_BIND_SEQUENCES, uint64_t{d.batch} * sizeof(FoveaSequence), bindings);
     return bind_pages(d, bindings, diag);
 }
 

@@ -14,7 +14,7 @@ namespace {
 using Desc = FoveaAttentionDesc;
 
 constexpr uint32_t kKnownFlags = FOVEA_FLAG_CAUSAL | FOVEA_FLAG_WINDOW | FOVEA_FLAG_ALIBI | FOVEA_FLAG_SINKS |
-                                 FOVEA_FLAG_BATCH_TABLE | FOVEA_FLAG_FIXED_SPLITS;
+                                 FOVEA_FLAG_VARLEN | FOVEA_FLAG_FIXED_SPLITS;
 constexpr uint32_t kKnownOutputs = FOVEA_OUTPUT_O | FOVEA_OUTPUT_LSE | FOVEA_OUTPUT_SCORES |
                                    FOVEA_OUTPUT_CAPPED | FOVEA_OUTPUT_MASKED | FOVEA_OUTPUT_WEIGHTS |
                                    FOVEA_OUTPUT_ROW_STATS;
@@ -92,7 +92,7 @@ FoveaResult check_scalars(const Desc& d, FoveaDiag* diag) {
               kernel = enum_number(d.kernel);
     if (align < FOVEA_ALIGN_DEFAULT || align > FOVEA_ALIGN_TOP_LEFT)
         return fail(diag, FOVEA_INVALID_ARGUMENT, "align", "align is %d; it must be a FoveaAlign", align);
-    if (precision < FOVEA_PRECISION_F32 || precision > FOVEA_PRECISION_BF16_PRODUCTS)
+    if (precision < FOVEA_PRECISION_F32 || precision > FOVEA_PRECISION_BF16_INPUTS)
         return fail(diag, FOVEA_INVALID_ARGUMENT, "precision", "precision is %d; it must be a FoveaPrecision",
                     precision);
     if (kernel < FOVEA_KERNEL_AUTO || kernel >= FOVEA_KERNEL_COUNT)
@@ -112,12 +112,12 @@ FoveaResult check_firsts(const Desc& d, FoveaDiag* diag) {
     } axes[] = {{"first_query", "len_q", d.first_query, d.len_q},
                 {"first_key", "len_kv", d.first_key, d.len_kv},
                 {"first_batch_head", "batch * heads_q", d.first_batch_head, uint64_t{d.batch} * d.heads_q}};
-    const bool counts = d.dropout_p > 0 && !d.keep.present;
+    const bool counts = d.dropout_p > 0 && !d.dropout_mask.present;
     for (const auto& axis : axes) {
         const auto first = static_cast<unsigned long long>(axis.first);
         if (first != 0 && !counts)
             return fail(diag, FOVEA_INVALID_ARGUMENT, axis.name, "%s is %llu but %s", axis.name, first,
-                        d.keep.present ? "the keep mask is given" : "dropout_p is 0");
+                        d.dropout_mask.present ? "the dropout mask is given" : "dropout_p is 0");
         if (first > uint64_t(kMaxLength) - axis.length)
             return fail(diag, FOVEA_SIZE_OVERFLOW, axis.name,
                         "%s is %llu; its sum with %s, %llu, is at most 2^30", axis.name, first, axis.extent,
@@ -173,10 +173,10 @@ FoveaResult check_positions(const Desc& d, FoveaDiag* diag) {
 }
 
 FoveaResult check_packing(const Desc& d, FoveaDiag* diag) {
-    const bool table = d.flags & FOVEA_FLAG_BATCH_TABLE;
+    const bool table = d.flags & FOVEA_FLAG_VARLEN;
     if ((d.packed_rows_q || d.packed_rows_kv) && !table)
         return fail(diag, FOVEA_INVALID_ARGUMENT, d.packed_rows_q ? "packed_rows_q" : "packed_rows_kv",
-                    "%s needs FOVEA_FLAG_BATCH_TABLE", d.packed_rows_q ? "packed_rows_q" : "packed_rows_kv");
+                    "%s needs FOVEA_FLAG_VARLEN", d.packed_rows_q ? "packed_rows_q" : "packed_rows_kv");
     const struct {
         const char* name;
         uint64_t packed_rows;
@@ -223,8 +223,9 @@ constexpr MatrixNames kMaskNames{"mask.present", "mask.type", "mask.batch",  "ma
                                  "mask.rows",    "mask.keys", "mask.strides"};
 constexpr MatrixNames kBiasNames{"bias.present", "bias.type", "bias.batch",  "bias.heads",
                                  "bias.rows",    "bias.keys", "bias.strides"};
-constexpr MatrixNames kKeepNames{"keep.present", "keep.type", "keep.batch",  "keep.heads",
-                                 "keep.rows",    "keep.keys", "keep.strides"};
+constexpr MatrixNames kDropoutMaskNames{"dropout_mask.present", "dropout_mask.type", "dropout_mask.batch",
+                                        "dropout_mask.heads",   "dropout_mask.rows", "dropout_mask.keys",
+                                        "dropout_mask.strides"};
 
 // A matrix that is described but not switched on would be left out in silence.
 FoveaResult check_absent(const FoveaMatrixDesc& m, const MatrixNames& names, FoveaDiag* diag) {
@@ -377,11 +378,11 @@ FoveaResult bind_masks(Problem& p, const Desc& d, FoveaDiag* diag) {
     if (p.mask.present) set_binding(p, FOVEA_BIND_MASK, bytes);
     if ((r = make_matrix(d.bias, d, false, kBiasNames, p.bias, bytes, diag))) return r;
     if (p.bias.present) set_binding(p, FOVEA_BIND_BIAS, bytes);
-    if ((r = make_matrix(d.keep, d, true, kKeepNames, p.keep, bytes, diag))) return r;
-    if (p.keep.present) set_binding(p, FOVEA_BIND_KEEP, bytes);
+    if ((r = make_matrix(d.dropout_mask, d, true, kDropoutMaskNames, p.dropout_mask, bytes, diag))) return r;
+    if (p.dropout_mask.present) set_binding(p, FOVEA_BIND_DROPOUT_MASK, bytes);
     if (p.alibi) set_binding(p, FOVEA_BIND_ALIBI, uint64_t{d.heads_q} * 4);
     if (p.sinks) set_binding(p, FOVEA_BIND_SINKS, uint64_t{d.heads_q} * 4);
-    if (p.batch_table) set_binding(p, FOVEA_BIND_BATCH_TABLE, uint64_t{d.batch} * sizeof(FoveaBatchEntry));
+    if (p.sequences) set_binding(p, FOVEA_BIND_SEQUENCES, uint64_t{d.batch} * sizeof(FoveaSequence));
     if (p.page_size) {
         const Checked table = Checked(d.batch) * d.block_table_pages * 4;
         if (table.overflow)
@@ -404,14 +405,14 @@ void fill_meaning(Problem& p, const Desc& d) {
     p.causal = d.flags & FOVEA_FLAG_CAUSAL;
     p.alibi = d.flags & FOVEA_FLAG_ALIBI;
     p.sinks = d.flags & FOVEA_FLAG_SINKS;
-    p.batch_table = d.flags & FOVEA_FLAG_BATCH_TABLE;
+    p.sequences = d.flags & FOVEA_FLAG_VARLEN;
     p.fixed_splits = d.flags & FOVEA_FLAG_FIXED_SPLITS;
     p.align = d.align == FOVEA_ALIGN_DEFAULT ? FOVEA_ALIGN_TOP_LEFT : d.align;
     p.q_offset = d.q_offset;
     const bool window = d.flags & FOVEA_FLAG_WINDOW;
     p.window_left = window && d.window_left >= 0 ? std::min(d.window_left, kUnbounded) : kUnbounded;
     p.window_right = window && d.window_right >= 0 ? std::min(d.window_right, kUnbounded) : kUnbounded;
-    p.dropout = d.keep.present || d.dropout_p > 0;
+    p.dropout = d.dropout_mask.present || d.dropout_p > 0;
     p.drop_threshold = uint32_t(double(d.dropout_p) * 4294967296.0);
     p.keep_scale = 1.0f / (1.0f - d.dropout_p);
     p.dropout_seed = d.dropout_seed, p.dropout_offset = d.dropout_offset;

@@ -15,8 +15,8 @@ namespace fovea {
 constexpr int64_t kMaxLength = int64_t{1} << 30;
 constexpr int64_t kUnbounded = int64_t{1} << 31;  // a window this wide hides nothing
 
-// mask, bias or keep with broadcasting spelt out: element (b, h, i, j) is at b*batch + h*head + i*row + j for
-// j < keys. Broadcast axes have stride 0.
+// mask, bias or dropout_mask with broadcasting spelt out: element (b, h, i, j) is at b*batch + h*head + i*row
+// + j for j < keys. Broadcast axes have stride 0.
 struct MatrixView {
     bool present = false;
     FoveaDtype type = FOVEA_U8;
@@ -36,13 +36,13 @@ struct Problem {
     FoveaStrides q, k, v, o;  // defaults filled in; for pools of pages `batch` is the stride of a page
 
     float scale, softcap;
-    bool causal, alibi, sinks, batch_table, fixed_splits;
+    bool causal, alibi, sinks, sequences, fixed_splits;
     FoveaAlign align;
     int64_t q_offset;                   // 0 unless align is FOVEA_ALIGN_OFFSET
     int64_t window_left, window_right;  // kUnbounded without a bound
-    MatrixView mask, bias, keep;
+    MatrixView mask, bias, dropout_mask;
 
-    bool dropout;             // there is a keep mask, explicit or by Philox
+    bool dropout;             // there is a dropout mask, explicit or by Philox
     uint32_t drop_threshold;  // Philox words below it are dropped
     float keep_scale;         // 1 / (1 - p)
     uint64_t dropout_seed, dropout_offset;

@@ -43,9 +43,9 @@ FoveaResult make_pointwise(const PointwiseDesc* desc, PointwiseDesc& out, Operat
                            FoveaDiag* diag);
 
 // Plans of them, as foveaPlanLinear makes one.
-FoveaResult plan_norm(const FoveaDeviceFacts* facts, const NormDesc* desc,
+FoveaResult plan_norm(const FoveaDeviceProperties* properties, const NormDesc* desc,
                       const FoveaHostAllocator* allocator, FoveaPlan* out, FoveaDiag* diag);
-FoveaResult plan_pointwise(const FoveaDeviceFacts* facts, const PointwiseDesc* desc,
+FoveaResult plan_pointwise(const FoveaDeviceProperties* properties, const PointwiseDesc* desc,
                            const FoveaHostAllocator* allocator, FoveaPlan* out, FoveaDiag* diag);
 
 }  // namespace fovea

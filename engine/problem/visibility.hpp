@@ -13,11 +13,11 @@ struct BatchView {
     int64_t offset;  // query i has key position i + offset
 };
 
-// `table` is binding BATCH_TABLE, or null where there is none.
-inline BatchView batch_view(const Problem& p, const FoveaBatchEntry* table, uint32_t b) {
+// `table` is binding SEQUENCES, or null where there is none.
+inline BatchView batch_view(const Problem& p, const FoveaSequence* table, uint32_t b) {
     BatchView view{0, p.len_q, 0, p.len_kv, 0};
     if (table) {
-        const FoveaBatchEntry& e = table[b];
+        const FoveaSequence& e = table[b];
         view.q_length = std::clamp<int64_t>(e.q_length, 0, p.len_q);
         view.kv_length = std::clamp<int64_t>(e.kv_length, 0, p.len_kv);
         if (p.packed_rows_q) {

@@ -76,8 +76,7 @@ class BackwardLoops : AttentionLoops<Real> {
         const int64_t j = int64_t(flat % uint64_t(p.len_kv));
         const uint32_t b_kv = uint32_t(flat / uint64_t(p.len_kv));
         const uint32_t b = b_kv / p.heads_kv, h_kv = b_kv % p.heads_kv;
-        const BatchView view =
-            batch_view(p, this->template input<FoveaBatchEntry>(FOVEA_BIND_BATCH_TABLE), b);
+        const BatchView view = batch_view(p, this->template input<FoveaSequence>(FOVEA_BIND_SEQUENCES), b);
         Real *k = key_vector(scratch), *v = k + p.dim_qk, *dk = v + p.dim_v, *dv = dk + p.dim_qk;
         std::fill_n(dk, p.dim_qk + p.dim_v, Real(0));
         if (j >= view.kv_length) return dk;
@@ -255,8 +254,7 @@ class BackwardLoops : AttentionLoops<Real> {
         const int64_t j = int64_t(flat % uint64_t(p.len_kv));
         const uint32_t b_kv = uint32_t(flat / uint64_t(p.len_kv));
         const uint32_t b = b_kv / p.heads_kv, h_kv = b_kv % p.heads_kv;
-        const BatchView view =
-            batch_view(p, this->template input<FoveaBatchEntry>(FOVEA_BIND_BATCH_TABLE), b);
+        const BatchView view = batch_view(p, this->template input<FoveaSequence>(FOVEA_BIND_SEQUENCES), b);
         if (p.packed_rows_kv && j >= view.kv_length) return;
         const Real* sums = key_rows(flat, scratch);
         const int64_t dk = key_element(w.dk, view, b, h_kv, j), dv = key_element(w.dv, view, b, h_kv, j);

@@ -145,8 +145,8 @@ int64_t first_of_cache_row(const Desc& d, const FoveaStrides& strides, const Fov
 // Returns the first element of the cache row that receives new row at.l; -1 if there is no room for it.
 inline int64_t cache_row(const FoveaAppendDesc& d, const FoveaHostBuffer* bindings, const RowIndex& at) {
     int64_t held = int64_t(d.first_row);
-    if (d.has_batch_table)
-        held = static_cast<const FoveaBatchEntry*>(bindings[FOVEA_BIND_BATCH_TABLE].data)[at.b].kv_length;
+    if (d.has_sequences)
+        held = static_cast<const FoveaSequence*>(bindings[FOVEA_BIND_SEQUENCES].data)[at.b].kv_length;
     held = std::clamp<int64_t>(held, 0, int64_t(d.capacity));
     const int64_t row = held + at.l;
     if (row >= int64_t(d.capacity)) return -1;

@@ -24,7 +24,7 @@ class RowAccess {
     // `bindings` is indexed by FoveaBinding, checked by the caller and only read where the problem says so.
     // Both are borrowed.
     RowAccess(const Problem& problem, const FoveaHostBuffer* bindings)
-        : p(problem), buffers_(bindings), table_(input<FoveaBatchEntry>(FOVEA_BIND_BATCH_TABLE)) {}
+        : p(problem), buffers_(bindings), table_(input<FoveaSequence>(FOVEA_BIND_SEQUENCES)) {}
 
     // Row number `flat` counts (b, h, i) with i fastest.
     RowPlace place(uint64_t flat) const {
@@ -81,8 +81,9 @@ class RowAccess {
 
     // True if dropout keeps the weight of key j. The problem must have dropout.
     bool is_kept(const RowPlace& row, int64_t j) const {
-        if (!p.keep.present) return dropout_keeps(p, row.bh, uint32_t(row.i), uint32_t(j));
-        return j < p.keep.keys && input<uint8_t>(FOVEA_BIND_KEEP)[matrix_index(p.keep, row, j)] != 0;
+        if (!p.dropout_mask.present) return dropout_keeps(p, row.bh, uint32_t(row.i), uint32_t(j));
+        return j < p.dropout_mask.keys &&
+               input<uint8_t>(FOVEA_BIND_DROPOUT_MASK)[matrix_index(p.dropout_mask, row, j)] != 0;
     }
 
   protected:
@@ -90,7 +91,7 @@ class RowAccess {
 
   private:
     const FoveaHostBuffer* buffers_;
-    const FoveaBatchEntry* table_;
+    const FoveaSequence* table_;
 };
 
 }  // namespace fovea::reference

@@ -3,12 +3,12 @@
 namespace fovea::runtime {
 namespace {
 
-bool is_software(const DeviceInfo& d) { return d.facts.device_class == FOVEA_CLASS_CPU; }
+bool is_software(const DeviceInfo& d) { return d.properties.device_class == FOVEA_CLASS_CPU; }
 
 // Higher is better; 0: not to be taken.
 int rank(const DeviceInfo& d) {
-    if (!d.usable || d.facts.backend != FOVEA_BACKEND_VULKAN) return 0;
-    switch (d.facts.device_class) {
+    if (!d.usable || d.properties.backend != FOVEA_BACKEND_VULKAN) return 0;
+    switch (d.properties.device_class) {
         case FOVEA_CLASS_DISCRETE:
             return 4;
         case FOVEA_CLASS_INTEGRATED:
@@ -30,7 +30,7 @@ const DeviceInfo* best_vulkan(std::span<const DeviceInfo> devices) {
 }
 
 const char* class_word(const DeviceInfo& d) {
-    switch (d.facts.device_class) {
+    switch (d.properties.device_class) {
         case FOVEA_CLASS_DISCRETE:
             return "a discrete GPU";
         case FOVEA_CLASS_INTEGRATED:
@@ -48,7 +48,8 @@ std::string why_no_vulkan(std::span<const DeviceInfo> devices, const std::string
     if (!vulkan_note.empty()) return vulkan_note;
     std::string text = "no usable Vulkan device";
     for (const DeviceInfo& d : devices) {
-        if (d.facts.backend == FOVEA_BACKEND_VULKAN && !d.usable) text += "; " + d.name + ": " + d.refusal;
+        if (d.properties.backend == FOVEA_BACKEND_VULKAN && !d.usable)
+            text += "; " + d.name + ": " + d.refusal;
     }
     return text;
 }
@@ -62,7 +63,7 @@ std::string lower(std::string text) {
 
 // A device that was asked for must be usable, and by the backend that was asked for.
 Result<DeviceChoice> take(const DeviceInfo& device, const EngineOptions& options, const char* how) {
-    const bool is_vulkan = device.facts.backend == FOVEA_BACKEND_VULKAN;
+    const bool is_vulkan = device.properties.backend == FOVEA_BACKEND_VULKAN;
     const bool wants_cpu =
         options.backend == BackendChoice::cpu || options.backend == BackendChoice::reference;
     if (is_vulkan ? wants_cpu : options.backend == BackendChoice::vulkan)

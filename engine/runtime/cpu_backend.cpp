@@ -111,13 +111,13 @@ class CpuBackend final : public Backend {
 DeviceInfo cpu_device_info(uint32_t threads) {
     DeviceInfo info;
     info.name = "CPU";
-    Result<FoveaDeviceFacts> facts = cpu_facts(threads ? threads : available_processors());
-    if (!facts) {
-        info.refusal = facts.error().text;
+    Result<FoveaDeviceProperties> properties = cpu_properties(threads ? threads : available_processors());
+    if (!properties) {
+        info.refusal = properties.error().text;
         return info;
     }
-    info.facts = *facts;
-    info.name = std::string("CPU (") + foveaCpuTargetName(facts->cpu_target) + ")";
+    info.properties = *properties;
+    info.name = std::string("CPU (") + foveaCpuTargetName(properties->cpu_target) + ")";
     info.usable = true;
     return info;
 }
@@ -125,7 +125,7 @@ DeviceInfo cpu_device_info(uint32_t threads) {
 Result<std::unique_ptr<Backend>> open_cpu_backend(uint32_t threads) {
     DeviceInfo info = cpu_device_info(threads);
     if (!info.usable) return Error{FOVEA_UNSUPPORTED, "cpu", info.refusal};
-    const uint32_t workers = info.facts.cpu_threads ? info.facts.cpu_threads : 1;
+    const uint32_t workers = info.properties.cpu_threads ? info.properties.cpu_threads : 1;
     return std::unique_ptr<Backend>(new CpuBackend(std::move(info), workers));
 }
 

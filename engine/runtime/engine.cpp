@@ -108,17 +108,17 @@ Result<Engine> Engine::open(const EngineOptions& options) {
             return r.error();
     state->reason = std::move(choice->reason);
     if (options.backend == BackendChoice::reference)
-        state->device.facts.forced_kernel = FOVEA_KERNEL_REFERENCE;
+        state->device.properties.forced_kernel = FOVEA_KERNEL_REFERENCE;
     return Engine(std::move(state));
 }
 
 const DeviceInfo& Engine::device() const {
-    state_->device.facts.slice_cost = state_->backend->measured_slice_cost();
+    state_->device.properties.slice_cost = state_->backend->measured_slice_cost();
     return state_->device;
 }
 const std::string& Engine::reason() const { return state_->reason; }
-const FoveaDeviceFacts& Engine::facts() const { return device().facts; }
-bool Engine::is_vulkan() const { return facts().backend == FOVEA_BACKEND_VULKAN; }
+const FoveaDeviceProperties& Engine::properties() const { return device().properties; }
+bool Engine::is_vulkan() const { return properties().backend == FOVEA_BACKEND_VULKAN; }
 std::vector<std::string> Engine::take_messages() { return state_->backend->take_messages(); }
 
 Result<DeviceBuffer> Engine::buffer(uint64_t size_bytes) {

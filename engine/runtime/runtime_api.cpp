@@ -34,18 +34,18 @@ struct Described {
     }
 };
 
-FoveaResult write_device(const Described& device, const FoveaDeviceFacts& of, FoveaDeviceInfo* info,
-                         FoveaDeviceFacts* facts, FoveaDiag* diag) {
+FoveaResult write_device(const Described& device, const FoveaDeviceProperties& of, FoveaDeviceInfo* info,
+                         FoveaDeviceProperties* properties, FoveaDiag* diag) {
     FoveaDeviceInfo out = foveaDeviceInfo();
     out.number = device.info.number;
     out.usable = device.info.usable;
-    out.backend = device.info.facts.backend;
+    out.backend = device.info.properties.backend;
     out.name = device.info.name.c_str();
     out.driver = device.info.driver.c_str();
     out.refusal = device.info.refusal.c_str();
     out.notes = device.notes.c_str();
     if (FoveaResult r = write_struct(out, info, "info", diag); r != FOVEA_OK) return r;
-    return facts ? write_struct(of, facts, "facts", diag) : FOVEA_OK;
+    return properties ? write_struct(of, properties, "properties", diag) : FOVEA_OK;
 }
 
 FoveaResult null_refused(FoveaDiag* diag, const char* name) {
@@ -138,13 +138,13 @@ FoveaResult foveaListDevices(uint32_t cpu_threads, FoveaDeviceList* out, FoveaDi
 uint32_t foveaDeviceCount(FoveaDeviceList list) { return list ? uint32_t(list->devices.size()) : 0; }
 
 FoveaResult foveaGetDevice(FoveaDeviceList list, uint32_t index, FoveaDeviceInfo* info,
-                           FoveaDeviceFacts* facts, FoveaDiag* diag) {
+                           FoveaDeviceProperties* properties, FoveaDiag* diag) {
     if (!list) return null_refused(diag, "list");
     if (index >= list->devices.size())
         return fail(diag, FOVEA_INVALID_ARGUMENT, "index", "index is %u; the list has %zu devices", index,
                     list->devices.size());
     const Described& device = list->devices[index];
-    return write_device(device, device.info.facts, info, facts, diag);
+    return write_device(device, device.info.properties, info, properties, diag);
 }
 
 void foveaDestroyDeviceList(FoveaDeviceList list) { delete list; }
@@ -164,14 +164,14 @@ FoveaResult foveaOpenEngine(const FoveaEngineOptions* given, FoveaEngine* out, F
 
 void foveaCloseEngine(FoveaEngine engine) { delete engine; }
 
-FoveaResult foveaEngineDevice(FoveaEngine engine, FoveaDeviceInfo* info, FoveaDeviceFacts* facts,
+FoveaResult foveaEngineDevice(FoveaEngine engine, FoveaDeviceInfo* info, FoveaDeviceProperties* properties,
                               FoveaDiag* diag) {
     if (!engine) return null_refused(diag, "engine");
-    return write_device(engine->device, engine->engine.facts(), info, facts, diag);
+    return write_device(engine->device, engine->engine.properties(), info, properties, diag);
 }
 
-const FoveaDeviceFacts* foveaEngineFacts(FoveaEngine engine) {
-    return engine ? &engine->engine.facts() : nullptr;
+const FoveaDeviceProperties* foveaEngineProperties(FoveaEngine engine) {
+    return engine ? &engine->engine.properties() : nullptr;
 }
 
 const char* foveaEngineReason(FoveaEngine engine) { return engine ? engine->engine.reason().c_str() : ""; }

@@ -132,7 +132,7 @@ Result<Tuning> read_tuning(std::string_view text) {
 }
 
 Result<void> apply_tuning(const Tuning& tuning, DeviceInfo& device) {
-    if (device.facts.backend != FOVEA_BACKEND_VULKAN)
+    if (device.properties.backend != FOVEA_BACKEND_VULKAN)
         return Error{FOVEA_INVALID_ARGUMENT, "tuning.device",
                      "a tuning is for a Vulkan device; this is " + device.name};
     if (tuning.device != device.name)
@@ -141,14 +141,14 @@ Result<void> apply_tuning(const Tuning& tuning, DeviceInfo& device) {
     if (tuning.driver != device.driver)
         return Error{FOVEA_INVALID_ARGUMENT, "tuning.driver",
                      "made with '" + tuning.driver + "'; this driver is '" + device.driver + "'"};
-    std::copy(std::begin(tuning.flash_tiles), std::end(tuning.flash_tiles), device.facts.flash_tiles);
-    device.facts.mask_map = tuning.mask_map;
+    std::copy(std::begin(tuning.flash_tiles), std::end(tuning.flash_tiles), device.properties.flash_tiles);
+    device.properties.mask_map = tuning.mask_map;
     // The planner decides which tiles are possible.
     FoveaAttentionDesc desc = foveaAttentionDesc();
     desc.batch = desc.heads_q = desc.heads_kv = desc.dim_qk = desc.dim_v = 1;
     desc.len_q = desc.len_kv = 1;
     Diag diag;
-    if (foveaCheckAttention(&device.facts, &desc, &diag) != FOVEA_OK) return diag.error();
+    if (foveaCheckAttention(&device.properties, &desc, &diag) != FOVEA_OK) return diag.error();
     return {};
 }
 

@@ -86,7 +86,7 @@ class VulkanBackend final : public Backend {
     }
     double timeout_of(const RunOptions& options) const {
         if (options.timeout_seconds > 0) return options.timeout_seconds;
-        return info_.facts.device_class == FOVEA_CLASS_CPU ? kSoftwareWaitSeconds : kWaitSeconds;
+        return info_.properties.device_class == FOVEA_CLASS_CPU ? kSoftwareWaitSeconds : kWaitSeconds;
     }
     FoveaRecord record_of(const FoveaPlanInfo& info, const FoveaBuffer (&bindings)[FOVEA_BIND_COUNT]) const;
     // Whatever way a call ends, nothing may be under way that uses its callback or its caller's buffers.
@@ -105,7 +105,7 @@ class VulkanBackend final : public Backend {
                                 const RunOptions& options);
     Result<void> record_slice(const Plan& plan, const FoveaPlanInfo& info, FoveaRecord& record,
                               const Submission& submission, bool is_first);
-    bool has_timestamps() const { return (info_.facts.features & FOVEA_FEATURE_TIMESTAMPS) != 0; }
+    bool has_timestamps() const { return (info_.properties.features & FOVEA_FEATURE_TIMESTAMPS) != 0; }
 
     // In the order of construction; gone in the reverse order.
     std::unique_ptr<Instance> instance_;
@@ -124,28 +124,29 @@ DeviceInfo describe_device(const Instance& instance, VkPhysicalDevice physical_d
     DeviceInfo info;
     info.number = number;
     info.name = properties.deviceName;
-    info.facts.struct_size = sizeof info.facts;
-    info.facts.backend = FOVEA_BACKEND_VULKAN;
-    info.facts.device_class = vulkan::device_class_of(properties.deviceType);
-    info.facts.vendor_id = properties.vendorID;
-    FoveaDeviceNeeds needs{};
-    needs.struct_size = sizeof needs;
+    info.properties.struct_size = sizeof info.properties;
+    info.properties.backend = FOVEA_BACKEND_VULKAN;
+    info.properties.device_class = vulkan::device_class_of(properties.deviceType);
+    info.properties.vendor_id = properties.vendorID;
+    FoveaRecommendedFeatures recommended{};
+    recommended.struct_size = sizeof recommended;
     Diag diag;
-    info.usable = foveaQueryDeviceNeeds(instance.get_proc(), instance.handle(), instance.api_version(),
-                                        physical_device, nullptr, &needs, &diag) == FOVEA_OK;
+    info.usable =
+        foveaQueryRecommendedFeatures(instance.get_proc(), instance.handle(), instance.api_version(),
+                                      physical_device, nullptr, &recommended, &diag) == FOVEA_OK;
     if (!info.usable) info.refusal = diag.text;
-    for (uint32_t i = 0; i < needs.count; ++i) {
-        const FoveaDeviceNeed& need = needs.items[i];
-        if (!need.available)
-            info.notes.push_back(std::string("no ") + (need.feature ? need.feature : need.extension) +
-                                 ": without " + need.buys);
+    for (uint32_t i = 0; i < recommended.count; ++i) {
+        const FoveaRecommendedFeature& item = recommended.items[i];
+        if (!item.available)
+            info.notes.push_back(std::string("no ") + (item.feature ? item.feature : item.extension) +
+                                 ": without " + item.benefit);
     }
     return info;
 }
 
 void describe_open_device(const VulkanDevice& device, DeviceInfo& info) {
     info.driver = device.driver();
-    info.facts = device.facts();
+    info.properties = device.properties();
 }
 
 Result<std::unique_ptr<Backend>> VulkanBackend::open(uint32_t number, bool validation) {
@@ -191,7 +192,7 @@ Result<void> VulkanBackend::reserve_workspace(uint64_t size_bytes) {
 Result<void> VulkanBackend::record_slice(const Plan& plan, const FoveaPlanInfo& info, FoveaRecord& record,
                                          const Submission& submission, bool is_first) {
     record.cmd = submission.cmd;
-    record.arena.pool = submission.sets;
+    record.descriptor_pool.pool = submission.sets;
     record.timestamps = has_timestamps() ? submission.timestamps : VK_NULL_HANDLE;
     if (is_first)
         queue_->cmd_full_barrier(submission.cmd);
@@ -247,7 +248,7 @@ Result<RunReport> VulkanBackend::run_all(std::span<const Bound> runs, const RunO
         report.slices = slices + info.slice_count;
         for (uint64_t slice = 0; slice < info.slice_count; ++slice) {
             if (open && (cost + info.max_slice_flops > slice_cost(*bound.plan->get()) ||
-                         dispatches + info.dispatches_per_slice > FOVEA_MAX_ARENA_SETS))
+                         dispatches + info.dispatches_per_slice > FOVEA_MAX_DESCRIPTOR_SETS))
                 if (Result<void> r = submit(); !r) return r.error();
             if (!open) {
                 Result<Submission> submission = queue_->begin(timeout);
@@ -255,7 +256,7 @@ Result<RunReport> VulkanBackend::run_all(std::span<const Bound> runs, const RunO
                 open = *submission, cost = 0, dispatches = 0;
             }
             last = describe(info);
-            record.cmd = open->cmd, record.arena.pool = open->sets, record.first_slice = slice;
+            record.cmd = open->cmd, record.descriptor_pool.pool = open->sets, record.first_slice = slice;
             queue_->cmd_full_barrier(open->cmd);
             if (foveaCmdRun(bound.plan->get(), &record, &diag) != FOVEA_OK) return diag.error();
             cost += info.max_slice_flops, dispatches += info.dispatches_per_slice;

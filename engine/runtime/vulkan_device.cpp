@@ -26,18 +26,18 @@ std::string driver_text(const VkPhysicalDeviceDriverProperties& driver, uint32_t
 
 Result<std::unique_ptr<VulkanDevice>> VulkanDevice::open(Instance& instance, VkPhysicalDevice physical_device,
                                                          const DeviceWishes& wishes) {
-    FoveaDeviceNeeds needs{};
-    needs.struct_size = sizeof needs;
+    FoveaRecommendedFeatures recommended{};
+    recommended.struct_size = sizeof recommended;
     Diag diag;
-    if (foveaQueryDeviceNeeds(instance.get_proc(), instance.handle(), instance.api_version(), physical_device,
-                              nullptr, &needs, &diag) != FOVEA_OK)
+    if (foveaQueryRecommendedFeatures(instance.get_proc(), instance.handle(), instance.api_version(),
+                                      physical_device, nullptr, &recommended, &diag) != FOVEA_OK)
         return diag.error();
     std::unique_ptr<VulkanDevice> device(new VulkanDevice(instance));
     device->physical_device_ = physical_device;
     device->maps_memory_ = wishes.mapped_memory;
     device->query_properties();
     if (Result<void> r = device->choose_queue(); !r) return r.error();
-    if (Result<void> r = device->choose_features(needs, wishes); !r) return r.error();
+    if (Result<void> r = device->choose_features(recommended, wishes); !r) return r.error();
     if (Result<void> r = device->create_device(); !r) return r.error();
     if (Result<void> r = device->create_context(); !r) return r.error();
     return device;
@@ -69,8 +69,8 @@ void VulkanDevice::query_properties() {
             count = 0;
         offered_.resize(count);
     }
-    vk.vkGetPhysicalDeviceProperties(physical_device_, &properties_);
-    api_version_ = std::min(instance_.api_version(), properties_.apiVersion);
+    vk.vkGetPhysicalDeviceProperties(physical_device_, &vulkan_properties_);
+    api_version_ = std::min(instance_.api_version(), vulkan_properties_.apiVersion);
 
     VkPhysicalDeviceDriverProperties driver{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DRIVER_PROPERTIES};
     VkPhysicalDeviceMaintenance3Properties memory{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_3_PROPERTIES};
@@ -79,7 +79,7 @@ void VulkanDevice::query_properties() {
         memory.pNext = &driver;
     vk.vkGetPhysicalDeviceProperties2(physical_device_, &all);
     max_allocation_bytes_ = memory.maxMemoryAllocationSize;
-    driver_ = driver_text(driver, properties_.apiVersion);
+    driver_ = driver_text(driver, vulkan_properties_.apiVersion);
 }
 
 // A compute-only queue does not compete with the display; one with timestamps is preferred.
@@ -102,9 +102,9 @@ Result<void> VulkanDevice::choose_queue() {
     return {};
 }
 
-Result<void> VulkanDevice::choose_features(FoveaDeviceNeeds needs, const DeviceWishes& wishes) {
+Result<void> VulkanDevice::choose_features(FoveaRecommendedFeatures recommended, const DeviceWishes& wishes) {
     const auto want = [&](const char* name) {
-        if (offers(name)) enables_.extensions[enables_.extension_count++] = name;
+        if (offers(name)) enabled_.extensions[enabled_.extension_count++] = name;
         return offers(name);
     };
     // Features for this program itself; those for the kernels follow.
@@ -122,21 +122,21 @@ Result<void> VulkanDevice::choose_features(FoveaDeviceNeeds needs, const DeviceW
     fault_features_.deviceFaultVendorBinary = VK_FALSE;
     timeline_ = timeline_features_.timelineSemaphore;
     pipeline_statistics_ = statistics_features_.pipelineExecutableInfo;
-    enables_.features = &own_;
+    enabled_.features = &own_;
     // A layer that is older than VK_KHR_shader_bfloat16 reports a device that enables it.
     const uint32_t layer = instance_.layer_version();
     const bool knows_no_bfloat16 = layer && layer < VK_MAKE_API_VERSION(0, 1, 4, 321);
-    for (uint32_t i = 0; i < needs.count; ++i) {
-        FoveaDeviceNeed& need = needs.items[i];
-        const std::string_view name = need.extension ? need.extension : need.feature;
+    for (uint32_t i = 0; i < recommended.count; ++i) {
+        FoveaRecommendedFeature& item = recommended.items[i];
+        const std::string_view name = item.extension ? item.extension : item.feature;
         const bool push = name == VK_KHR_PUSH_DESCRIPTOR_EXTENSION_NAME || name == "pushDescriptor";
         const bool unwanted = (push && !wishes.push_descriptors) ||
                               (name == "VK_KHR_shader_bfloat16" && knows_no_bfloat16) ||
                               (name == VK_EXT_DEVICE_FAULT_EXTENSION_NAME && !wishes.device_fault);
-        if (unwanted) need.available = 0;
+        if (unwanted) item.available = 0;
     }
     Diag diag;
-    if (foveaEnableNeeds(&needs, &enables_, &diag) != FOVEA_OK) return diag.error();
+    if (foveaEnableRecommendedFeatures(&recommended, &enabled_, &diag) != FOVEA_OK) return diag.error();
     return {};
 }
 
@@ -146,11 +146,11 @@ Result<void> VulkanDevice::create_device() {
     queue.queueFamilyIndex = queue_family_;
     queue.queueCount = 1;
     queue.pQueuePriorities = &priority;
-    VkDeviceCreateInfo create{VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO, foveaEnabledFeatures(&enables_)};
+    VkDeviceCreateInfo create{VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO, foveaEnabledFeatures2(&enabled_)};
     create.queueCreateInfoCount = 1;
     create.pQueueCreateInfos = &queue;
-    create.enabledExtensionCount = enables_.extension_count;
-    create.ppEnabledExtensionNames = enables_.extensions;
+    create.enabledExtensionCount = enabled_.extension_count;
+    create.ppEnabledExtensionNames = enabled_.extensions;
     const VkResult result = instance_.vk().vkCreateDevice(physical_device_, &create, nullptr, &handle_);
     if (result != VK_SUCCESS) return vk_error(result, "vkCreateDevice");
 #define FOVEA_FETCH(name)                             \
@@ -179,8 +179,8 @@ std::string VulkanDevice::fault_text() const {
     return std::string("; the driver says: ") + info.description;
 }
 
-FoveaVulkanHost VulkanDevice::host() const {
-    FoveaVulkanHost host{};
+FoveaVulkanDevice VulkanDevice::host() const {
+    FoveaVulkanDevice host{};
     host.struct_size = sizeof host;
     host.api_version = api_version_;
     host.instance = instance_.handle();
@@ -188,24 +188,24 @@ FoveaVulkanHost VulkanDevice::host() const {
     host.device = handle_;
     host.get_instance_proc_addr = instance_.get_proc();
     host.get_device_proc_addr = instance_.vk().vkGetDeviceProcAddr;
-    host.enabled_features = foveaEnabledFeatures(&enables_);
-    host.enabled_extensions = enables_.extensions;
-    host.enabled_extension_count = enables_.extension_count;
+    host.enabled_features = foveaEnabledFeatures2(&enabled_);
+    host.enabled_extensions = enabled_.extensions;
+    host.enabled_extension_count = enabled_.extension_count;
     return host;
 }
 
 Result<void> VulkanDevice::create_context() {
-    const FoveaVulkanHost filled = host();
+    const FoveaVulkanDevice filled = host();
     Diag diag;
     if (foveaCreateContext(&filled, &context_, &diag) != FOVEA_OK) return diag.error();
     return {};
 }
 
-FoveaDeviceFacts VulkanDevice::facts() const {
-    FoveaDeviceFacts facts{};
-    facts.struct_size = sizeof facts;
-    foveaContextFacts(context_, &facts, nullptr);
-    return facts;
+FoveaDeviceProperties VulkanDevice::properties() const {
+    FoveaDeviceProperties properties{};
+    properties.struct_size = sizeof properties;
+    foveaContextProperties(context_, &properties, nullptr);
+    return properties;
 }
 
 }  // namespace fovea::runtime

@@ -46,7 +46,7 @@ class VulkanDevice {
     VulkanDevice& operator=(const VulkanDevice&) = delete;
 
     // Another context on the same device; `host` comes filled for it.
-    FoveaVulkanHost host() const;
+    FoveaVulkanDevice host() const;
 
     Instance& instance() const { return instance_; }
     VkPhysicalDevice physical_device() const { return physical_device_; }
@@ -55,9 +55,9 @@ class VulkanDevice {
     VkQueue queue() const { return queue_; }
     uint32_t queue_family() const { return queue_family_; }
     FoveaContext context() const { return context_; }
-    FoveaDeviceFacts facts() const;
-    const VkPhysicalDeviceLimits& limits() const { return properties_.limits; }
-    const VkPhysicalDeviceProperties& properties() const { return properties_; }
+    FoveaDeviceProperties properties() const;
+    const VkPhysicalDeviceLimits& limits() const { return vulkan_properties_.limits; }
+    const VkPhysicalDeviceProperties& vulkan_properties() const { return vulkan_properties_; }
     const std::string& driver() const { return driver_; }
     uint32_t api_version() const { return api_version_; }
     bool has_timeline() const { return timeline_; }
@@ -76,14 +76,14 @@ class VulkanDevice {
     explicit VulkanDevice(Instance& instance);
     void query_properties();
     Result<void> choose_queue();
-    Result<void> choose_features(FoveaDeviceNeeds needs, const DeviceWishes& wishes);
+    Result<void> choose_features(FoveaRecommendedFeatures recommended, const DeviceWishes& wishes);
     Result<void> create_device();
     Result<void> create_context();
     bool offers(const char* extension) const;
 
     Instance& instance_;
     VkPhysicalDevice physical_device_ = VK_NULL_HANDLE;
-    VkPhysicalDeviceProperties properties_{};
+    VkPhysicalDeviceProperties vulkan_properties_{};
     std::string driver_;
     uint32_t api_version_ = 0;
     std::vector<VkExtensionProperties> offered_;
@@ -94,7 +94,7 @@ class VulkanDevice {
     VkPhysicalDeviceFaultFeaturesEXT fault_features_{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FAULT_FEATURES_EXT};
     VkPhysicalDevicePipelineExecutablePropertiesFeaturesKHR statistics_features_{
         VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PIPELINE_EXECUTABLE_PROPERTIES_FEATURES_KHR};
-    mutable FoveaDeviceEnables enables_ = foveaDeviceEnables();
+    mutable FoveaEnabledFeatures enabled_ = foveaEnabledFeatures();
     VkDevice handle_ = VK_NULL_HANDLE;
     DeviceCalls vk_;
     VkQueue queue_ = VK_NULL_HANDLE;

@@ -53,7 +53,7 @@ Result<void> VulkanAllocator::check_budget(uint64_t size_bytes) const {
     if (fits_budget(size_bytes, usage, budget)) return {};
     return Error{FOVEA_OUT_OF_DEVICE_MEMORY, "device memory",
                  mib(size_bytes) + " are needed, but of the " + mib(budget) + " that " +
-                     device_.properties().deviceName + " grants, " + mib(usage) +
+                     device_.vulkan_properties().deviceName + " grants, " + mib(usage) +
                      " are in use and a tenth is kept free"};
 }
 
@@ -61,8 +61,9 @@ Result<std::unique_ptr<VulkanMemory>> VulkanAllocator::create_buffer(uint64_t si
     const uint64_t at_least = std::max<uint64_t>(size_bytes, 4);
     if (at_least > device_.max_allocation_bytes())
         return Error{FOVEA_LIMIT_EXCEEDED, "size_bytes",
-                     "a buffer of " + mib(at_least) + " is needed; " + device_.properties().deviceName +
-                         " allocates at most " + mib(device_.max_allocation_bytes()) + " at a time"};
+                     "a buffer of " + mib(at_least) + " is needed; " +
+                         device_.vulkan_properties().deviceName + " allocates at most " +
+                         mib(device_.max_allocation_bytes()) + " at a time"};
     VkBufferCreateInfo buffer{VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO};
     buffer.size = (at_least + 3) / 4 * 4;  // fills count words of 4 bytes
     buffer.usage = VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT |

@@ -6,7 +6,7 @@ namespace fovea::runtime {
 namespace {
 
 // Room for the dispatches of one slice, for gradients of what many entries share as well.
-constexpr uint32_t kSetsPerSubmission = FOVEA_MAX_ARENA_SETS;
+constexpr uint32_t kSetsPerSubmission = FOVEA_MAX_DESCRIPTOR_SETS;
 
 uint64_t nanoseconds(double seconds) {
     return static_cast<uint64_t>(std::clamp(seconds, 0.0, 1e6) * 1e9);  // never UINT64_MAX: a wait must end
@@ -54,7 +54,7 @@ Result<void> VulkanQueue::create_slot(Slot& slot) {
         r = vk.vkCreateQueryPool(device, &queries, nullptr, &slot.submission.timestamps);
         if (r != VK_SUCCESS) return vk_error(r, "vkCreateQueryPool");
     }
-    if (!(device_.facts().features & FOVEA_FEATURE_PUSH_DESCRIPTORS)) {
+    if (!(device_.properties().features & FOVEA_FEATURE_PUSH_DESCRIPTORS)) {
         const VkDescriptorPoolSize size{VK_DESCRIPTOR_TYPE_STORAGE_BUFFER,
                                         kSetsPerSubmission * FOVEA_MAX_DISPATCH_BINDINGS};
         VkDescriptorPoolCreateInfo sets{VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO};
@@ -91,7 +91,7 @@ Error VulkanQueue::failed(VkResult result, const char* call, const std::string& 
     error.text += " during " + what;
     if (error.code == FOVEA_DEVICE_LOST) error.text += device_.fault_text();
     // Seen once as a submission of four minutes: under load the driver's compiler takes its time.
-    if (error.code == FOVEA_TIMEOUT && device_.facts().device_class == FOVEA_CLASS_CPU)
+    if (error.code == FOVEA_TIMEOUT && device_.properties().device_class == FOVEA_CLASS_CPU)
         error.text +=
             "; a driver of software compiles a pipeline within the first submission that uses it: on a "
             "busy machine that may take minutes, and a longer RunOptions::timeout_seconds";

@@ -14,22 +14,25 @@ struct Limit {
 };
 
 // A plan may ask for less than the device has, never for more.
-FoveaResult check_facts(const FoveaDeviceFacts& plan, const FoveaDeviceFacts& device, FoveaDiag* diag) {
+FoveaResult check_properties(const FoveaDeviceProperties& plan, const FoveaDeviceProperties& device,
+                             FoveaDiag* diag) {
     if (const uint32_t missing = plan.features & ~device.features) {
         char names[160];
         write_feature_names(missing, names, sizeof names);
-        return fail(diag, FOVEA_UNSUPPORTED, "facts.features",
+        return fail(diag, FOVEA_UNSUPPORTED, "properties.features",
                     "the plan was made for features that this device was not created with: %s", names);
     }
     const Limit limits[] = {
-        {"facts.max_workgroup_invocations", plan.max_workgroup_invocations, device.max_workgroup_invocations},
-        {"facts.max_shared_bytes", plan.max_shared_bytes, device.max_shared_bytes},
-        {"facts.max_push_bytes", plan.max_push_bytes, device.max_push_bytes},
-        {"facts.max_workgroup_count[0]", plan.max_workgroup_count[0], device.max_workgroup_count[0]},
-        {"facts.max_workgroup_count[1]", plan.max_workgroup_count[1], device.max_workgroup_count[1]},
-        {"facts.max_workgroup_count[2]", plan.max_workgroup_count[2], device.max_workgroup_count[2]},
-        {"facts.max_storage_range", plan.max_storage_range, device.max_storage_range},
-        {"facts.storage_offset_alignment", device.storage_offset_alignment, plan.storage_offset_alignment},
+        {"properties.max_workgroup_invocations", plan.max_workgroup_invocations,
+         device.max_workgroup_invocations},
+        {"properties.max_shared_bytes", plan.max_shared_bytes, device.max_shared_bytes},
+        {"properties.max_push_bytes", plan.max_push_bytes, device.max_push_bytes},
+        {"properties.max_workgroup_count[0]", plan.max_workgroup_count[0], device.max_workgroup_count[0]},
+        {"properties.max_workgroup_count[1]", plan.max_workgroup_count[1], device.max_workgroup_count[1]},
+        {"properties.max_workgroup_count[2]", plan.max_workgroup_count[2], device.max_workgroup_count[2]},
+        {"properties.max_storage_range", plan.max_storage_range, device.max_storage_range},
+        {"properties.storage_offset_alignment", device.storage_offset_alignment,
+         plan.storage_offset_alignment},
     };
     for (const Limit& limit : limits) {
         if (limit.planned > limit.device)
@@ -55,14 +58,15 @@ FoveaResult check_slice_count(const FoveaPlanInfo& info, FoveaDiag* diag) {
 }
 
 // Matrices come in the shapes that the driver lists; the context keeps the one that it would use.
-FoveaResult check_matrices(const FoveaDeviceFacts& plan, const FoveaDeviceFacts& device, FoveaDiag* diag) {
+FoveaResult check_matrices(const FoveaDeviceProperties& plan, const FoveaDeviceProperties& device,
+                           FoveaDiag* diag) {
     if ((plan.features & FOVEA_FEATURE_COOPMAT2) && plan.coopmat2_m &&
         (plan.coopmat2_m != device.coopmat2_m || plan.coopmat2_n != device.coopmat2_n ||
          plan.coopmat2_k != device.coopmat2_k || plan.coopmat2_threads != device.coopmat2_threads ||
          plan.coopmat2_max_side > device.coopmat2_max_side ||
          plan.coopmat2_reserved_bytes < device.coopmat2_reserved_bytes))
         return fail(
-            diag, FOVEA_UNSUPPORTED, "facts.coopmat2_m",
+            diag, FOVEA_UNSUPPORTED, "properties.coopmat2_m",
             "the plan was made for flexible matrices in steps of %u x %u x %u by %u threads, up to %u; "
             "this device's are %u x %u x %u by %u, up to %u",
             plan.coopmat2_m, plan.coopmat2_n, plan.coopmat2_k, plan.coopmat2_threads, plan.coopmat2_max_side,
@@ -72,7 +76,7 @@ FoveaResult check_matrices(const FoveaDeviceFacts& plan, const FoveaDeviceFacts&
     if (!has_shape || (plan.coopmat_m == device.coopmat_m && plan.coopmat_n == device.coopmat_n &&
                        plan.coopmat_k == device.coopmat_k))
         return FOVEA_OK;
-    return fail(diag, FOVEA_UNSUPPORTED, "facts.coopmat_m",
+    return fail(diag, FOVEA_UNSUPPORTED, "properties.coopmat_m",
                 "the plan was made for matrices of %u x %u x %u; this device's are %u x %u x %u",
                 plan.coopmat_m, plan.coopmat_n, plan.coopmat_k, device.coopmat_m, device.coopmat_n,
                 device.coopmat_k);
@@ -84,18 +88,18 @@ FoveaResult add_dispatch(FoveaContext_T& context, const FoveaDispatch& dispatch,
     if (out.count == kMaxPipelinesOfPlan)
         return fail(diag, FOVEA_LIMIT_EXCEEDED, "plan", "the plan has more than %u different pipelines",
                     kMaxPipelinesOfPlan);
-    const uint32_t most = context.facts.max_storage_buffers;
+    const uint32_t most = context.properties.max_storage_buffers;
     if (dispatch.binding_count > most)
-        return fail(diag, FOVEA_LIMIT_EXCEEDED, "facts.max_storage_buffers",
+        return fail(diag, FOVEA_LIMIT_EXCEEDED, "properties.max_storage_buffers",
                     "the plan was made for another device: shader %s binds %u storage buffers, this device's "
                     "limit is %u",
                     foveaShaderName(dispatch.shader), dispatch.binding_count, most);
     const uint32_t size = dispatch.subgroup_size;
-    if (size && (!(context.facts.features & FOVEA_FEATURE_SUBGROUP_SIZE_CONTROL) ||
-                 size < context.facts.min_subgroup_size || size > context.facts.max_subgroup_size))
+    if (size && (!(context.properties.features & FOVEA_FEATURE_SUBGROUP_SIZE_CONTROL) ||
+                 size < context.properties.min_subgroup_size || size > context.properties.max_subgroup_size))
         return fail(diag, FOVEA_UNSUPPORTED, "subgroup_size",
                     "the plan pins subgroups of %u; this device offers %u to %u", size,
-                    context.facts.min_subgroup_size, context.facts.max_subgroup_size);
+                    context.properties.min_subgroup_size, context.properties.max_subgroup_size);
     if (FoveaResult r = get_pipeline(context, key_of(dispatch), out.pipelines[out.count], diag)) return r;
     ++out.count;
     return FOVEA_OK;
@@ -114,11 +118,11 @@ FoveaResult check_dispatch(const FoveaContext_T& context, const FoveaPlanInfo& i
                         "%s is %llu bytes; shader %s uses %llu from byte %llu on", binding_name(b.source),
                         static_cast<unsigned long long>(bytes), foveaShaderName(d.shader),
                         static_cast<unsigned long long>(b.size), static_cast<unsigned long long>(b.offset));
-        if (b.size > context.facts.max_storage_range)
+        if (b.size > context.properties.max_storage_range)
             return fail(diag, FOVEA_LIMIT_EXCEEDED, binding_name(b.source),
                         "%llu bytes of %s in one descriptor; the device takes %llu",
                         static_cast<unsigned long long>(b.size), binding_name(b.source),
-                        static_cast<unsigned long long>(context.facts.max_storage_range));
+                        static_cast<unsigned long long>(context.properties.max_storage_range));
     }
     return FOVEA_OK;
 }
@@ -160,14 +164,14 @@ FoveaResult foveaCompilePlan(FoveaContext context, FoveaPlan plan, FoveaDiag* di
     if (!context) return fail(diag, FOVEA_INVALID_ARGUMENT, "context", "context is null");
     if (!plan) return fail(diag, FOVEA_INVALID_ARGUMENT, "plan", "plan is null");
     if (FoveaResult r = check_alive(*context, diag)) return r;
-    if (plan->facts.backend != FOVEA_BACKEND_VULKAN)
+    if (plan->properties.backend != FOVEA_BACKEND_VULKAN)
         return fail(diag, FOVEA_INVALID_ARGUMENT, "plan", "the plan is for the CPU; run it with foveaRunCpu");
     if (const PlanPipelines* compiled = pipelines_of(*plan)) {
         if (compiled->context == context) return FOVEA_OK;
         return fail(diag, FOVEA_INVALID_ARGUMENT, "context", "the plan is compiled for another context");
     }
-    if (FoveaResult r = check_facts(plan->facts, context->facts, diag)) return r;
-    if (FoveaResult r = check_matrices(plan->facts, context->facts, diag)) return r;
+    if (FoveaResult r = check_properties(plan->properties, context->properties, diag)) return r;
+    if (FoveaResult r = check_matrices(plan->properties, context->properties, diag)) return r;
     if (FoveaResult r = check_slice_count(plan->info, diag)) return r;
     const FoveaHostAllocator& allocator = plan->allocator;
     void* memory = allocator.allocate(allocator.user, sizeof(PlanPipelines), alignof(PlanPipelines));

@@ -8,10 +8,10 @@
 #include <new>
 
 namespace fovea {
-FOVEA_FIELDS(FoveaVulkanHost, struct_size, api_version, instance, physical_device, device,
+FOVEA_FIELDS(FoveaVulkanDevice, struct_size, api_version, instance, physical_device, device,
              get_instance_proc_addr, get_device_proc_addr, enabled_features, enabled_extensions,
-             enabled_extension_count, flags, vk_allocator, host_allocator, pipeline_cache, cache_data,
-             cache_size);
+             enabled_extension_count, flags, vk_allocator, host_allocator, pipeline_cache,
+             pipeline_cache_data, pipeline_cache_size);
 }  // namespace fovea
 
 namespace fovea::vulkan {
@@ -54,7 +54,7 @@ FoveaResult null_field(FoveaDiag* diag, const char* field) {
     return fail(diag, FOVEA_INVALID_ARGUMENT, field, "%s is null", field);
 }
 
-FoveaResult check_host(const FoveaVulkanHost& host, FoveaDiag* diag) {
+FoveaResult check_host(const FoveaVulkanDevice& host, FoveaDiag* diag) {
     if (!host.instance) return null_field(diag, "instance");
     if (!host.physical_device) return null_field(diag, "physical_device");
     if (!host.device) return null_field(diag, "device");
@@ -73,7 +73,7 @@ FoveaResult check_host(const FoveaVulkanHost& host, FoveaDiag* diag) {
 
 // A device's getter gives the commands of a core version only up to that which its instance was created with
 // (a rule for all drivers since VK_KHR_maintenance5; others may give more, and nothing shows then).
-FoveaResult check_version_of_device(const FoveaVulkanHost& host, uint32_t device_version,
+FoveaResult check_version_of_device(const FoveaVulkanDevice& host, uint32_t device_version,
                                     PFN_vkGetDeviceProcAddr get_device, FoveaDiag* diag) {
     static constexpr struct {
         uint32_t version;
@@ -94,7 +94,7 @@ FoveaResult check_version_of_device(const FoveaVulkanHost& host, uint32_t device
     return FOVEA_OK;
 }
 
-FoveaResult load_tables(const FoveaVulkanHost& host, FoveaContext_T& context, FoveaDiag* diag) {
+FoveaResult load_tables(const FoveaVulkanDevice& host, FoveaContext_T& context, FoveaDiag* diag) {
     InstanceTable instance;
     FoveaResult r = load_instance_table(host.get_instance_proc_addr, host.instance, instance, diag);
     if (r) return r;
@@ -113,7 +113,8 @@ FoveaResult load_tables(const FoveaVulkanHost& host, FoveaContext_T& context, Fo
     if (!get_device)
         return fail(diag, FOVEA_INVALID_ARGUMENT, "get_device_proc_addr",
                     "get_device_proc_addr is null and the instance's getter has no vkGetDeviceProcAddr");
-    if ((r = check_version_of_device(host, context.physical_device.properties.apiVersion, get_device, diag)))
+    if ((r = check_version_of_device(host, context.physical_device.vulkan_properties.apiVersion, get_device,
+                                     diag)))
         return r;
     return load_device_table(host.get_instance_proc_addr, host.instance, get_device, host.device,
                              context.enabled.push_function, context.enabled.device_fault, context.vk, diag);
@@ -126,46 +127,48 @@ const FlexibleMatrices& flexible_matrices(const PhysicalDevice& device, const Fe
 
 // FOVEA_FEATURE_* of a device with these features on, besides those that need no switch.
 uint32_t feature_bits(const PhysicalDevice& device, const Features& on) {
-    uint32_t bits = device.facts.features;
+    uint32_t bits = device.properties.features;
     if (on.storage_16bit) bits |= FOVEA_FEATURE_F16_STORAGE;
     if (on.float16) bits |= FOVEA_FEATURE_F16_ARITHMETIC;
     if (on.subgroup_size_control && on.full_subgroups) bits |= FOVEA_FEATURE_SUBGROUP_SIZE_CONTROL;
     if (on.device_atomics) bits |= FOVEA_FEATURE_DEVICE_ATOMICS;
     if (on.push_descriptors) bits |= FOVEA_FEATURE_PUSH_DESCRIPTORS;
-    if (on.coopmat && device.facts.coopmat_m) bits |= FOVEA_FEATURE_COOPMAT;
-    if (on.bfloat16_matrices && device.lists_bfloat16) bits |= FOVEA_FEATURE_BF16_PRODUCTS;
+    if (on.coopmat && device.properties.coopmat_m) bits |= FOVEA_FEATURE_COOPMAT;
+    if (on.bfloat16_matrices && device.lists_bfloat16) bits |= FOVEA_FEATURE_BF16_INPUTS;
     if (on.coopmat2 && flexible_matrices(device, on).m) bits |= FOVEA_FEATURE_COOPMAT2;
     return bits;
 }
 
-void fill_facts(FoveaContext_T& context) {
+void fill_properties(FoveaContext_T& context) {
     const PhysicalDevice& device = context.physical_device;
     const Features& on = context.enabled;
-    context.facts = device.facts;
-    FoveaDeviceFacts& facts = context.facts;
-    facts.features = feature_bits(device, on);
-    facts.features_not_enabled = feature_bits(device, device.features) & ~facts.features;
+    context.properties = device.properties;
+    FoveaDeviceProperties& properties = context.properties;
+    properties.features = feature_bits(device, on);
+    properties.features_not_enabled = feature_bits(device, device.features) & ~properties.features;
     if (on.push_descriptors && device.max_push_descriptors)
-        facts.max_storage_buffers = std::min(facts.max_storage_buffers, device.max_push_descriptors);
-    if (!(facts.features & FOVEA_FEATURE_COOPMAT)) facts.coopmat_m = facts.coopmat_n = facts.coopmat_k = 0;
-    if (!(facts.features & FOVEA_FEATURE_COOPMAT2)) {
-        facts.coopmat2_max_side = facts.coopmat2_reserved_bytes = 0;
+        properties.max_storage_buffers =
+            std::min(properties.max_storage_buffers, device.max_push_descriptors);
+    if (!(properties.features & FOVEA_FEATURE_COOPMAT))
+        properties.coopmat_m = properties.coopmat_n = properties.coopmat_k = 0;
+    if (!(properties.features & FOVEA_FEATURE_COOPMAT2)) {
+        properties.coopmat2_max_side = properties.coopmat2_reserved_bytes = 0;
         return;
     }
     const FlexibleMatrices& flexible = flexible_matrices(device, on);
-    facts.coopmat2_m = flexible.m;
-    facts.coopmat2_n = flexible.n;
-    facts.coopmat2_k = flexible.k;
-    facts.coopmat2_threads = flexible.threads;
+    properties.coopmat2_m = flexible.m;
+    properties.coopmat2_n = flexible.n;
+    properties.coopmat2_k = flexible.k;
+    properties.coopmat2_threads = flexible.threads;
 }
 
-FoveaResult create_cache(const FoveaVulkanHost& host, FoveaContext_T& context, FoveaDiag* diag) {
+FoveaResult create_cache(const FoveaVulkanDevice& host, FoveaContext_T& context, FoveaDiag* diag) {
     if (host.pipeline_cache) {
         context.cache = host.pipeline_cache;
         return FOVEA_OK;
     }
-    const CachePayload payload =
-        open_cache_blob(host.cache_data, host.cache_size, context.physical_device.properties);
+    const CachePayload payload = open_cache_blob(host.pipeline_cache_data, host.pipeline_cache_size,
+                                                 context.physical_device.vulkan_properties);
     VkPipelineCacheCreateInfo create{VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO};
     create.initialDataSize = payload.size_bytes;
     create.pInitialData = payload.data;
@@ -177,14 +180,14 @@ FoveaResult create_cache(const FoveaVulkanHost& host, FoveaContext_T& context, F
     return FOVEA_OK;
 }
 
-FoveaResult fill_context(const FoveaVulkanHost& host, FoveaContext_T& context, FoveaDiag* diag) {
+FoveaResult fill_context(const FoveaVulkanDevice& host, FoveaContext_T& context, FoveaDiag* diag) {
     context.device = host.device;
     if (host.vk_allocator) {
         context.vk_callbacks = *host.vk_allocator;
         context.has_vk_callbacks = true;
     }
     if (FoveaResult r = load_tables(host, context, diag)) return r;
-    fill_facts(context);
+    fill_properties(context);
     return create_cache(host, context, diag);
 }
 
@@ -194,13 +197,13 @@ FoveaResult fill_context(const FoveaVulkanHost& host, FoveaContext_T& context, F
 using namespace fovea;
 using namespace fovea::vulkan;
 
-FoveaResult foveaCreateContext(const FoveaVulkanHost* given, FoveaContext* out, FoveaDiag* diag) {
+FoveaResult foveaCreateContext(const FoveaVulkanDevice* given, FoveaContext* out, FoveaDiag* diag) {
     if (!out) return null_field(diag, "out");
     *out = nullptr;
-    FoveaVulkanHost host;
+    FoveaVulkanDevice host;
     FoveaHostAllocator allocator;
     FoveaResult r;
-    if ((r = read_struct(given, host, "host", diag))) return r;
+    if ((r = read_struct(given, host, "vulkan", diag))) return r;
     if ((r = check_host(host, diag))) return r;
     if ((r = choose_allocator(host.host_allocator, allocator, diag))) return r;
     void* memory = allocator.allocate(allocator.user, sizeof(FoveaContext_T), alignof(FoveaContext_T));
@@ -227,14 +230,16 @@ void foveaDestroyContext(FoveaContext context) {
     allocator.release(allocator.user, context, sizeof(FoveaContext_T));
 }
 
-FoveaResult foveaContextFacts(FoveaContext context, FoveaDeviceFacts* out, FoveaDiag* diag) {
+FoveaResult foveaContextProperties(FoveaContext context, FoveaDeviceProperties* out, FoveaDiag* diag) {
     if (!context) return null_field(diag, "context");
-    return write_struct(context->facts, out, "out", diag);
+    return write_struct(context->properties, out, "out", diag);
 }
 
-uint32_t foveaCacheWasAccepted(FoveaContext context) { return context && context->cache_accepted ? 1 : 0; }
+uint32_t foveaPipelineCacheWasAccepted(FoveaContext context) {
+    return context && context->cache_accepted ? 1 : 0;
+}
 
-FoveaResult foveaGetCacheData(FoveaContext context, void* data, size_t* size, FoveaDiag* diag) {
+FoveaResult foveaGetPipelineCacheData(FoveaContext context, void* data, size_t* size, FoveaDiag* diag) {
     if (!context) return null_field(diag, "context");
     if (!size) return null_field(diag, "size");
     if (FoveaResult r = check_alive(*context, diag)) return r;
@@ -257,7 +262,7 @@ FoveaResult foveaGetCacheData(FoveaContext context, void* data, size_t* size, Fo
         return fail(diag, FOVEA_LIMIT_EXCEEDED, "size",
                     "the cache grew during the call; ask for its size again");
     if (result != VK_SUCCESS) return call_failed(*context, result, "vkGetPipelineCacheData", diag);
-    seal_cache_blob(data, payload_bytes, context->physical_device.properties);
+    seal_cache_blob(data, payload_bytes, context->physical_device.vulkan_properties);
     *size = payload_bytes + kCacheHeaderBytes;
     return FOVEA_OK;
 }

@@ -16,7 +16,7 @@ struct FoveaContext_T {
     fovea::vulkan::DeviceTable vk;
     fovea::vulkan::PhysicalDevice physical_device;
     fovea::vulkan::Features enabled;
-    FoveaDeviceFacts facts;
+    FoveaDeviceProperties properties;
     VkPipelineCache cache;
     bool owns_cache, cache_accepted;
     fovea::vulkan::PipelineTable pipelines;

@@ -27,8 +27,8 @@ FoveaResult check_version(const char* device, uint32_t host, uint32_t own, Fovea
 }
 
 // Every limit of the specification's table "Required Limits" that a pipeline layout, a descriptor, a dispatch
-// or a timestamp of the recorder comes near, in its order there. Those that have a place in the facts are
-// compared with each plan; the others with what all plans need.
+// or a timestamp of the recorder comes near, in its order there. Those that have a place in the properties
+// are compared with each plan; the others with what all plans need.
 FoveaResult check_limits(const char* device, const VkPhysicalDeviceLimits& l, FoveaDiag* diag) {
     const struct {
         const char* field;
@@ -72,7 +72,7 @@ FoveaResult check_queues(const InstanceTable& vk, PhysicalDevice& device, FoveaD
     }
     if (!compute)
         return fail(diag, FOVEA_UNSUPPORTED, "queueFlags", "%s: no queue family can compute",
-                    device.properties.deviceName);
+                    device.vulkan_properties.deviceName);
     return FOVEA_OK;
 }
 
@@ -103,7 +103,7 @@ bool has_factors(const VkCooperativeMatrixPropertiesKHR& p, VkComponentTypeKHR f
 // Drivers list the same shape several times, for saturating or integer kinds. bfloat16 counts only in the
 // chosen shape, which every known driver with bfloat16 has.
 void choose_shape(const VkCooperativeMatrixPropertiesKHR* list, uint32_t count, PhysicalDevice& device) {
-    FoveaDeviceFacts& facts = device.facts;
+    FoveaDeviceProperties& properties = device.properties;
     uint64_t best = 0;
     for (uint32_t i = 0; i < count; ++i) {
         const VkCooperativeMatrixPropertiesKHR& p = list[i];
@@ -112,15 +112,15 @@ void choose_shape(const VkCooperativeMatrixPropertiesKHR* list, uint32_t count, 
         if (p.MSize == 16 && p.NSize == 16 && p.KSize == 16) score = UINT64_MAX;
         if (score <= best) continue;
         best = score;
-        facts.coopmat_m = p.MSize;
-        facts.coopmat_n = p.NSize;
-        facts.coopmat_k = p.KSize;
+        properties.coopmat_m = p.MSize;
+        properties.coopmat_n = p.NSize;
+        properties.coopmat_k = p.KSize;
     }
     for (uint32_t i = 0; i < count; ++i) {
         const VkCooperativeMatrixPropertiesKHR& p = list[i];
         device.lists_bfloat16 |= has_factors(p, VK_COMPONENT_TYPE_BFLOAT16_KHR) &&
-                                 p.MSize == facts.coopmat_m && p.NSize == facts.coopmat_n &&
-                                 p.KSize == facts.coopmat_k;
+                                 p.MSize == properties.coopmat_m && p.NSize == properties.coopmat_n &&
+                                 p.KSize == properties.coopmat_k;
     }
 }
 
@@ -214,49 +214,49 @@ void query_properties(const InstanceTable& vk, const PhysicalDevice& device, boo
     vk.vkGetPhysicalDeviceProperties2(device.handle, &properties);
 }
 
-void fill_facts(const InstanceTable& vk, PhysicalDevice& device) {
-    const VkPhysicalDeviceLimits& limits = device.properties.limits;
+void fill_properties(const InstanceTable& vk, PhysicalDevice& device) {
+    const VkPhysicalDeviceLimits& limits = device.vulkan_properties.limits;
     const bool subgroup_sizes =
         (device.extensions & kExtSubgroupSizeControl) || device.api_version >= VK_API_VERSION_1_3;
     ExtendedProperties more;
     query_properties(vk, device, subgroup_sizes, more);
 
-    FoveaDeviceFacts& facts = device.facts;
-    facts.struct_size = sizeof facts;
-    facts.backend = FOVEA_BACKEND_VULKAN;
-    facts.device_class = device_class_of(device.properties.deviceType);
-    facts.max_workgroup_invocations = limits.maxComputeWorkGroupInvocations;
-    facts.max_shared_bytes = limits.maxComputeSharedMemorySize;
-    facts.max_push_bytes = limits.maxPushConstantsSize;
-    for (int i = 0; i < 3; ++i) facts.max_workgroup_count[i] = limits.maxComputeWorkGroupCount[i];
-    facts.subgroup_size = more.subgroup.subgroupSize;
-    facts.min_subgroup_size = subgroup_sizes ? more.sizes.minSubgroupSize : facts.subgroup_size;
-    facts.max_subgroup_size = subgroup_sizes ? more.sizes.maxSubgroupSize : facts.subgroup_size;
-    facts.storage_offset_alignment = static_cast<uint32_t>(limits.minStorageBufferOffsetAlignment);
-    facts.max_storage_range = limits.maxStorageBufferRange;
-    facts.vendor_id = device.properties.vendorID;
-    facts.max_storage_buffers =
+    FoveaDeviceProperties& properties = device.properties;
+    properties.struct_size = sizeof properties;
+    properties.backend = FOVEA_BACKEND_VULKAN;
+    properties.device_class = device_class_of(device.vulkan_properties.deviceType);
+    properties.max_workgroup_invocations = limits.maxComputeWorkGroupInvocations;
+    properties.max_shared_bytes = limits.maxComputeSharedMemorySize;
+    properties.max_push_bytes = limits.maxPushConstantsSize;
+    for (int i = 0; i < 3; ++i) properties.max_workgroup_count[i] = limits.maxComputeWorkGroupCount[i];
+    properties.subgroup_size = more.subgroup.subgroupSize;
+    properties.min_subgroup_size = subgroup_sizes ? more.sizes.minSubgroupSize : properties.subgroup_size;
+    properties.max_subgroup_size = subgroup_sizes ? more.sizes.maxSubgroupSize : properties.subgroup_size;
+    properties.storage_offset_alignment = static_cast<uint32_t>(limits.minStorageBufferOffsetAlignment);
+    properties.max_storage_range = limits.maxStorageBufferRange;
+    properties.vendor_id = device.vulkan_properties.vendorID;
+    properties.max_storage_buffers =
         std::min({limits.maxPerStageDescriptorStorageBuffers, limits.maxPerStageResources,
                   limits.maxDescriptorSetStorageBuffers});
-    facts.max_workgroup_subgroups = subgroup_sizes ? more.sizes.maxComputeWorkgroupSubgroups : 0;
+    properties.max_workgroup_subgroups = subgroup_sizes ? more.sizes.maxComputeWorkgroupSubgroups : 0;
     device.max_push_descriptors = more.push.maxPushDescriptors;
-    facts.core_count = more.nvidia.shaderSMCount
-                           ? more.nvidia.shaderSMCount
-                           : more.amd.shaderEngineCount * more.amd.shaderArraysPerEngineCount *
-                                 more.amd.computeUnitsPerShaderArray;
-    facts.coopmat2_max_side = more.coopmat2.cooperativeMatrixFlexibleDimensionsMaxDimension;
-    facts.coopmat2_reserved_bytes = more.coopmat2.cooperativeMatrixWorkgroupScopeReservedSharedMemory;
+    properties.core_count = more.nvidia.shaderSMCount
+                                ? more.nvidia.shaderSMCount
+                                : more.amd.shaderEngineCount * more.amd.shaderArraysPerEngineCount *
+                                      more.amd.computeUnitsPerShaderArray;
+    properties.coopmat2_max_side = more.coopmat2.cooperativeMatrixFlexibleDimensionsMaxDimension;
+    properties.coopmat2_reserved_bytes = more.coopmat2.cooperativeMatrixWorkgroupScopeReservedSharedMemory;
 
     if (more.subgroup.supportedStages & VK_SHADER_STAGE_COMPUTE_BIT) {
         if (more.subgroup.supportedOperations & VK_SUBGROUP_FEATURE_ARITHMETIC_BIT)
-            facts.features |= FOVEA_FEATURE_SUBGROUP_ARITHMETIC;
+            properties.features |= FOVEA_FEATURE_SUBGROUP_ARITHMETIC;
         if (more.subgroup.supportedOperations & VK_SUBGROUP_FEATURE_SHUFFLE_BIT)
-            facts.features |= FOVEA_FEATURE_SUBGROUP_SHUFFLE;
+            properties.features |= FOVEA_FEATURE_SUBGROUP_SHUFFLE;
     }
-    if (device.timestamps) facts.features |= FOVEA_FEATURE_TIMESTAMPS;
+    if (device.timestamps) properties.features |= FOVEA_FEATURE_TIMESTAMPS;
     // Where there is but one size, it need not be required: NVK, and AMD's chips before RDNA, let no stage do
     // it.
-    const bool fixed = subgroup_sizes && facts.min_subgroup_size == facts.max_subgroup_size;
+    const bool fixed = subgroup_sizes && properties.min_subgroup_size == properties.max_subgroup_size;
     if (!fixed && !(more.sizes.requiredSubgroupSizeStages & VK_SHADER_STAGE_COMPUTE_BIT))
         device.features.subgroup_size_control = false;
 }
@@ -267,17 +267,18 @@ FoveaResult query_physical_device(const InstanceTable& vk, VkPhysicalDevice hand
                                   const FoveaHostAllocator& memory, PhysicalDevice& out, FoveaDiag* diag) {
     out = PhysicalDevice{};
     out.handle = handle;
-    vk.vkGetPhysicalDeviceProperties(handle, &out.properties);
-    const char* name = out.properties.deviceName;
-    if (FoveaResult r = check_version(name, api_version, out.properties.apiVersion, diag)) return r;
-    if (FoveaResult r = check_limits(name, out.properties.limits, diag)) return r;
-    out.api_version = api_version < out.properties.apiVersion ? api_version : out.properties.apiVersion;
+    vk.vkGetPhysicalDeviceProperties(handle, &out.vulkan_properties);
+    const char* name = out.vulkan_properties.deviceName;
+    if (FoveaResult r = check_version(name, api_version, out.vulkan_properties.apiVersion, diag)) return r;
+    if (FoveaResult r = check_limits(name, out.vulkan_properties.limits, diag)) return r;
+    out.api_version =
+        api_version < out.vulkan_properties.apiVersion ? api_version : out.vulkan_properties.apiVersion;
     if (FoveaResult r = check_queues(vk, out, diag)) return r;
     if (FoveaResult r = list_extensions(vk, out, memory, diag)) return r;
     out.features = supported_features(vk, handle, out.api_version, out.extensions);
     if (FoveaResult r = query_coopmat(vk, out, memory, diag)) return r;
     if (FoveaResult r = query_flexible(vk, out, memory, diag)) return r;
-    fill_facts(vk, out);
+    fill_properties(vk, out);
     return FOVEA_OK;
 }
 

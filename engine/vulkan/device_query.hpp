@@ -7,14 +7,14 @@
 #include <cstdint>
 
 namespace fovea {
-// An older host's list of needs is shorter: it ends after any of its items.
+// The list of an older host is shorter: it ends after any of its items.
 template <>
-struct FieldsOf<FoveaDeviceNeeds> {
-    static bool end_inside(const FoveaDeviceNeeds&, size_t size) {
-        constexpr size_t kHead = offsetof(FoveaDeviceNeeds, items);
-        return size < kHead
-                   ? size != sizeof(uint32_t)
-                   : size < sizeof(FoveaDeviceNeeds) && (size - kHead) % sizeof(FoveaDeviceNeed) != 0;
+struct FieldsOf<FoveaRecommendedFeatures> {
+    static bool end_inside(const FoveaRecommendedFeatures&, size_t size) {
+        constexpr size_t kHead = offsetof(FoveaRecommendedFeatures, items);
+        return size < kHead ? size != sizeof(uint32_t)
+                            : size < sizeof(FoveaRecommendedFeatures) &&
+                                  (size - kHead) % sizeof(FoveaRecommendedFeature) != 0;
     }
 };
 }  // namespace fovea
@@ -68,13 +68,13 @@ struct PhysicalDevice {
     VkPhysicalDevice handle;
     uint32_t api_version;  // the lower of the application's and the device's version
     uint32_t extensions;   // Extension bits of the device
-    VkPhysicalDeviceProperties properties;
+    VkPhysicalDeviceProperties vulkan_properties;
     Features features;              // what the device supports
     bool timestamps;                // some compute queue has them
     uint32_t max_push_descriptors;  // 0: no extension, no core version that has them
     FlexibleMatrices subgroup_matrices, workgroup_matrices;
-    bool lists_bfloat16;     // bfloat16 operands in the shape of coopmat_*
-    FoveaDeviceFacts facts;  // without `features`, which depend on what the host enables
+    bool lists_bfloat16;               // bfloat16 operands in the shape of coopmat_*
+    FoveaDeviceProperties properties;  // without `features`, which depend on what the host enables
 };
 
 inline FoveaDeviceClass device_class_of(VkPhysicalDeviceType type) {

@@ -94,7 +94,7 @@ FoveaResult create_compute_pipeline(FoveaContext_T& context, VkShaderModule modu
     create.stage.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO;
     if (out.key.subgroup_size) {
         // A device with one size has nothing to require, and may not allow to.
-        if (context.facts.min_subgroup_size != context.facts.max_subgroup_size)
+        if (context.properties.min_subgroup_size != context.properties.max_subgroup_size)
             create.stage.pNext = &subgroup;
         create.stage.flags = VK_PIPELINE_SHADER_STAGE_CREATE_REQUIRE_FULL_SUBGROUPS_BIT;
     }

@@ -8,13 +8,13 @@
 
 namespace fovea {
 FOVEA_FIELDS(FoveaRecord, struct_size, binding_count, cmd, bindings, workspace, first_slice, slice_count,
-             timestamps, first_query, dispatch_timestamps, arena);
+             timestamps, first_query, dispatch_timestamps, descriptor_pool);
 }  // namespace fovea
 
 namespace fovea::vulkan {
 namespace {
 
-static_assert(kMaxDispatchesOfSlice <= FOVEA_MAX_ARENA_SETS, "every slice can be recorded by itself");
+static_assert(kMaxDispatchesOfSlice <= FOVEA_MAX_DESCRIPTOR_SETS, "every slice can be recorded by itself");
 
 struct SlicePart {
     uint32_t count = 0;
@@ -34,7 +34,7 @@ struct Recording {
     bool each_dispatch;     // has a timestamp, not only each slice
     VkDescriptorPool pool;  // null with push descriptors
     uint32_t set_count;
-    VkDescriptorSet sets[FOVEA_MAX_ARENA_SETS];
+    VkDescriptorSet sets[FOVEA_MAX_DESCRIPTOR_SETS];
 };
 
 // Loads as many dispatches of a slice as fit, starting with number `first`; false after the last. It cannot
@@ -69,7 +69,8 @@ FoveaResult check_buffers(const FoveaRecord& given, Recording& r, FoveaDiag* dia
         }
         ranges[i] = {b.buffer != VK_NULL_HANDLE, (uint64_t)b.buffer, b.offset, b.size};
     }
-    const BindingRules rules{r.context.facts.storage_offset_alignment, works_in_place(r.plan), {}, false};
+    const BindingRules rules{
+        r.context.properties.storage_offset_alignment, works_in_place(r.plan), {}, false};
     return check_bindings(r.plan.info, rules, ranges, diag);
 }
 
@@ -81,7 +82,7 @@ FoveaResult check_timestamps(const FoveaRecord& given, Recording& r, FoveaDiag* 
         return fail(diag, FOVEA_INVALID_ARGUMENT, "dispatch_timestamps",
                     "dispatch_timestamps is %u; it must be 0 or 1", given.dispatch_timestamps);
     if (!given.timestamps) return FOVEA_OK;
-    if (!(r.context.facts.features & FOVEA_FEATURE_TIMESTAMPS))
+    if (!(r.context.properties.features & FOVEA_FEATURE_TIMESTAMPS))
         return fail(diag, FOVEA_UNSUPPORTED, "timestamps", "no compute queue of this device has timestamps");
     const uint64_t slices = r.end_slice - r.first_slice;
     const uint64_t each = r.each_dispatch ? uint64_t{r.plan.info.dispatches_per_slice} + 1 : 2;
@@ -115,10 +116,10 @@ void fill_writes(const Recording& r, const FoveaDispatch& d, VkDescriptorSet set
 }
 
 FoveaResult allocate_set(Recording& r, const Pipeline& pipeline, FoveaDiag* diag) {
-    if (r.set_count == FOVEA_MAX_ARENA_SETS)
+    if (r.set_count == FOVEA_MAX_DESCRIPTOR_SETS)
         return fail(diag, FOVEA_LIMIT_EXCEEDED, "slice_count",
                     "without push descriptors one call records at most %u dispatches; record fewer slices",
-                    unsigned{FOVEA_MAX_ARENA_SETS});
+                    unsigned{FOVEA_MAX_DESCRIPTOR_SETS});
     VkDescriptorSetAllocateInfo allocate{VK_STRUCTURE_TYPE_DESCRIPTOR_SET_ALLOCATE_INFO};
     allocate.descriptorPool = r.pool;
     allocate.descriptorSetCount = 1;
@@ -126,7 +127,7 @@ FoveaResult allocate_set(Recording& r, const Pipeline& pipeline, FoveaDiag* diag
     const VkResult result =
         r.context.vk.vkAllocateDescriptorSets(r.context.device, &allocate, &r.sets[r.set_count]);
     if (result == VK_ERROR_OUT_OF_POOL_MEMORY || result == VK_ERROR_FRAGMENTED_POOL)
-        return fail(diag, FOVEA_LIMIT_EXCEEDED, "arena.pool",
+        return fail(diag, FOVEA_LIMIT_EXCEEDED, "descriptor_pool.pool",
                     "the descriptor pool has no room for set %u of this call", r.set_count);
     if (result != VK_SUCCESS) return call_failed(r.context, result, "vkAllocateDescriptorSets", diag);
     ++r.set_count;
@@ -215,7 +216,7 @@ void cmd_slices(const Recording& r) {
 
 FoveaResult check_plan(FoveaPlan plan, FoveaDiag* diag) {
     if (!plan) return fail(diag, FOVEA_INVALID_ARGUMENT, "plan", "plan is null");
-    if (plan->facts.backend != FOVEA_BACKEND_VULKAN)
+    if (plan->properties.backend != FOVEA_BACKEND_VULKAN)
         return fail(diag, FOVEA_INVALID_ARGUMENT, "plan", "the plan is for the CPU; run it with foveaRunCpu");
     if (!plan->compiled)
         return fail(diag, FOVEA_INVALID_ARGUMENT, "plan",
@@ -245,10 +246,10 @@ FoveaResult foveaCmdRun(FoveaPlan plan, const FoveaRecord* record, FoveaDiag* di
     if ((code = check_buffers(given, r, diag))) return code;
     if ((code = check_timestamps(given, r, diag))) return code;
     if (!r.context.enabled.push_descriptors) {
-        r.pool = given.arena.pool;
+        r.pool = given.descriptor_pool.pool;
         if (!r.pool)
-            return fail(diag, FOVEA_INVALID_ARGUMENT, "arena.pool",
-                        "arena.pool is null, and the device has no push descriptors enabled");
+            return fail(diag, FOVEA_INVALID_ARGUMENT, "descriptor_pool.pool",
+                        "descriptor_pool.pool is null, and the device has no push descriptors enabled");
     }
     if (r.pool)
         if ((code = allocate_sets(r, diag))) return code;

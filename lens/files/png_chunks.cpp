@@ -127,7 +127,7 @@ class PngChecker {
             return image_end(at);
         }
         // Bit 5 of the first letter: lower case chunks may be ignored by whoever does not know them. A
-        // palette is only a suggestion here, where every pixel has its own colour.
+        // palette is only a suggestion here, where every pixel has its own color.
         if ((type[0] & 0x20) == 0 && type != "PLTE")
             return unsupported("chunk", cat("chunk '", printable_name(type), "', byte ", at,
                                             ": is needed to read the image, and not known here"));
@@ -142,11 +142,11 @@ class PngChecker {
                                cat("size ", width, " x ", height, " is not from 1 x 1 to ", kMaxPngSide,
                                    " x ", kMaxPngSide));
         const auto field = [&](size_t i) { return std::to_integer<unsigned>(data[i]); };
-        const unsigned depth = field(8), colour = field(9);
-        header_.channels = colour == 0 ? 1 : colour == 4 ? 2 : colour == 2 ? 3 : colour == 6 ? 4 : 0;
+        const unsigned depth = field(8), color = field(9);
+        header_.channels = color == 0 ? 1 : color == 4 ? 2 : color == 2 ? 3 : color == 6 ? 4 : 0;
         if (depth != 8 || header_.channels == 0)
             return unsupported(
-                "IHDR", cat("chunk 'IHDR', byte ", at, ": ", depth, " bits of colour type ", colour,
+                "IHDR", cat("chunk 'IHDR', byte ", at, ": ", depth, " bits of color type ", color,
                             "; only 8 bits of grey (0), RGB (2), grey and alpha (4), RGBA (6) are read"));
         if (field(10) != 0 || field(11) != 0 || field(12) > 1)
             return chunk_fault("IHDR", at, "compression, filter or interlace method is unknown");

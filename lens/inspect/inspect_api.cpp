@@ -13,7 +13,7 @@ namespace fovea {
 FOVEA_FIELDS(FoveaCell, struct_size, batch, head, reserved0, query, key);
 FOVEA_FIELDS(FoveaHeadStats, struct_size, reserved0, entropy, relative_entropy, mean_distance,
              first_token_mass, previous_token, largest_weight, rows);
-FOVEA_FIELDS(FoveaColours, struct_size, scale, map, low, high);
+FOVEA_FIELDS(FoveaColormap, struct_size, scale, map, low, high);
 }  // namespace fovea
 
 using namespace fovea;
@@ -155,30 +155,30 @@ FoveaResult foveaMapValues(const FoveaMapTileDesc* given, uint64_t len_q, const 
     });
 }
 
-FoveaResult foveaColourValues(const float* values, uint64_t count, const FoveaColours* given, uint8_t* rgb,
-                              FoveaDiag* diag) {
+FoveaResult foveaColorValues(const float* values, uint64_t count, const FoveaColormap* given, uint8_t* rgb,
+                             FoveaDiag* diag) {
     if (!values) return null_refused(diag, "values");
     if (!rgb) return null_refused(diag, "rgb");
-    FoveaColours colours{};
-    if (FoveaResult r = read_struct(given, colours, "colours", diag); r != FOVEA_OK) return r;
-    const char* const name = colours.map ? colours.map : "viridis";
-    const std::optional<ColourMap> map = colour_map_from_name(name);
+    FoveaColormap colormap{};
+    if (FoveaResult r = read_struct(given, colormap, "colormap", diag); r != FOVEA_OK) return r;
+    const char* const name = colormap.name ? colormap.name : "viridis";
+    const std::optional<Colormap> map = colormap_from_name(name);
     if (!map)
-        return fail(diag, FOVEA_INVALID_ARGUMENT, "map",
-                    "map is '%.40s'; it must be viridis, magma, cividis, grey or blue-orange", name);
-    const int scale = enum_number(colours.scale);
-    if (scale < FOVEA_SCALE_LINEAR || scale > FOVEA_SCALE_SYMMETRIC)
+        return fail(diag, FOVEA_INVALID_ARGUMENT, "colormap",
+                    "colormap is '%.40s'; it must be viridis, magma, cividis, grey or blue-orange", name);
+    const int scale = enum_number(colormap.scale);
+    if (scale < FOVEA_COLOR_SCALE_LINEAR || scale > FOVEA_COLOR_SCALE_SYMMETRIC)
         return fail(diag, FOVEA_INVALID_ARGUMENT, "scale", "scale is %d; it must be 0 to 2", scale);
-    ColourRange range{colours.low, colours.high, static_cast<ColourScale>(scale)};
-    if (scale == FOVEA_SCALE_LOGARITHMIC && !(colours.low > 0 && colours.high >= colours.low))
+    ColorRange range{colormap.low, colormap.high, static_cast<ColorScale>(scale)};
+    if (scale == FOVEA_COLOR_SCALE_LOGARITHMIC && !(colormap.low > 0 && colormap.high >= colormap.low))
         return fail(diag, FOVEA_INVALID_ARGUMENT, "low",
-                    "low is %g and high %g; a logarithmic scale goes from above 0 upwards", colours.low,
-                    colours.high);
-    if (colours.low == 0 && colours.high == 0) range = fitted_range(std::span(values, size_t(count)));
-    const ColourTable table = colour_table(*map);
+                    "low is %g and high %g; a logarithmic scale goes from above 0 upwards", colormap.low,
+                    colormap.high);
+    if (colormap.low == 0 && colormap.high == 0) range = fitted_range(std::span(values, size_t(count)));
+    const ColorTable table = color_table(*map);
     for (uint64_t i = 0; i < count; ++i) {
-        const Rgb colour = colour_of(values[i], table, range);
-        rgb[3 * i] = colour.r, rgb[3 * i + 1] = colour.g, rgb[3 * i + 2] = colour.b;
+        const Rgb color = color_of(values[i], table, range);
+        rgb[3 * i] = color.r, rgb[3 * i + 1] = color.g, rgb[3 * i + 2] = color.b;
     }
     return FOVEA_OK;
 }

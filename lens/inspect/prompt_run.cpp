@@ -179,14 +179,14 @@ Result<void> PromptRun::run(const CheckpointModel& model, const PromptOptions& o
     }
     run.first_layer = finished_layers();
     // A trace computes the scores of one head at a time, in five matrices.
-    if (options.check_memory && run.first_layer < model.facts().layers)
+    if (options.check_memory && run.first_layer < model.config().layers)
         if (Result<void> r =
                 options.check_memory(run_model_bytes(model, ids.size(), run) + ids.size() * ids.size() * 20);
             !r)
             return r;
     if (Result<void> r = run_patches(model, run); !r) return r;
     wake();
-    if (run.first_layer < model.facts().layers) {
+    if (run.first_layer < model.config().layers) {
         run.with_hidden = false;
         run.changes = changes();
         run.entering = *entering(run.first_layer);

@@ -19,17 +19,18 @@ class CpuRunner final : public EngineRunner {
 
     std::string name() const override { return "CPU"; }
     Result<Plan> plan_attention(const FoveaAttentionDesc& call) override {
-        return facts_ ? fovea::plan_attention(*facts_, call) : facts_.error();
+        return properties_ ? fovea::plan_attention(*properties_, call) : properties_.error();
     }
     Result<Plan> plan_attention_backward(const FoveaAttentionDesc& forward,
                                          const FoveaAttentionBackwardDesc& backward) override {
-        return facts_ ? fovea::plan_attention_backward(*facts_, forward, backward) : facts_.error();
+        return properties_ ? fovea::plan_attention_backward(*properties_, forward, backward)
+                           : properties_.error();
     }
     Result<Plan> plan_linear(const FoveaLinearDesc& call) override {
-        return facts_ ? fovea::plan_linear(*facts_, call) : facts_.error();
+        return properties_ ? fovea::plan_linear(*properties_, call) : properties_.error();
     }
     Result<Plan> plan_rope(const FoveaRopeDesc& call) override {
-        return facts_ ? fovea::plan_rope(*facts_, call) : facts_.error();
+        return properties_ ? fovea::plan_rope(*properties_, call) : properties_.error();
     }
     Result<void> run(const Plan& plan, const FoveaHostBuffer* bindings) override {
         return run_on_host(plan, bindings, workspace_, parallel_);
@@ -65,7 +66,7 @@ class CpuRunner final : public EngineRunner {
   private:
     const FoveaParallel* parallel_;
     uint32_t threads_;
-    Result<FoveaDeviceFacts> facts_ = cpu_facts(threads_);
+    Result<FoveaDeviceProperties> properties_ = cpu_properties(threads_);
     std::optional<Plan> attention_;  // plan of the last call, `attention_call_`
     FoveaAttentionDesc attention_call_{};
     // Planning queries the CPU's features, which virtual machines answer slowly, and the layers of a text

@@ -53,7 +53,7 @@ Result<void> DeviceRunner::attention(const FoveaAttentionDesc& call, const Fovea
 
 Result<void> DeviceRunner::linear(const FoveaLinearDesc& call, const FoveaHostBuffer* bindings) {
     const Result<RunReport> report = with_room([&] {
-        return engine_.run_on_host(fovea::plan_linear(engine_.facts(), call), AllBindings(bindings).all);
+        return engine_.run_on_host(fovea::plan_linear(engine_.properties(), call), AllBindings(bindings).all);
     });
     if (!report) return report.error();
     count(*report, bindings);
@@ -110,7 +110,7 @@ Result<void> DeviceRunner::stored_linears(std::span<const StoredProduct> product
             if (Result<void> r = EngineRunner::stored_linears(std::span(&one, 1), x); !r) return r;
             continue;
         }
-        const Result<Plan> plan = fovea::plan_linear(engine_.facts(), linear_of(weight, *one.bias, x));
+        const Result<Plan> plan = fovea::plan_linear(engine_.properties(), linear_of(weight, *one.bias, x));
         if (!plan) return plan.error();
         Result<void> run = with_room([&] { return linear_on_device(*plan, weight, *one.bias, x, *one.y); });
         if (!run) return run;

@@ -23,11 +23,11 @@ const char* refusal(const FoveaAttentionDesc& d) {
     if (d.q_type != FOVEA_F32 || d.k_type != FOVEA_F32 || d.v_type != FOVEA_F32 || d.o_type != FOVEA_F32)
         return "another type than float32";
     if (d.packed_rows_q || d.packed_rows_kv || d.page_size) return "packed and paged rows";
-    if (d.flags & FOVEA_FLAG_BATCH_TABLE) return "lengths of entries";
+    if (d.flags & FOVEA_FLAG_VARLEN) return "lengths of entries";
     if (has_strides(d.q_strides) || has_strides(d.k_strides) || has_strides(d.v_strides) ||
         has_strides(d.o_strides))
         return "strides";
-    if (!is_whole(d.mask, d.len_kv) || !is_whole(d.bias, d.len_kv) || !is_whole(d.keep, d.len_kv))
+    if (!is_whole(d.mask, d.len_kv) || !is_whole(d.bias, d.len_kv) || !is_whole(d.dropout_mask, d.len_kv))
         return "matrices with strides or fewer columns than keys";
     if (d.bias.present && d.bias.type != FOVEA_F32) return "a bias in another type than float32";
     if (d.outputs & FOVEA_OUTPUT_ROW_STATS) return "statistics of rows";
@@ -142,9 +142,9 @@ class Row {
     }
 
     void drop(uint64_t row) {
-        if (!d_.keep.present) return;
-        const auto* keep = row_of<uint8_t>(d_.keep, bindings_[FOVEA_BIND_KEEP], entry_, head_, row % d_.len_q,
-                                           d_.len_q, d_.len_kv);
+        if (!d_.dropout_mask.present) return;
+        const auto* keep = row_of<uint8_t>(d_.dropout_mask, bindings_[FOVEA_BIND_DROPOUT_MASK], entry_, head_,
+                                           row % d_.len_q, d_.len_q, d_.len_kv);
         for (uint64_t j = 0; j < values_.size(); ++j)
             values_[j] *= dropout_factor(keep[j] ? 1 : 0, dropout_p_);
     }
@@ -174,9 +174,9 @@ class Row {
 
 Result<void> attend_strictly(const FoveaAttentionDesc& call, const FoveaHostBuffer* bindings,
                              ScoreScale scale, double dropout_p) {
-    if (dropout_p > 0 && !call.keep.present)
+    if (dropout_p > 0 && !call.dropout_mask.present)
         return Error{FOVEA_UNSUPPORTED, "dropout_p",
-                     "the strict order drops by a keep mask only; none was given"};
+                     "the strict order drops by a dropout mask only; none was given"};
     if (const char* what = refusal(call))
         return Error{FOVEA_UNSUPPORTED, "attention", std::string("the strict order does not have ") + what};
     Row row(call, bindings, scale, dropout_p);

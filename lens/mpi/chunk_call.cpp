@@ -92,9 +92,12 @@ std::optional<Error> refusal_of_shards(const FoveaAttentionDesc& d, uint64_t chu
     if (!plan) return plan.error();
     const FoveaPlanInfo info = plan->info();
     constexpr std::pair<FoveaBinding, const char*> kWhole[] = {
-        {FOVEA_BIND_MASK, "whole[MASK]"},   {FOVEA_BIND_BIAS, "whole[BIAS]"},
-        {FOVEA_BIND_KEEP, "whole[KEEP]"},   {FOVEA_BIND_ALIBI, "whole[ALIBI]"},
-        {FOVEA_BIND_SINKS, "whole[SINKS]"}, {FOVEA_BIND_BATCH_TABLE, "whole[BATCH_TABLE]"}};
+        {FOVEA_BIND_MASK, "whole[MASK]"},
+        {FOVEA_BIND_BIAS, "whole[BIAS]"},
+        {FOVEA_BIND_DROPOUT_MASK, "whole[DROPOUT_MASK]"},
+        {FOVEA_BIND_ALIBI, "whole[ALIBI]"},
+        {FOVEA_BIND_SINKS, "whole[SINKS]"},
+        {FOVEA_BIND_SEQUENCES, "whole[SEQUENCES]"}};
     for (const auto& [binding, name] : kWhole) {
         const uint64_t bytes = info.binding_bytes[binding];
         if (!(info.binding_mask >> binding & 1) || bytes == 0) continue;
@@ -135,8 +138,8 @@ struct ChunkCalls::Described {
 
 ChunkCalls::Entry ChunkCalls::entry(uint32_t b) const {
     Entry e{desc_.len_q, desc_.len_kv, 0};
-    if (desc_.flags & FOVEA_FLAG_BATCH_TABLE) {
-        const auto& lengths = static_cast<const FoveaBatchEntry*>(whole_[FOVEA_BIND_BATCH_TABLE].data)[b];
+    if (desc_.flags & FOVEA_FLAG_VARLEN) {
+        const auto& lengths = static_cast<const FoveaSequence*>(whole_[FOVEA_BIND_SEQUENCES].data)[b];
         e.len_q = uint64_t(std::clamp<int64_t>(lengths.q_length, 0, int64_t(desc_.len_q)));
         e.len_kv = uint64_t(std::clamp<int64_t>(lengths.kv_length, 0, int64_t(desc_.len_kv)));
     }
@@ -186,7 +189,7 @@ void ChunkCalls::describe(uint32_t b, const Entry& e, const ChunkRows& queries, 
     d.len_q = queries.rows, d.len_kv = keys.rows;
     d.o_type = FOVEA_F32;
     d.outputs = FOVEA_OUTPUT_O | FOVEA_OUTPUT_LSE;
-    d.flags &= ~uint32_t(FOVEA_FLAG_BATCH_TABLE | FOVEA_FLAG_SINKS);
+    d.flags &= ~uint32_t(FOVEA_FLAG_VARLEN | FOVEA_FLAG_SINKS);
     if (with_sinks) d.flags |= FOVEA_FLAG_SINKS;
     d.flags |= FOVEA_FLAG_FIXED_SPLITS;  // ranks may have different numbers of threads
     d.align = FOVEA_ALIGN_OFFSET;
@@ -195,7 +198,7 @@ void ChunkCalls::describe(uint32_t b, const Entry& e, const ChunkRows& queries, 
     d.k_strides = chunk_strides(d.heads_kv, keys.held, d.dim_qk);
     d.v_strides = chunk_strides(d.heads_kv, keys.held, d.dim_v);
     d.o_strides = {};
-    d.mask = d.bias = d.keep = FoveaMatrixDesc{};
+    d.mask = d.bias = d.dropout_mask = FoveaMatrixDesc{};
 
     HostBindings& bindings = to.bindings;
     const auto input = [&](FoveaBinding binding, const void* data, uint64_t size) {
@@ -225,7 +228,7 @@ void ChunkCalls::describe(uint32_t b, const Entry& e, const ChunkRows& queries, 
     };
     matrix(desc_.mask, FOVEA_BIND_MASK, to.mask, d.mask);
     matrix(desc_.bias, FOVEA_BIND_BIAS, to.bias, d.bias);
-    matrix(desc_.keep, FOVEA_BIND_KEEP, to.keep, d.keep);
+    matrix(desc_.dropout_mask, FOVEA_BIND_DROPOUT_MASK, to.keep, d.dropout_mask);
     if (keys.rows == 0) {
         d.dropout_p = 0;
         d.first_query = d.first_key = d.first_batch_head = 0;
@@ -256,7 +259,7 @@ Result<Partial> ChunkCalls::run(Engine& engine, uint32_t b, const ChunkRows& all
                   std::vector<float>(d.heads_q * queries.rows)};
     bindings[FOVEA_BIND_O] = {small.o.data(), small.o.size() * sizeof(float)};
     bindings[FOVEA_BIND_LSE] = {small.lse.data(), small.lse.size() * sizeof(float)};
-    if (auto error = run_plan(engine, plan_attention(engine.facts(), d), bindings, options, report))
+    if (auto error = run_plan(engine, plan_attention(engine.properties(), d), bindings, options, report))
         return *error;
     if (queries.rows == all_queries.rows) return small;
     return rows_past_the_end(all_queries.rows, small, queries.rows, with_sinks);
@@ -322,8 +325,8 @@ std::optional<Error> ChunkCalls::run_backward(Engine& engine, uint32_t b, const 
     g.has_lse_gradient = all_queries.dlse != nullptr;
     if (g.has_lse_gradient) rows_of(FOVEA_BIND_DLSE, all_queries.dlse, dlse);
 
-    if (auto error =
-            run_plan(engine, plan_attention_backward(engine.facts(), d, g), call.bindings, options, report))
+    if (auto error = run_plan(engine, plan_attention_backward(engine.properties(), d, g), call.bindings,
+                              options, report))
         return error;
     if (all_keys.dbias) add_bias(b, queries, all_keys, d.bias, dbias);
     return std::nullopt;
@@ -377,7 +380,7 @@ std::optional<Error> ChunkCalls::run_tile(Engine& engine, uint32_t b, const Chun
         pixels.max.resize(count);
         call.bindings[FOVEA_BIND_TILE_MAX] = {pixels.max.data(), count * sizeof(float)};
     }
-    return run_plan(engine, plan_map_tile(engine.facts(), d, tile), call.bindings, options, report);
+    return run_plan(engine, plan_map_tile(engine.properties(), d, tile), call.bindings, options, report);
 }
 
 Partial ChunkCalls::rows_past_the_end(uint64_t all_rows, const Partial& first, uint64_t rows,

@@ -12,7 +12,7 @@
 namespace fovea::mpi {
 
 inline bool draws_by_counters(const FoveaAttentionDesc& desc) {
-    return desc.dropout_p > 0 && !desc.keep.present;
+    return desc.dropout_p > 0 && !desc.dropout_mask.present;
 }
 
 inline Error bad(const char* field, const char* text) { return Error{FOVEA_INVALID_ARGUMENT, field, text}; }

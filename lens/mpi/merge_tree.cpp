@@ -10,9 +10,9 @@ Result<Partial> MergeTree::merged(Partial a, Partial b) {
     if (a.lse.empty()) return b;
     FoveaMergeDesc desc = foveaMergeDesc();
     desc.parts = 2, desc.batch = 1, desc.heads = heads_, desc.len = rows_, desc.dim = dim_;
-    const Result<FoveaDeviceFacts> facts = cpu_facts(1);
-    if (!facts) return facts.error();
-    const Result<Plan> plan = plan_merge(*facts, desc);
+    const Result<FoveaDeviceProperties> properties = cpu_properties(1);
+    if (!properties) return properties.error();
+    const Result<Plan> plan = plan_merge(*properties, desc);
     if (!plan) return plan.error();
     Partial result{std::vector<float>(a.o.size()), std::vector<float>(a.lse.size())};
     a.o.insert(a.o.end(), b.o.begin(), b.o.end());

@@ -63,7 +63,7 @@ std::optional<Error> refusal(Engine& engine, const ShardedMapTile& call) {
     if (auto error = refusal_of_shards(d, call.chunk, call.whole)) return error;
     d.q_strides = d.k_strides = d.v_strides = d.o_strides = {};
     const Result<Plan> whole =
-        plan_map_tile(engine.facts(), d, call.tile);  // which says what is wrong with a tile
+        plan_map_tile(engine.properties(), d, call.tile);  // which says what is wrong with a tile
     if (!whole) return whole.error();
     const uint32_t outputs = call.tile.outputs ? call.tile.outputs : uint32_t(FOVEA_TILE_MASS);
     if ((outputs & FOVEA_TILE_MASS) && !call.mass) return bad("mass", "mass is null");

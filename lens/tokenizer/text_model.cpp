@@ -13,9 +13,9 @@ namespace {
 Result<TextModel> of_weights(Result<CheckpointModel> weights) {
     if (!weights) return weights.error();
     const std::string path = printable_name(weights->files().path.string(), 400);
-    if (weights->facts().patches != 0)
+    if (weights->config().patches != 0)
         return Error{FOVEA_UNSUPPORTED, "model",
-                     path + ": a " + weights->facts().family +
+                     path + ": a " + weights->config().family +
                          " model reads pictures; models of text are shown (fovea model --patches runs it)"};
     for (const std::string& name : weights->missing())
         if (!name.starts_with("lm_head") && !name.starts_with("embed_out") && !name.starts_with("output."))
@@ -92,7 +92,7 @@ Result<std::vector<SplitToken>> split_text(const TextModel& model, std::string_v
             return Error{FOVEA_INVALID_ARGUMENT, "text",
                          "'" + printable_name(word, 40) + "' is no token number; " + model.why_no_text +
                              ", so that numbers from 0 to " +
-                             std::to_string(model.weights.facts().vocabulary - 1) + " are typed"};
+                             std::to_string(model.weights.config().vocabulary - 1) + " are typed"};
         tokens.push_back({id, begin, end});
     }
     if (tokens.empty()) return Error{FOVEA_INVALID_ARGUMENT, "text", "there is no token number in the text"};
@@ -152,9 +152,9 @@ std::string first_text(const TextModel& model) {
     if (model.tokenizer) return "The cat sat on the mat because the cat was tired";
     // Repeating words, so that heads that look for repetitions have something to find.
     std::string text;
-    const uint64_t words = std::min<uint64_t>(model.weights.facts().vocabulary, 12);
+    const uint64_t words = std::min<uint64_t>(model.weights.config().vocabulary, 12);
     for (uint64_t i = 0; i < 2 * words; ++i)
-        text += (i == 0 ? "" : " ") + std::to_string((i % words) * 7 % model.weights.facts().vocabulary);
+        text += (i == 0 ? "" : " ") + std::to_string((i % words) * 7 % model.weights.config().vocabulary);
     return text;
 }
 

@@ -245,7 +245,7 @@ class Call:
                           'entry', 'kv_lengths')
         if array.size and (array.min() < 0 or array.max() > desc.len_kv):
             raise Refused(f'kv_lengths has {array.min()} to {array.max()}; each must be 0 to {desc.len_kv}', 'kv_lengths')
-        table = np.zeros((desc.batch, 4), np.int32)  # FoveaBatchEntry
+        table = np.zeros((desc.batch, 4), np.int32)  # FoveaSequence
         table[:, 1], table[:, 3] = desc.len_q, array
-        desc.flags |= c.FOVEA_FLAG_BATCH_TABLE
-        self.bind(c.FOVEA_BIND_BATCH_TABLE, table)
+        desc.flags |= c.FOVEA_FLAG_VARLEN
+        self.bind(c.FOVEA_BIND_SEQUENCES, table)

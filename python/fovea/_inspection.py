@@ -196,7 +196,7 @@ class Inspection:
         return made_text(lib.foveaDeriveCell, ctypes.byref(self._call.desc), bindings, ctypes.byref(cell), form)
 
     def map(self, size: tuple[int, int] = (512, 512), **how: Any) -> Any:
-        """fovea.map of this call: size (width, height), head, batch, rows, keys, reducer, colour_map, colour_scale."""
+        """fovea.map of this call: size (width, height), head, batch, rows, keys, reducer, colormap, color_scale."""
         from ._map import map_of
         return map_of(self, size, **how)
 

@@ -172,8 +172,8 @@ class Engine:
         self.opened, self.lock, self.is_running = None, threading.RLock(), False
 
 
-_CHOICES = {'auto': c.FOVEA_CHOOSE_AUTOMATIC, 'cpu': c.FOVEA_CHOOSE_CPU, 'vulkan': c.FOVEA_CHOOSE_VULKAN,
-            'reference': c.FOVEA_CHOOSE_REFERENCE}
+_CHOICES = {'auto': c.FOVEA_BACKEND_CHOICE_AUTO, 'cpu': c.FOVEA_BACKEND_CHOICE_CPU, 'vulkan': c.FOVEA_BACKEND_CHOICE_VULKAN,
+            'reference': c.FOVEA_BACKEND_CHOICE_REFERENCE}
 _engines: dict[Any, Engine] = {}
 _live: weakref.WeakSet[Engine] = weakref.WeakSet()
 _engines_lock = threading.Lock()

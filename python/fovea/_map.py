@@ -27,16 +27,16 @@ class Map:
               of the pixel's weights ('max'). NaN where some weight is no number.
     rows, keys  the half-open ranges that the picture covers."""
 
-    def __init__(self, array: np.ndarray, rows: tuple[int, int], keys: tuple[int, int], colour_map: str, scale: str) -> None:
+    def __init__(self, array: np.ndarray, rows: tuple[int, int], keys: tuple[int, int], colormap: str, scale: str) -> None:
         if scale not in ('log', 'linear'):
-            raise Refused(f"colour_scale is {scale!r}; it must be 'log' or 'linear'", 'colour_scale')
+            raise Refused(f"color_scale is {scale!r}; it must be 'log' or 'linear'", 'color_scale')
         self.array, self.rows, self.keys = array, rows, keys
-        self._colour_map, self._scale = colour_map, scale
+        self._colormap, self._scale = colormap, scale
         self.rgb  # rejects an unknown colormap here
 
     @property
     def range(self) -> tuple[float, float]:
-        """The numbers of the first and the last colour."""
+        """The numbers of the first and the last color."""
         there = self.array[np.isfinite(self.array)]
         largest = float(there.max(initial=0))
         if largest == 0:
@@ -51,11 +51,11 @@ class Map:
         """uint8 [height, width, 3]."""
         low, high = self.range
         logarithmic = self._scale == 'log' and low > 0
-        colours = c.FoveaColours(struct_size=ctypes.sizeof(c.FoveaColours), map=c_text('colour_map', self._colour_map), low=low, high=high,
-                                 scale=c.FOVEA_SCALE_LOGARITHMIC if logarithmic else c.FOVEA_SCALE_LINEAR)
+        colormap = c.FoveaColormap(struct_size=ctypes.sizeof(c.FoveaColormap), name=c_text('colormap', self._colormap), low=low, high=high,
+                                   scale=c.FOVEA_COLOR_SCALE_LOGARITHMIC if logarithmic else c.FOVEA_COLOR_SCALE_LINEAR)
         values, diag = np.ascontiguousarray(self.array), new_diag()
         out = np.empty((*values.shape, 3), np.uint8)
-        check(lib.foveaColourValues(values.ctypes.data, values.size, ctypes.byref(colours), out.ctypes.data, ctypes.byref(diag)), diag)
+        check(lib.foveaColorValues(values.ctypes.data, values.size, ctypes.byref(colormap), out.ctypes.data, ctypes.byref(diag)), diag)
         return out
 
     def _png(self, side: int = 1) -> bytes:
@@ -111,7 +111,7 @@ class Map:
 
 
 def map_of(looked: Inspection, size: tuple[int, int] = (512, 512), *, head: int = 0, batch: int = 0, rows: Any = None, keys: Any = None,
-           reducer: str = 'mass', colour_map: str = 'viridis', colour_scale: str = 'log') -> Map:
+           reducer: str = 'mass', colormap: str = 'viridis', color_scale: str = 'log') -> Map:
     """See map()."""
     row_range, key_range = looked._range('rows', rows, looked.rows), looked._range('keys', keys, looked.keys)
     head, batch = looked._head(head, batch)
@@ -124,22 +124,22 @@ def map_of(looked: Inspection, size: tuple[int, int] = (512, 512), *, head: int 
                                  c.FOVEA_TILE_MASS if reducer == 'mass' else c.FOVEA_TILE_MAX)
     if mass is None:
         assert largest is not None
-        return Map(largest[0], row_range, key_range, colour_map, colour_scale)
+        return Map(largest[0], row_range, key_range, colormap, color_scale)
     tile = c.FoveaMapTileDesc(struct_size=ctypes.sizeof(c.FoveaMapTileDesc), first_row=row_range[0], row_count=row_range[1] - row_range[0],
                               first_key=key_range[0], key_count=key_range[1] - key_range[0], width=width, height=height)
     values, diag = np.empty((height, width), np.float32), new_diag()
     check(lib.foveaMapValues(ctypes.byref(tile), looked.rows, mass.ctypes.data, values.ctypes.data, ctypes.byref(diag)), diag)
-    return Map(values, row_range, key_range, colour_map, colour_scale)
+    return Map(values, row_range, key_range, colormap, color_scale)
 
 
 def map(q: Any, k: Any, lse: Any = None, size: tuple[int, int] = (512, 512), *, head: int = 0, batch: int = 0, rows: Any = None,
-        keys: Any = None, reducer: str = 'mass', colour_map: str = 'viridis', colour_scale: str = 'log', device: Any = 'auto',
+        keys: Any = None, reducer: str = 'mass', colormap: str = 'viridis', color_scale: str = 'log', device: Any = 'auto',
         **options: Any) -> Map:
     """A picture of one head's weights, or of the rectangle `rows` x `keys` of them, of `size` (width, height) pixels at most: from q,
     k and lse (return_lse=True; None: computed), never from the matrix. `options` are those of the call: causal, window, ...
 
     reducer           'mass': what a row gives to the pixel's keys, the mean over its rows; 'max': the largest weight
-    colour_map        'viridis', 'magma', 'cividis', 'grey' or 'blue-orange'
-    colour_scale      'log' or 'linear'"""
+    colormap          'viridis', 'magma', 'cividis', 'grey' or 'blue-orange'
+    color_scale       'log' or 'linear'"""
     return map_of(inspect(q, k, lse=lse, device=device, **options), size, head=head, batch=batch, rows=rows, keys=keys,
-                  reducer=reducer, colour_map=colour_map, colour_scale=colour_scale)
+                  reducer=reducer, colormap=colormap, color_scale=color_scale)

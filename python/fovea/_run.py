@@ -18,7 +18,7 @@ _LONG_FLOPS = 2e9
 
 
 class EnginePlan:
-    """A plan of the engine with its facts. The engine outlives it."""
+    """A plan of the engine with its properties. The engine outlives it."""
 
     def __init__(self, engine: Engine, make: Callable[..., int], *descriptions: Any) -> None:
         self.engine, self._make, self._descriptions = engine, make, descriptions
@@ -32,7 +32,7 @@ class EnginePlan:
 
     def _plan(self) -> ctypes.c_void_p:
         self.handle, self._opened = ctypes.c_void_p(), self.engine.handle
-        code = self._make(lib.foveaEngineFacts(self._opened), *[ctypes.byref(d) for d in self._descriptions], None,
+        code = self._make(lib.foveaEngineProperties(self._opened), *[ctypes.byref(d) for d in self._descriptions], None,
                           ctypes.byref(self.handle), ctypes.byref(self._diag))
         check(code, self._diag)
         weakref.finalize(self, _destroy, self.engine, self._opened, self.handle).atexit = False

@@ -28,14 +28,14 @@ int main(void) {
         .sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO, .queueCount = 1, .pQueuePriorities = &priority};
     // [enable]
     FoveaDiag diag = foveaDiag();
-    FoveaDeviceNeeds needed = foveaDeviceNeeds(); /* what Fovea can use of this device; optional, for speed */
-    require(foveaQueryDeviceNeeds(vkGetInstanceProcAddr, instance, VK_API_VERSION_1_1, gpu, NULL, &needed, &diag) ==
-                FOVEA_OK,
+    FoveaRecommendedFeatures recommended = foveaRecommendedFeatures(); /* optional, for speed */
+    require(foveaQueryRecommendedFeatures(vkGetInstanceProcAddr, instance, VK_API_VERSION_1_1, gpu, NULL,
+                                          &recommended, &diag) == FOVEA_OK,
             diag.text);
-    FoveaDeviceEnables enabled = foveaDeviceEnables(); /* your own features and extensions go in first */
-    require(foveaEnableNeeds(&needed, &enabled, &diag) == FOVEA_OK, diag.text);
+    FoveaEnabledFeatures enabled = foveaEnabledFeatures(); /* your own features and extensions go in first */
+    require(foveaEnableRecommendedFeatures(&recommended, &enabled, &diag) == FOVEA_OK, diag.text);
     const VkDeviceCreateInfo device_info = {.sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO,
-                                            .pNext = foveaEnabledFeatures(&enabled),
+                                            .pNext = foveaEnabledFeatures2(&enabled),
                                             .queueCreateInfoCount = 1,
                                             .pQueueCreateInfos = &queue_info,
                                             .enabledExtensionCount = enabled.extension_count,
@@ -46,19 +46,19 @@ int main(void) {
 
     // [wrap]
     /* 2. Fovea adopts it: say how it was made. */
-    const FoveaVulkanHost host = {.struct_size = sizeof host,
+    const FoveaVulkanDevice vulkan = {.struct_size = sizeof vulkan,
                                   .api_version = VK_API_VERSION_1_1,
                                   .instance = instance,
                                   .physical_device = gpu,
                                   .device = device,
                                   .get_instance_proc_addr = vkGetInstanceProcAddr,
-                                  .enabled_features = foveaEnabledFeatures(&enabled),
+                                  .enabled_features = foveaEnabledFeatures2(&enabled),
                                   .enabled_extensions = enabled.extensions,
                                   .enabled_extension_count = enabled.extension_count};
     FoveaContext context;
-    require(foveaCreateContext(&host, &context, &diag) == FOVEA_OK, diag.text);
-    FoveaDeviceFacts facts = foveaDeviceFacts();
-    foveaContextFacts(context, &facts, &diag);
+    require(foveaCreateContext(&vulkan, &context, &diag) == FOVEA_OK, diag.text);
+    FoveaDeviceProperties properties = foveaDeviceProperties();
+    foveaContextProperties(context, &properties, &diag);
 
     // [end wrap]
     /* [plan] 3. Plan once, ahead of the first frame. */
@@ -68,7 +68,7 @@ int main(void) {
     desc.dim_qk = desc.dim_v = 64;
     desc.flags = FOVEA_FLAG_CAUSAL;
     FoveaPlan plan;
-    require(foveaPlanAttention(&facts, &desc, NULL, &plan, &diag) == FOVEA_OK, diag.text);
+    require(foveaPlanAttention(&properties, &desc, NULL, &plan, &diag) == FOVEA_OK, diag.text);
     require(foveaCompilePlan(context, plan, &diag) == FOVEA_OK, diag.text);
     FoveaPlanInfo info = foveaPlanInfo();
     foveaGetPlanInfo(plan, &info, &diag);
@@ -129,7 +129,7 @@ int main(void) {
                                 .cmd = cmd,
                                 .bindings = bindings,
                                 .workspace = {buffer, 4 * kTensorBytes, info.workspace_bytes},
-                                .arena = {pool}};
+                                .descriptor_pool = {pool}};
     require(foveaCmdRun(plan, &record, &diag) == FOVEA_OK, diag.text);
     // [end record]
     const VkMemoryBarrier to_host = {.sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER,

@@ -27,7 +27,7 @@ const std::map<std::string, Values> kCommon = {
     {"--dropout", {"0.25", "1", ""}},
     {"--seed", {"7", "-7", ""}},
     {"--outputs", {"o,lse,scores,capped,masked,weights,row_stats", "o,heads", ""}},
-    {"--precision", {"f16-products", "f8", ""}},
+    {"--precision", {"f16-inputs", "f8", ""}},
     {"--workspace", {"1000000", "many", ""}},
     {"--slice-cost", {"1e6", "-1", ""}},
     {"--backend", {"reference", "gpu", ""}},
@@ -176,7 +176,7 @@ TEST(Attend, help_lists_the_values_that_are_taken) {
           std::pair{"--outputs", "o lse scores capped masked weights row_stats"},
           std::pair{"--causal", "none top-left bottom-right"},
           std::pair{"--cache-type", "f32 f16 bf16 f8_e4m3 f8_e5m2 q8_0 q4_0"},
-          std::pair{"--precision", "f32 f16-products bf16-products"}}) {
+          std::pair{"--precision", "f32 f16-inputs bf16-inputs"}}) {
         std::istringstream words(values);
         for (std::string value; words >> value;) {
             const size_t at = help.find(std::string("\n  ") + option);

@@ -111,7 +111,7 @@ TEST(AttendTensors, lengths_sinks_slopes_and_keep_bear_on_the_result) {
     EXPECT_NE(attend({make_tensor("sinks", {kHeads}, per_head).value()}), plain);
     EXPECT_NE(attend({make_tensor("alibi", {kHeads}, per_head).value()}), plain);
     Tensor keep = boolean_mask({kLength, kLength});
-    keep.name = "keep";
+    keep.name = "dropout_mask";
     EXPECT_NE(attend({keep}), plain);
     EXPECT_NE(attend({keep}), attend({}, "--causal top-left"));  // dropped, not hidden: the sum keeps them
 }
@@ -130,7 +130,7 @@ TEST(AttendTensors, matrices_that_could_be_read_in_two_ways_are_refused) {
     };
     const Tensor square = boolean_mask({kLength, kLength}), column = boolean_mask({kLength, 1});
     refused({column}, "'mask': shape [5, 1] has one column for 5 keys");
-    refused({named("keep", column)}, "'keep': shape [5, 1] has one column for 5 keys");
+    refused({named("dropout_mask", column)}, "'dropout_mask': shape [5, 1] has one column for 5 keys");
     refused({boolean_mask({kLength, 0})}, "'mask': shape [5, 0] has an axis of 0");
     refused({named("bias", square)}, "'bias': is bool; a float type");
     const Tensor added = make_tensor("bias", {1, kLength}, std::vector<float>(kLength)).value();

@@ -58,11 +58,11 @@ int main(int argc, char** argv) {
         options().choice.kernel = *found;
     }
     if (const char* precision = option(argc, argv, "--precision")) {
-        if (strcmp(precision, "f16-products") != 0) {
-            fprintf(stderr, "--precision is '%s'; there is f16-products\n", precision);
+        if (strcmp(precision, "f16-inputs") != 0) {
+            fprintf(stderr, "--precision is '%s'; there is f16-inputs\n", precision);
             return 2;
         }
-        options().choice.precision = FOVEA_PRECISION_F16_PRODUCTS;
+        options().choice.precision = FOVEA_PRECISION_F16_INPUTS;
     }
     const char* from_environment = getenv("FOVEA_ONNX_CASES");
     options().shared_cases = from_environment ? from_environment : FOVEA_ONNX_CASES;

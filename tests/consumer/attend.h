@@ -8,7 +8,7 @@
 static int attend(void) {
     float q[4 * 2], k[4 * 2], v[4 * 2] = {0, 0, 1, 0, 2, 0, 3, 0}, o[4 * 2];
     FoveaHostBuffer bindings[FOVEA_BIND_COUNT];
-    FoveaDeviceFacts facts;
+    FoveaDeviceProperties properties;
     FoveaAttentionDesc desc = foveaAttentionDesc();
     FoveaPlanInfo info;
     FoveaCpuRun run;
@@ -18,12 +18,12 @@ static int attend(void) {
     int i;
 
     for (i = 0; i < 8; ++i) q[i] = k[i] = 1;
-    memset(&facts, 0, sizeof facts);
+    memset(&properties, 0, sizeof properties);
     memset(&info, 0, sizeof info);
     memset(&run, 0, sizeof run);
     memset(&diag, 0, sizeof diag);
     memset(bindings, 0, sizeof bindings);
-    facts.struct_size = sizeof facts;
+    properties.struct_size = sizeof properties;
     info.struct_size = sizeof info;
     run.struct_size = sizeof run;
     diag.struct_size = sizeof diag;
@@ -32,8 +32,8 @@ static int attend(void) {
     desc.len_q = desc.len_kv = 4;
     desc.dim_qk = desc.dim_v = 2;
     desc.flags = FOVEA_FLAG_CAUSAL;
-    if (foveaCpuFacts(1, &facts, &diag) != FOVEA_OK ||
-        foveaPlanAttention(&facts, &desc, NULL, &plan, &diag) != FOVEA_OK ||
+    if (foveaCpuProperties(1, &properties, &diag) != FOVEA_OK ||
+        foveaPlanAttention(&properties, &desc, NULL, &plan, &diag) != FOVEA_OK ||
         foveaGetPlanInfo(plan, &info, &diag) != FOVEA_OK) {
         printf("%s\n", diag.text);
         return 1;

@@ -1,4 +1,4 @@
-/* The examples of fovea.h at work: each against attention written out, token by token. */
+/* Runs each function of samples/calls.h and compares it with attention written out token by token. */
 #include <fovea/fovea.h>
 
 #include <math.h>
@@ -6,13 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "header_examples.inc"
+#include "calls.h"
 
 enum { kHeads = 2, kDim = 4, kTokens = 40, kToken = kHeads * kDim };
 
 /* q, k and v of every token of two sequences, [sequence][token][head][dim]. */
 static float g_q[2][kTokens][kToken], g_k[2][kTokens][kToken], g_v[2][kTokens][kToken];
-static FoveaDeviceFacts g_facts;
+static FoveaDeviceProperties g_properties;
 static FoveaDiag g_diag;
 static int g_failures;
 
@@ -70,7 +70,7 @@ static void test_attend_once(FoveaAlign align, int offset, float* sinks) {
     gather(g_q[0], 0, kQueries, q);
     gather(g_k[0], 0, kKeys, k); /* only its first head is used */
     gather(g_v[0], 0, kKeys, v);
-    expect_ok(attend_once(&g_facts, kHeads, 1, kDim, kQueries, kKeys, align, sinks, q, k, v, o, &g_diag), "attend_once");
+    expect_ok(attend_once(&g_properties, kHeads, 1, kDim, kQueries, kKeys, align, sinks, q, k, v, o, &g_diag), "attend_once");
     for (int row = 0; row < kHeads * kQueries; ++row) {
         double sum = sinks ? exp(sinks[row / kQueries]) : 0, expected[kDim] = {0};
         for (int j = 0; j <= row % kQueries + offset; ++j) {
@@ -88,7 +88,7 @@ static void test_attend_once(FoveaAlign align, int offset, float* sinks) {
 static void test_attend_packed(void) {
     enum { kRows = 19 };
     const int32_t starts[] = {0, 7, 7, kRows};
-    FoveaBatchEntry entries[3];
+    FoveaSequence sequences[3];
     float q[kRows * kToken], k[kRows * kToken], v[kRows * kToken], o[kRows * kToken];
     for (int row = 0; row < kRows; ++row) {
         const int sequence = row >= 7, token = row - 7 * sequence;
@@ -96,7 +96,7 @@ static void test_attend_packed(void) {
         memcpy(k + row * kToken, g_k[sequence][token], sizeof g_k[0][0]);
         memcpy(v + row * kToken, g_v[sequence][token], sizeof g_v[0][0]);
     }
-    expect_ok(attend_packed(&g_facts, kHeads, kDim, 3, starts, entries, q, k, v, o, &g_diag), "attend_packed");
+    expect_ok(attend_packed(&g_properties, kHeads, kDim, 3, starts, sequences, q, k, v, o, &g_diag), "attend_packed");
     for (int row = 0; row < kRows; ++row)
         expect_attention(o + row * kToken, kDim, row >= 7, row - 7 * (row >= 7), 0, "attend_packed");
 }
@@ -112,7 +112,7 @@ static void test_append_and_attend(void) {
         gather(g_q[0], held, fresh, q);
         gather(g_k[0], held, fresh, k);
         gather(g_v[0], held, fresh, v);
-        expect_ok(append_and_attend(&g_facts, kHeads, kDim, (uint64_t)held, (uint64_t)fresh, kCapacity, q, k, v,
+        expect_ok(append_and_attend(&g_properties, kHeads, kDim, (uint64_t)held, (uint64_t)fresh, kCapacity, q, k, v,
                                     k_cache, v_cache, o, &g_diag),
                   "append_and_attend");
         for (int n = 0; n < fresh; ++n)
@@ -128,7 +128,7 @@ static void test_past_to_present(void) {
         gather(g_k[b], kPast, kFresh, x + b * kFresh * kToken);
         gather(g_k[b], 0, kBoth, expected + b * kBoth * kToken);
     }
-    expect_ok(past_to_present(&g_facts, 2, kHeads, kDim, kPast, kFresh, past, x, present, &g_diag),
+    expect_ok(past_to_present(&g_properties, 2, kHeads, kDim, kPast, kFresh, past, x, present, &g_diag),
               "past_to_present");
     if (memcmp(present, expected, sizeof present) == 0) return;
     ++g_failures;
@@ -153,7 +153,7 @@ static void step_through(int first, int window, uint32_t page_size, uint32_t pag
             for (uint64_t n = 0; n < table_pages; ++n)
                 if (b == 1 && row[n] >= 0) row[n] += (int32_t)ring_pages; /* each sequence has its own ring */
         }
-        expect_ok(paged_step(&g_facts, kHeads, kDim, page_size, page_count, table_pages, pages, held,
+        expect_ok(paged_step(&g_properties, kHeads, kDim, page_size, page_count, table_pages, pages, held,
                              (uint64_t)window, q, k, v, k_pool, v_pool, o, &g_diag),
                   what);
         for (int b = 0; b < 2; ++b) expect_attention(o + b * kToken, kDim, b, held[b], window, what);
@@ -218,11 +218,11 @@ static void test_merge_two(void) {
             memcpy(rows + part * kDim, parts[part] + h * kDim, kDim * sizeof(float));
             head_lse[part] = lse[part][h];
         }
-        expect_ok(merge_two(&g_facts, 1, kDim, rows, head_lse, o + h * kDim, &got_lse, &g_diag), "merge_two");
+        expect_ok(merge_two(&g_properties, 1, kDim, rows, head_lse, o + h * kDim, &got_lse, &g_diag), "merge_two");
         expect_near(got_lse, log(sum), "merge_two: lse", h, 0);
         for (int d = 0; d < kDim; ++d) expect_near(o[h * kDim + d], expected[d] / sum, "merge_two", h, d);
     }
-    expect_ok(merge_two(&g_facts, kHeads, kDim, parts[0], lse[0], o, o_lse, &g_diag), "merge_two");
+    expect_ok(merge_two(&g_properties, kHeads, kDim, parts[0], lse[0], o, o_lse, &g_diag), "merge_two");
     for (int h = 0; h < kHeads; ++h)
         expect_near(o_lse[h], log(exp(lse[0][h]) + exp(lse[1][h])), "merge_two of both heads", h, 0);
 }
@@ -237,12 +237,12 @@ static void test_names(void) {
 }
 
 int main(void) {
-    g_facts.struct_size = sizeof g_facts;
+    g_properties.struct_size = sizeof g_properties;
     g_diag.struct_size = sizeof g_diag;
     fill(&g_q[0][0][0], sizeof g_q / sizeof(float), 1);
     fill(&g_k[0][0][0], sizeof g_k / sizeof(float), 2);
     fill(&g_v[0][0][0], sizeof g_v / sizeof(float), 3);
-    expect_ok(foveaCpuFacts(1, &g_facts, &g_diag), "foveaCpuFacts");
+    expect_ok(foveaCpuProperties(1, &g_properties, &g_diag), "foveaCpuProperties");
     float sinks[kHeads] = {0.5F, -1};
     test_attend_once(FOVEA_ALIGN_TOP_LEFT, 0, NULL);
     test_attend_once(FOVEA_ALIGN_BOTTOM_RIGHT, 2, NULL);
@@ -254,6 +254,6 @@ int main(void) {
     test_ring();
     test_merge_two();
     test_names();
-    if (g_failures == 0) printf("the examples of fovea.h do what they say\n");
+    if (g_failures == 0) printf("the functions of samples/calls.h are correct\n");
     return g_failures != 0;
 }

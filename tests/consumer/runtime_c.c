@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "runtime_examples.inc"
+#include "runtime_call.h"
 
 static int failures = 0;
 
@@ -62,12 +62,12 @@ static void test_devices(void) {
     FoveaDiag diag = foveaDiag();
     FoveaDeviceList list = NULL;
     FoveaDeviceInfo info = foveaDeviceInfo();
-    FoveaDeviceFacts facts = foveaDeviceFacts();
+    FoveaDeviceProperties properties = foveaDeviceProperties();
     EXPECT(foveaListDevices(0, &list, &diag) == FOVEA_OK);
     EXPECT(foveaDeviceCount(list) >= 1);
-    EXPECT(foveaGetDevice(list, 0, &info, &facts, &diag) == FOVEA_OK);
+    EXPECT(foveaGetDevice(list, 0, &info, &properties, &diag) == FOVEA_OK);
     EXPECT(info.number == 0 && info.usable == 1 && strncmp(info.name, "CPU", 3) == 0 && info.refusal[0] == 0);
-    EXPECT(facts.cpu_threads >= 1 && facts.backend == FOVEA_BACKEND_CPU);
+    EXPECT(properties.cpu_threads >= 1 && properties.backend == FOVEA_BACKEND_CPU);
     EXPECT_REFUSED(foveaGetDevice(list, foveaDeviceCount(list), &info, NULL, &diag), FOVEA_INVALID_ARGUMENT,
                    "index");
     info.struct_size = 0;
@@ -81,7 +81,7 @@ static void test_options(void) {
     FoveaDiag diag = foveaDiag();
     FoveaEngine engine = NULL;
     FoveaEngineOptions options = foveaEngineOptions();
-    options.backend = (FoveaBackendChoice)(FOVEA_CHOOSE_REFERENCE + 1);
+    options.backend = (FoveaBackendChoice)(FOVEA_BACKEND_CHOICE_REFERENCE + 1);
     EXPECT_REFUSED(foveaOpenEngine(&options, &engine, &diag), FOVEA_INVALID_ARGUMENT, "backend");
     options = foveaEngineOptions();
     options.device = 1;
@@ -90,7 +90,7 @@ static void test_options(void) {
     options.device = 999;
     EXPECT_REFUSED(foveaOpenEngine(&options, &engine, &diag), FOVEA_INVALID_ARGUMENT, "device");
     options = foveaEngineOptions();
-    options.backend = FOVEA_CHOOSE_CPU;
+    options.backend = FOVEA_BACKEND_CHOICE_CPU;
     options.tuning_file = "there-is-no-such-file.json";
     diag = foveaDiag();
     EXPECT(foveaOpenEngine(&options, &engine, &diag) == FOVEA_IO_ERROR && engine == NULL);
@@ -139,12 +139,12 @@ static void test_runs(void) {
     FoveaPlanInfo info = foveaPlanInfo();
     double last = 0;
     int calls = 0;
-    options.backend = FOVEA_CHOOSE_CPU;
+    options.backend = FOVEA_BACKEND_CHOICE_CPU;
     options.cpu_threads = 2;
     EXPECT(foveaOpenEngine(&options, &engine, &diag) == FOVEA_OK);
     EXPECT(strlen(foveaEngineReason(engine)) > 10 && foveaEngineMessages(engine)[0] == 0);
     call.max_slice_cost = 1; /* as many slices as can be */
-    EXPECT(foveaPlanAttention(foveaEngineFacts(engine), &call, NULL, &plan, &diag) == FOVEA_OK);
+    EXPECT(foveaPlanAttention(foveaEngineProperties(engine), &call, NULL, &plan, &diag) == FOVEA_OK);
     EXPECT(foveaGetPlanInfo(plan, &info, &diag) == FOVEA_OK && info.slice_count > 1);
 
     run.binding_count = FOVEA_BIND_COUNT;
@@ -190,12 +190,12 @@ static void test_runs(void) {
     EXPECT_REFUSED(foveaRun(engine, NULL, &run, NULL, &diag), FOVEA_INVALID_ARGUMENT, "plan");
 
     call.dim_qk = 0;
-    EXPECT_REFUSED(foveaPlanAttention(foveaEngineFacts(engine), &call, NULL, &other, &diag), FOVEA_INVALID_ARGUMENT, "dim_qk");
+    EXPECT_REFUSED(foveaPlanAttention(foveaEngineProperties(engine), &call, NULL, &other, &diag), FOVEA_INVALID_ARGUMENT, "dim_qk");
     EXPECT(other == NULL);
     call = make_call();
     call.struct_size = 0;
     other = (FoveaPlan)&plan; /* whatever it was before */
-    EXPECT_REFUSED(foveaPlanAttention(foveaEngineFacts(engine), &call, NULL, &other, &diag), FOVEA_ABI_MISMATCH, "struct_size");
+    EXPECT_REFUSED(foveaPlanAttention(foveaEngineProperties(engine), &call, NULL, &other, &diag), FOVEA_ABI_MISMATCH, "struct_size");
     EXPECT(other == NULL);
     foveaDestroyPlan(plan);
     foveaCloseEngine(engine);
@@ -215,7 +215,7 @@ static void test_operations(void) {
     FoveaAppendDesc append = foveaAppendDesc();
     FoveaMapTileDesc tile = foveaMapTileDesc();
     FoveaMergeDesc merge = foveaMergeDesc();
-    options.backend = FOVEA_CHOOSE_REFERENCE;
+    options.backend = FOVEA_BACKEND_CHOICE_REFERENCE;
     rope.batch = rope.heads = append.batch = append.heads = 1;
     rope.dim = append.dim = linear.n_in = linear.n_out = DIM;
     rope.len = append.len = linear.rows = TOKENS;
@@ -224,12 +224,12 @@ static void test_operations(void) {
     merge.dim = DIM;
     merge.len = TOKENS;
     EXPECT(foveaOpenEngine(&options, &engine, &diag) == FOVEA_OK);
-    EXPECT(foveaPlanAttentionBackward(foveaEngineFacts(engine), &call, &backward, NULL, &plans[0], &diag) == FOVEA_OK);
-    EXPECT(foveaPlanRope(foveaEngineFacts(engine), &rope, NULL, &plans[1], &diag) == FOVEA_OK);
-    EXPECT(foveaPlanLinear(foveaEngineFacts(engine), &linear, NULL, &plans[2], &diag) == FOVEA_OK);
-    EXPECT(foveaPlanAppend(foveaEngineFacts(engine), &append, NULL, &plans[3], &diag) == FOVEA_OK);
-    EXPECT(foveaPlanMapTile(foveaEngineFacts(engine), &call, &tile, NULL, &plans[4], &diag) == FOVEA_OK);
-    EXPECT(foveaPlanMerge(foveaEngineFacts(engine), &merge, NULL, &plans[5], &diag) == FOVEA_OK);
+    EXPECT(foveaPlanAttentionBackward(foveaEngineProperties(engine), &call, &backward, NULL, &plans[0], &diag) == FOVEA_OK);
+    EXPECT(foveaPlanRope(foveaEngineProperties(engine), &rope, NULL, &plans[1], &diag) == FOVEA_OK);
+    EXPECT(foveaPlanLinear(foveaEngineProperties(engine), &linear, NULL, &plans[2], &diag) == FOVEA_OK);
+    EXPECT(foveaPlanAppend(foveaEngineProperties(engine), &append, NULL, &plans[3], &diag) == FOVEA_OK);
+    EXPECT(foveaPlanMapTile(foveaEngineProperties(engine), &call, &tile, NULL, &plans[4], &diag) == FOVEA_OK);
+    EXPECT(foveaPlanMerge(foveaEngineProperties(engine), &merge, NULL, &plans[5], &diag) == FOVEA_OK);
     for (int i = 0; i < 6; ++i) {
         FoveaPlanInfo info = foveaPlanInfo();
         EXPECT(foveaGetPlanInfo(plans[i], &info, &diag) == FOVEA_OK);
@@ -279,10 +279,10 @@ static void test_inspection(void) {
     EXPECT_REFUSED(foveaRunLesson("3", NULL, FOVEA_TEXT_LATEX, &text, &diag), FOVEA_INVALID_ARGUMENT, "form");
 }
 
-static void test_colours(void) {
+static void test_colors(void) {
     FoveaDiag diag = foveaDiag();
     FoveaHeadStats stats = foveaHeadStatsDesc();
-    FoveaColours colours = foveaColours();
+    FoveaColormap colormap = foveaColormap();
     FoveaMapTileDesc tile = foveaMapTileDesc();
     const float weights[4] = {1, 0, 0.5f, 0.5f}; /* two rows over two keys */
     const uint64_t mass[2] = {1ull << 40, 3ull << 40};
@@ -297,15 +297,15 @@ static void test_colours(void) {
     EXPECT(values[0] == 0.5f && values[1] == 1.5f);
     tile.height = 0;
     EXPECT_REFUSED(foveaMapValues(&tile, 2, mass, values, &diag), FOVEA_INVALID_ARGUMENT, "tile");
-    colours.map = "grey";
-    EXPECT(foveaColourValues(weights, 4, &colours, rgb, &diag) == FOVEA_OK);
+    colormap.name = "grey";
+    EXPECT(foveaColorValues(weights, 4, &colormap, rgb, &diag) == FOVEA_OK);
     EXPECT(rgb[0] > rgb[6] && rgb[6] > rgb[3] &&
            rgb[6] == rgb[9]); /* 1 is lighter than 0.5, and that than 0 */
-    colours.map = "rainbow";
-    EXPECT_REFUSED(foveaColourValues(weights, 4, &colours, rgb, &diag), FOVEA_INVALID_ARGUMENT, "map");
-    colours.map = NULL;
-    colours.scale = FOVEA_SCALE_LOGARITHMIC;
-    EXPECT_REFUSED(foveaColourValues(weights, 4, &colours, rgb, &diag), FOVEA_INVALID_ARGUMENT, "low");
+    colormap.name = "rainbow";
+    EXPECT_REFUSED(foveaColorValues(weights, 4, &colormap, rgb, &diag), FOVEA_INVALID_ARGUMENT, "colormap");
+    colormap.name = NULL;
+    colormap.scale = FOVEA_COLOR_SCALE_LOGARITHMIC;
+    EXPECT_REFUSED(foveaColorValues(weights, 4, &colormap, rgb, &diag), FOVEA_INVALID_ARGUMENT, "low");
 }
 
 static void test_sessions(void) {
@@ -319,7 +319,7 @@ static void test_sessions(void) {
     foveaDestroyText(file);
     EXPECT_REFUSED(foveaWriteSession("", &tensor, NULL, NULL, &file, &diag), FOVEA_INVALID_ARGUMENT, "k");
     EXPECT_REFUSED(foveaWriteSession("", &none, &none, NULL, &file, &diag), FOVEA_INVALID_ARGUMENT, "q");
-    EXPECT_REFUSED(foveaWriteSession("colour=7", NULL, NULL, NULL, &file, &diag), FOVEA_INVALID_ARGUMENT,
+    EXPECT_REFUSED(foveaWriteSession("color=7", NULL, NULL, NULL, &file, &diag), FOVEA_INVALID_ARGUMENT,
                    "address");
     EXPECT(foveaReadSession("{", &text, &diag) != FOVEA_OK && text == NULL);
 }
@@ -335,7 +335,7 @@ int main(void) {
     test_runs();
     test_operations();
     test_inspection();
-    test_colours();
+    test_colors();
     test_sessions();
     printf("%d failures\n", failures);
     return failures != 0;

@@ -21,12 +21,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
         }
         files.config = std::move(*json);
     }
-    const Result<KnownModel> known = fuzz::at_cost(size, [&] { return read_facts(files); });
+    const Result<KnownModel> known = fuzz::at_cost(size, [&] { return read_config(files); });
     if (!known) {
         fuzz::check_error(known.error());
         return 0;
     }
-    const ModelFacts& f = known->facts;
+    const ModelConfig& f = known->config;
     fuzz::require(f.layers > 0 && f.windowed.size() == f.layers,
                   "a model has layers, each with or without a window");
     fuzz::require(f.heads > 0 && f.kv_heads > 0 && f.heads % f.kv_heads == 0, "heads are grouped");

@@ -240,7 +240,7 @@ const Row kRows[] = {
      [](const std::string& file) {
          const Result<JsonValue> json = parse_json(file);
          Checkpoint files;
-         if (json) files.config = *json, static_cast<void>(read_facts(files));
+         if (json) files.config = *json, static_cast<void>(read_config(files));
      },
      within("{\"model_type\":\"llama\",", key, "}")},
     {"index",

@@ -24,7 +24,7 @@ constexpr double kMostSeconds = 1;
 class Weights {
   public:
     Weights(const KnownModel& known, uint64_t seed)
-        : family_(*known.family), f_(known.facts), names_(names_of(family_, false)), random_(seed) {
+        : family_(*known.family), f_(known.config), names_(names_of(family_, false)), random_(seed) {
         spoilt_ = random_.chance(0.3) ? random_.below(40) : UINT64_MAX;
         root_ = std::string(names_.roots[random_.below(random_.chance(0.8) ? 1 : 4)]);
         if (!names_.patches.empty()) {
@@ -135,7 +135,7 @@ class Weights {
     }
 
     const Family& family_;
-    const ModelFacts& f_;
+    const ModelConfig& f_;
     const WeightNames& names_;
     test::Random random_;
     std::string root_, header_ = "{";
@@ -143,7 +143,7 @@ class Weights {
 };
 
 void run(const CheckpointModel& model, uint64_t seed) {
-    const ModelFacts& f = model.facts();
+    const ModelConfig& f = model.config();
     uint64_t elements = 0;
     for (const StoredWeight& weight : model.files().weights) elements += weight.size_bytes / 4;
     if (elements > kMostElements || f.layers > 64 || !model.missing().empty()) return;
@@ -193,7 +193,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     Result<JsonValue> json = parse_json(bytes, 32, JsonNumbers::python);
     if (!json || json->kind() != JsonValue::Kind::object) return 0;
     files.config = std::move(*json);
-    const Result<KnownModel> known = fuzz::at_cost(bytes.size(), [&] { return read_facts(files); });
+    const Result<KnownModel> known = fuzz::at_cost(bytes.size(), [&] { return read_config(files); });
     if (!known) {
         fuzz::check_error(known.error());
         return 0;

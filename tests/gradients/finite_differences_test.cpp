@@ -128,10 +128,10 @@ class ForwardMeaning {
     }
     bool kept(uint32_t b, uint32_t h, int64_t i, int64_t j) const {
         if (!p_.dropout) return true;
-        if (!p_.keep.present) return dropout_keeps(p_, b * p_.heads_q + h, uint32_t(i), uint32_t(j));
-        const MatrixView& m = p_.keep;
+        if (!p_.dropout_mask.present) return dropout_keeps(p_, b * p_.heads_q + h, uint32_t(i), uint32_t(j));
+        const MatrixView& m = p_.dropout_mask;
         const int64_t at = b * m.strides.batch + h * m.strides.head + i * m.strides.row + j;
-        return j < m.keys && g_.clean[FOVEA_BIND_KEEP][size_t(at)] != std::byte{0};
+        return j < m.keys && g_.clean[FOVEA_BIND_DROPOUT_MASK][size_t(at)] != std::byte{0};
     }
 
     const GradientCase& g_;

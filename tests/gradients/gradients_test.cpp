@@ -364,13 +364,13 @@ TEST(Gradients, what_cannot_be_computed_is_refused_by_name) {
          FOVEA_UNSUPPORTED},
         {"page_size",
          [](auto& d, auto&) {
-             d.flags |= FOVEA_FLAG_BATCH_TABLE;
+             d.flags |= FOVEA_FLAG_VARLEN;
              d.page_size = 8, d.page_count = 9, d.block_table_pages = 3;
          },
          FOVEA_UNSUPPORTED},
         {"do_strides",
          [](auto& d, auto& w) {
-             d.flags |= FOVEA_FLAG_BATCH_TABLE, d.packed_rows_q = 40;
+             d.flags |= FOVEA_FLAG_VARLEN, d.packed_rows_q = 40;
              w.do_strides = {400, 10, 60};
          }},
         {"heads_q", [](auto& d, auto&) { d.heads_q = 0; }},
@@ -379,10 +379,10 @@ TEST(Gradients, what_cannot_be_computed_is_refused_by_name) {
         FoveaAttentionDesc d = call_of(14).desc;
         FoveaAttentionBackwardDesc w = attention_backward();
         refusal.change(d, w);
-        const FoveaDeviceFacts facts = cpu_device(1);
+        const FoveaDeviceProperties properties = cpu_device(1);
         FoveaPlan plan = nullptr;
         Diag diag;
-        EXPECT_EQ(foveaPlanAttentionBackward(&facts, &d, &w, nullptr, &plan, &diag), refusal.code)
+        EXPECT_EQ(foveaPlanAttentionBackward(&properties, &d, &w, nullptr, &plan, &diag), refusal.code)
             << refusal.field;
         EXPECT_EQ(plan, nullptr);
         EXPECT_STREQ(diag.field, refusal.field) << diag.text;

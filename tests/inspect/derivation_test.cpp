@@ -18,7 +18,7 @@ struct Call {
     F32Tensor q{{2, 4, 5, 6}}, k{{2, 2, 7, 6}}, v{{2, 2, 7, 3}}, o{{2, 4, 5, 3}}, weights{{2, 4, 5, 7}};
     F32Tensor masked{{2, 4, 5, 7}}, lse{{2, 4, 5}}, bias{{1, 4, 5, 7}}, slopes{{4}}, sinks{{4}};
     std::vector<uint8_t> mask = std::vector<uint8_t>(5 * 7 + 1, 1);
-    std::vector<FoveaBatchEntry> table = {{0, 5, 0, 7}, {0, 4, 0, 6}};
+    std::vector<FoveaSequence> table = {{0, 5, 0, 7}, {0, 4, 0, 6}};
     std::vector<int32_t> pages = {0, 2,  4,
                                   3, -1, 1};  // three of an entry; there are four, so that two lead nowhere
     FoveaHostBuffer buffers[FOVEA_BIND_COUNT] = {};
@@ -40,7 +40,7 @@ struct Call {
         bind(FOVEA_BIND_SINKS, sinks);
         buffers[FOVEA_BIND_MASK] = {mask.data(), mask.size()};
         buffers[FOVEA_BIND_BLOCK_TABLE] = {pages.data(), pages.size() * sizeof(int32_t)};
-        buffers[FOVEA_BIND_BATCH_TABLE] = {table.data(), table.size() * sizeof(FoveaBatchEntry)};
+        buffers[FOVEA_BIND_SEQUENCES] = {table.data(), table.size() * sizeof(FoveaSequence)};
     }
     void bind(FoveaBinding binding, F32Tensor& tensor) {
         buffers[binding] = {tensor.values.data(), tensor.values.size() * sizeof(float)};
@@ -107,7 +107,7 @@ struct Call {
     const float* context_row(const Cell& cell) const {
         if (attention.desc.packed_rows_q == 0)
             return o.values.data() + 3 * ((cell.batch * 4 + cell.head) * 5 + cell.query);
-        const FoveaBatchEntry& entry = table[cell.batch];
+        const FoveaSequence& entry = table[cell.batch];
         if (cell.query >= uint64_t(entry.q_length)) return nullptr;
         return o.values.data() + 3 * ((uint64_t(entry.q_start) + cell.query) * 4 + cell.head);
     }
@@ -136,7 +136,7 @@ TEST(DeriveCell, agrees_with_the_engine_window_alibi_bias_mask) {
 
 TEST(DeriveCell, agrees_with_the_engine_lengths_sinks_dropout) {
     Call call(4);
-    call.attention.desc.flags |= FOVEA_FLAG_SINKS | FOVEA_FLAG_BATCH_TABLE;
+    call.attention.desc.flags |= FOVEA_FLAG_SINKS | FOVEA_FLAG_VARLEN;
     call.attention.dropout(0.4f, 77);
     call.expect_agreement();
 }
@@ -152,9 +152,9 @@ TEST(DeriveCell, agrees_with_the_engine_past_the_columns_of_a_mask) {
 
 TEST(DeriveCell, agrees_with_the_engine_packed_queries_and_keys) {
     Call call(10);
-    call.attention.desc.flags |= FOVEA_FLAG_BATCH_TABLE;
+    call.attention.desc.flags |= FOVEA_FLAG_VARLEN;
     call.table = {{3, 4, 1, 5}, {0, 3, 6, 6}};
-    call.buffers[FOVEA_BIND_BATCH_TABLE].data = call.table.data();
+    call.buffers[FOVEA_BIND_SEQUENCES].data = call.table.data();
     call.attention.desc.packed_rows_q = 8, call.attention.desc.packed_rows_kv = 12;
     call.attention.causal(Align::bottom_right);
     call.expect_agreement();
@@ -162,10 +162,10 @@ TEST(DeriveCell, agrees_with_the_engine_packed_queries_and_keys) {
 
 TEST(DeriveCell, agrees_with_the_engine_packed_queries_alone) {
     Call call(11);
-    call.attention.desc.flags |= FOVEA_FLAG_BATCH_TABLE | FOVEA_FLAG_ALIBI,
+    call.attention.desc.flags |= FOVEA_FLAG_VARLEN | FOVEA_FLAG_ALIBI,
         call.attention.desc.align = FOVEA_ALIGN_TOP_LEFT;
     call.table = {{4, 5, 0, 7}, {0, 4, 0, 6}};
-    call.buffers[FOVEA_BIND_BATCH_TABLE].data = call.table.data();
+    call.buffers[FOVEA_BIND_SEQUENCES].data = call.table.data();
     call.attention.desc.packed_rows_q = 9;
     call.expect_agreement();
 }

@@ -7,10 +7,10 @@
 namespace fovea {
 namespace {
 
-size_t pixels_of(const RgbaImage& image, Rgb colour) {
+size_t pixels_of(const RgbaImage& image, Rgb color) {
     size_t count = 0;
     for (size_t i = 0; i < image.rgba.size(); i += 4) {
-        count += Rgb{image.rgba[i], image.rgba[i + 1], image.rgba[i + 2]} == colour ? 1 : 0;
+        count += Rgb{image.rgba[i], image.rgba[i + 1], image.rgba[i + 2]} == color ? 1 : 0;
     }
     return count;
 }
@@ -32,12 +32,12 @@ RgbaImage render(const std::vector<HeatmapPanel>& panels, const HeatmapStyle& st
     return std::move(*image);
 }
 
-TEST(Heatmap, cells_have_the_colours_of_their_values) {
+TEST(Heatmap, cells_have_the_colors_of_their_values) {
     const RgbaImage image = render({small_panel()});
-    const ColourTable viridis = colour_table(ColourMap::viridis);
+    const ColorTable viridis = color_table(Colormap::viridis);
     // 64 units a cell, two pixels a unit, less the gap and the digits: well over half of each.
     for (const float value : small_panel().values.values) {
-        EXPECT_GT(pixels_of(image, colour_of(value, viridis, {})), 8000u) << value;
+        EXPECT_GT(pixels_of(image, color_of(value, viridis, {})), 8000u) << value;
     }
     EXPECT_EQ(pixels_of(image, {255, 255, 255}) > image.width * size_t{10}, true);
 }
@@ -46,7 +46,7 @@ TEST(Heatmap, signed_values_take_the_diverging_map) {
     HeatmapPanel panel = small_panel();
     panel.values.values = {-1.0f, 1.0f, 0.0f, 0.5f};
     const RgbaImage image = render({panel});
-    const ColourTable table = colour_table(ColourMap::blue_orange);
+    const ColorTable table = color_table(Colormap::blue_orange);
     EXPECT_GT(pixels_of(image, table[0]), 8000u);
     EXPECT_GT(pixels_of(image, table[255]), 8000u);
 }
@@ -56,17 +56,17 @@ TEST(Heatmap, hidden_cells_and_minus_infinity_are_hatched_without_a_value) {
     panel.values.values = {0.5f, -std::numeric_limits<float>::infinity(), 0.125f, 1.0f};
     panel.hidden = {0, 0, 0, 1};
     const RgbaImage image = render({panel});
-    const ColourTable viridis = colour_table(ColourMap::viridis);
-    // The range is that of what is shown: 0.5 is its top, and the colour bar's.
+    const ColorTable viridis = color_table(Colormap::viridis);
+    // The range is that of what is shown: 0.5 is its top, and the color bar's.
     EXPECT_GT(pixels_of(image, viridis[255]), 8000u);
-    EXPECT_EQ(pixels_of(image, kInfinityColour), 0u);
+    EXPECT_EQ(pixels_of(image, kInfinityColor), 0u);
     EXPECT_GT(pixels_of(image, {243, 245, 247}), 8000u);
 }
 
 TEST(Heatmap, nan_is_magenta) {
     HeatmapPanel panel = small_panel();
     panel.values.values[3] = std::numeric_limits<float>::quiet_NaN();
-    EXPECT_GT(pixels_of(render({panel}), kNanColour), 8000u);
+    EXPECT_GT(pixels_of(render({panel}), kNanColor), 8000u);
 }
 
 TEST(Heatmap, is_the_same_every_time_and_scales_with_the_pixel_ratio) {

@@ -40,8 +40,8 @@ class Head {
         MapPixels pixels{std::vector<uint64_t>(256 * 256), std::vector<float>(256 * 256)};
         bind(FOVEA_BIND_TILE_MASS, pixels.mass);
         bind(FOVEA_BIND_TILE_MAX, pixels.max);
-        const Result<FoveaDeviceFacts> facts = cpu_facts();
-        const Result<Plan> plan = plan_map_tile(*facts, context_.call, desc);
+        const Result<FoveaDeviceProperties> properties = cpu_properties();
+        const Result<Plan> plan = plan_map_tile(*properties, context_.call, desc);
         EXPECT_TRUE(plan);
         run(*plan, bindings_);
         return pixels;

@@ -104,14 +104,15 @@ TEST(Compressed, a_block_that_cannot_be_told_is_nan_as_a_whole) {
 }
 
 // The refusal of a call, "" where there is none.
-std::string refusal(const FoveaAttentionDesc& d, const FoveaDeviceFacts& facts) {
+std::string refusal(const FoveaAttentionDesc& d, const FoveaDeviceProperties& properties) {
     Diag diag;
-    return foveaCheckAttention(&facts, &d, &diag) == FOVEA_OK ? ""
-                                                              : std::string(diag.field) + ": " + diag.text;
+    return foveaCheckAttention(&properties, &d, &diag) == FOVEA_OK
+               ? ""
+               : std::string(diag.field) + ": " + diag.text;
 }
 
 TEST(Compressed, what_cannot_be_is_refused_by_name) {
-    const FoveaDeviceFacts cpu = cpu_device(1);
+    const FoveaDeviceProperties cpu = cpu_device(1);
     FoveaAttentionDesc d = foveaAttentionDesc();
     d.batch = d.heads_q = d.heads_kv = 1, d.len_q = 3, d.len_kv = 5, d.dim_qk = 64, d.dim_v = 33;
     d.k_type = FOVEA_Q8_0, d.v_type = FOVEA_F8_E4M3;

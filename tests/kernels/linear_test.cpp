@@ -151,7 +151,7 @@ TEST(Linear, a_plan_for_another_processor_is_refused_at_the_run) {
         const Result<void> done = plan.run_cpu(run);
         ASSERT_FALSE(done);
         EXPECT_EQ(done.error().code, FOVEA_UNSUPPORTED);
-        EXPECT_EQ(done.error().field, "facts.cpu_target");
+        EXPECT_EQ(done.error().field, "properties.cpu_target");
         EXPECT_TRUE(buffers[FOVEA_BIND_Y] == before);
         return;
     }

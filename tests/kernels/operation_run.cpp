@@ -15,7 +15,7 @@ namespace {
 constexpr std::byte kUntouched{0xff};
 
 bool is_whole_number(uint32_t binding) {
-    return binding == FOVEA_BIND_POSITIONS || binding == FOVEA_BIND_BATCH_TABLE ||
+    return binding == FOVEA_BIND_POSITIONS || binding == FOVEA_BIND_SEQUENCES ||
            binding == FOVEA_BIND_BLOCK_TABLE;
 }
 

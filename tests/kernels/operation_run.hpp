@@ -23,12 +23,12 @@ using Buffers = std::array<Bytes, FOVEA_BIND_COUNT>;
 std::vector<uint32_t> runnable_targets();
 
 template <class Desc>
-Plan plan_of(FoveaResult (*make)(const FoveaDeviceFacts*, const Desc*, const FoveaHostAllocator*, FoveaPlan*,
-                                 FoveaDiag*),
-             const Desc& desc, const FoveaDeviceFacts& facts) {
+Plan plan_of(FoveaResult (*make)(const FoveaDeviceProperties*, const Desc*, const FoveaHostAllocator*,
+                                 FoveaPlan*, FoveaDiag*),
+             const Desc& desc, const FoveaDeviceProperties& properties) {
     FoveaPlan plan = nullptr;
     Diag diag;
-    EXPECT_EQ(make(&facts, &desc, nullptr, &plan, &diag), FOVEA_OK) << diag.text;
+    EXPECT_EQ(make(&properties, &desc, nullptr, &plan, &diag), FOVEA_OK) << diag.text;
     return Plan(plan);
 }
 

@@ -65,7 +65,7 @@ TEST_P(Changed, a_head_that_is_off_is_a_model_without_its_rows_of_the_output_lay
     auto without = std::make_shared<Model>();
     without->blocks.push_back(*model.block(1, kIds.size()));
     Linear& output = without->blocks[0].attention.output;
-    const uint64_t width = model.facts().width, head = model.facts().head_width;
+    const uint64_t width = model.config().width, head = model.config().head_width;
     for (uint64_t in = 2 * head; in < 3 * head; ++in)
         for (uint64_t out = 0; out < width; ++out)
             output.weight
@@ -87,12 +87,12 @@ TEST_P(Changed, a_patch_carries_one_heads_context_from_another_run) {
         if (layer != 0) return {};
         const Result<F32Tensor> context = trace.stage(StageId::context);
         if (!context) return context.error();
-        taken = slice_columns(*context, 3 * model.facts().head_width, model.facts().head_width);
+        taken = slice_columns(*context, 3 * model.config().head_width, model.config().head_width);
         return {};
     };
     const ModelRun plain = run_of(model, o);
     o.on_layer = nullptr;
-    ASSERT_EQ(taken.shape, (Shape{kIds.size(), model.facts().head_width}));
+    ASSERT_EQ(taken.shape, (Shape{kIds.size(), model.config().head_width}));
     // The head's own context changes nothing; off and patched with it, neither.
     o.changes.patches = {{0, 3, taken}};
     EXPECT_EQ(run_of(model, o).logits.values, plain.logits.values);
@@ -107,7 +107,7 @@ TEST_P(Changed, a_patch_carries_one_heads_context_from_another_run) {
 TEST_P(Changed, scaled_and_patched_heads_add_what_float64_says) {
     for (const char* family : {"llama3", "gpt2"}) {
         const CheckpointModel model = open_model(family);
-        const ModelFacts& f = model.facts();
+        const ModelConfig& f = model.config();
         std::vector<uint32_t> others(kIds.begin(), kIds.end());
         std::rotate(others.begin(), others.begin() + 3, others.end());
         for (const uint64_t at : {0u, 1u}) {
@@ -203,7 +203,7 @@ TEST_P(Changed, the_lens_is_the_logits_of_every_layer) {
     ModelRunOptions o = options();
     o.with_lens = true;
     const ModelRun run = run_of(model, o);
-    ASSERT_EQ(run.lens.shape, (Shape{model.facts().layers + 1, model.facts().vocabulary}));
+    ASSERT_EQ(run.lens.shape, (Shape{model.config().layers + 1, model.config().vocabulary}));
     for (size_t n = 0; n < run.hidden.size(); ++n) {
         const auto last = run.hidden[n].row(kIds.size() - 1);
         const Result<F32Tensor> expected =

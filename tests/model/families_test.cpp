@@ -35,8 +35,8 @@ std::vector<uint32_t> tokens_of(const TensorSet& set) {
     return {numbers.begin(), numbers.end()};
 }
 
-F32Tensor patches_of(const TensorSet& set, const ModelFacts& facts) {
-    return F32Tensor({facts.patches, facts.patch_width}, expected(set, "patches"));
+F32Tensor patches_of(const TensorSet& set, const ModelConfig& config) {
+    return F32Tensor({config.patches, config.patch_width}, expected(set, "patches"));
 }
 
 double largest_difference(const std::vector<float>& a, const std::vector<float>& b) {
@@ -66,35 +66,35 @@ void expect_like_transformers(const fs::path& model_path, const TensorSet& refer
     options.trace.engine = engine;
     options.with_hidden = options.with_weights = true;
     std::vector<uint32_t> tokens = tokens_of(reference);
-    if (model->facts().patches != 0) {
-        const Result<F32Tensor> entering = model->embed_patches(patches_of(reference, model->facts()));
+    if (model->config().patches != 0) {
+        const Result<F32Tensor> entering = model->embed_patches(patches_of(reference, model->config()));
         ASSERT_TRUE(entering) << entering.error().text;
         options.entering = *entering;
         tokens.resize(entering->rows());
     }
     Result<ModelRun> run = run_model(*model, tokens, options);
     ASSERT_TRUE(run) << run.error().text;
-    ASSERT_EQ(run->hidden.size(), model->facts().layers + 1);
+    ASSERT_EQ(run->hidden.size(), model->config().layers + 1);
     for (size_t n = 0; n < run->hidden.size(); ++n)
         EXPECT_LE(
             largest_difference(run->hidden[n].values, expected(reference, "hidden." + std::to_string(n))),
             2e-5)
             << "hidden." << n;
     for (size_t n = 0; n < run->weights.size(); ++n) {
-        EXPECT_EQ(run->weights[n].shape, (Shape{model->facts().heads, tokens.size(), tokens.size()}));
+        EXPECT_EQ(run->weights[n].shape, (Shape{model->config().heads, tokens.size(), tokens.size()}));
         EXPECT_LE(largest_difference(run->weights[n].values,
                                      expected(reference, "layers." + std::to_string(n) + ".weights")),
                   2e-6)
             << "layer " << n;
     }
     if (!model->has_unembedding()) {  // GGUF files of encoders hold no head
-        EXPECT_FALSE(model->facts().causal);
+        EXPECT_FALSE(model->config().causal);
         EXPECT_TRUE(model->files().gguf);
         return;
     }
     const std::vector<float> logits = expected(reference, "logits");
     // transformers computes an image's classes only from its class row.
-    if (model->facts().patches != 0) run->logits.values.resize(logits.size());
+    if (model->config().patches != 0) run->logits.values.resize(logits.size());
     EXPECT_LE(largest_difference(run->logits.values, logits), 2e-5);
     const uint64_t vocabulary = run->logits.columns();
     for (size_t i = 0; i < logits.size() / vocabulary; ++i)
@@ -166,7 +166,7 @@ TEST_P(Families, compute_what_transformers_computes_in_float64) {
 // Bytes of the largest layer's matrices that stay as the files hold them.
 uint64_t stored_matrix_bytes(const CheckpointModel& model) {
     uint64_t most = 0;
-    for (uint64_t n = 0; n < model.facts().layers; ++n) {
+    for (uint64_t n = 0; n < model.config().layers; ++n) {
         uint64_t bytes = 0;
         const Result<Block> block = model.block(n, 1, true);
         EXPECT_TRUE(block) << block.error().text;
@@ -236,8 +236,8 @@ TEST(Pictures, go_with_models_that_read_them_and_tokens_with_the_others) {
     const Result<CheckpointModel> vit = CheckpointModel::open(families / "vit");
     const Result<CheckpointModel> gpt2 = CheckpointModel::open(families / "gpt2");
     ASSERT_TRUE(vit && gpt2);
-    EXPECT_EQ(vit->facts().patches, 9u);
-    EXPECT_EQ(vit->facts().patch_width, 48u);
+    EXPECT_EQ(vit->config().patches, 9u);
+    EXPECT_EQ(vit->config().patch_width, 48u);
     const std::vector<uint32_t> ids = {0, 1};
     EXPECT_EQ(run_model(*vit, ids).error().text, "a ViT model reads patches of pictures, not tokens");
     EXPECT_EQ(gpt2->embed_patches(F32Tensor({9, 48})).error().text,
@@ -298,7 +298,7 @@ void expect_rows_behind_layers(const CheckpointModel& model, const TensorSet& re
     const F32Tensor x({end - first, width}, {from + int64_t(first * width), from + int64_t(end * width)});
     const Result<void> entered = text.enter(x, first);
     ASSERT_TRUE(entered) << entered.error().text;
-    for (uint64_t n = 0; n < model.facts().layers; ++n) {
+    for (uint64_t n = 0; n < model.config().layers; ++n) {
         const Result<Block> block = model.block(n, entering.rows(), true);
         ASSERT_TRUE(block) << block.error().text;
         const Result<void> run = text.layer(n, *block);
@@ -337,15 +337,15 @@ int for_each_family(const std::function<void(const CheckpointModel&, const Tenso
 void expect_texts_to_stay(
     const std::function<std::unique_ptr<ResidentText>(uint64_t layers, uint64_t rows)>& make) {
     const int families = for_each_family([&](const CheckpointModel& model, const TensorSet& reference) {
-        const ModelFacts& facts = model.facts();
-        const Result<F32Tensor> x = facts.patches != 0 ? model.embed_patches(patches_of(reference, facts))
-                                                       : model.embed(tokens_of(reference));
+        const ModelConfig& config = model.config();
+        const Result<F32Tensor> x = config.patches != 0 ? model.embed_patches(patches_of(reference, config))
+                                                        : model.embed(tokens_of(reference));
         ASSERT_TRUE(x) << x.error().text;
         const uint64_t rows = x->rows();
-        const auto whole = make(facts.layers, rows);
+        const auto whole = make(config.layers, rows);
         expect_rows_behind_layers(model, reference, *x, 0, rows, *whole);
-        if (!facts.causal || testing::Test::HasFailure()) return;
-        const auto parts = make(facts.layers, rows);
+        if (!config.causal || testing::Test::HasFailure()) return;
+        const auto parts = make(config.layers, rows);
         for (const auto& [first, end] : {std::pair{uint64_t{0}, rows / 2},
                                          {rows / 2, rows / 2 + 1},
                                          {rows / 2 + 1, rows / 2 + 2},
@@ -375,16 +375,16 @@ TEST(Families, are_shown_as_they_generate) {
     const auto shown_by = make_cpu_runner(&parallel, 2), generated_by = make_cpu_runner();
     int pictures = 0;
     const int families = for_each_family([&](const CheckpointModel& model, const TensorSet& reference) {
-        if (model.facts().patches != 0) return void(++pictures);
+        if (model.config().patches != 0) return void(++pictures);
         const std::vector<uint32_t> ids = tokens_of(reference);
         ModelRunOptions options;
         options.trace = {Arithmetic::engine, shown_by.get()};
         options.with_hidden = true;
         const Result<ModelRun> run = run_model(model, ids, options);
         ASSERT_TRUE(run) << run.error().text;
-        HostText text(*generated_by, model.facts().layers, ids.size());
+        HostText text(*generated_by, model.config().layers, ids.size());
         ASSERT_TRUE(text.enter(*model.embed(ids), 0));
-        for (uint64_t n = 0; n < model.facts().layers; ++n) {
+        for (uint64_t n = 0; n < model.config().layers; ++n) {
             ASSERT_TRUE(text.layer(n, *model.block(n, ids.size(), true)));
             for (uint64_t i = 0; i < ids.size(); ++i) {
                 const auto shown = run->hidden[n + 1].row(i);
@@ -441,14 +441,14 @@ TEST_F(FamiliesOnVulkan, a_token_is_one_submission) {
     const Result<CheckpointModel> model =
         CheckpointModel::open(fs::path(FOVEA_FAMILIES) / "llama_q8" / "model.gguf");
     ASSERT_TRUE(model) << model.error().text;
-    const auto text = runner->text(model->facts().layers, 8);
+    const auto text = runner->text(model->config().layers, 8);
     DeviceRunner::Traffic before;
     for (uint64_t held = 0; held < 3; ++held) {
         before = runner->traffic();
         const Result<F32Tensor> x = model->embed(std::vector<uint32_t>{uint32_t(held)}, held);
         ASSERT_TRUE(x) << x.error().text;
         ASSERT_TRUE(text->enter(*x, held));
-        for (uint64_t n = 0; n < model->facts().layers; ++n)
+        for (uint64_t n = 0; n < model->config().layers; ++n)
             ASSERT_TRUE(text->layer(n, *model->block(n, 8, true)));
         ASSERT_TRUE(text->row(0));
     }
@@ -457,7 +457,7 @@ TEST_F(FamiliesOnVulkan, a_token_is_one_submission) {
     EXPECT_EQ(after.uploads - before.uploads, 2u);  // the row and its position
     EXPECT_EQ(after.reads - before.reads, 1u);
     // There is no room after the last row.
-    const Result<void> beyond = text->enter(F32Tensor({9, model->facts().width}), 0);
+    const Result<void> beyond = text->enter(F32Tensor({9, model->config().width}), 0);
     ASSERT_FALSE(beyond);
     EXPECT_EQ(beyond.error().field, "rows");
 }

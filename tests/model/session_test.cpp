@@ -34,7 +34,7 @@ Session full_session() {
     s.alibi = true, s.softcap = 30, s.dropout_p = 0.2, s.dropout_seed = 9;
     s.dropout_random = DropoutRandom::counter;
     s.precision = Precision::f16;
-    s.stage = StageId::context, s.head = 5, s.row = 3, s.column = 4, s.map = "blue-orange",
+    s.stage = StageId::context, s.head = 5, s.row = 3, s.column = 4, s.colormap = "blue-orange",
     s.logarithmic = true;
     s.low = "-0.5", s.high = "1e3", s.table = true, s.compared_head = 2, s.compare_how = "triangle";
     s.view = "1,2,3.5", s.zoom = "65536,1,2,8,max", s.step = 3, s.training = "sort,2,40,0,",

@@ -22,12 +22,12 @@ const FoveaDtype kTypes[] = {FOVEA_F32,  FOVEA_F16,  FOVEA_BF16, FOVEA_Q4_0,
 // By the few-rows kernel of one instruction set.
 void rows_on_cpu(uint32_t target, const Weight& w, const F32Tensor& bias, const F32Tensor& x, F32Tensor& y,
                  const FoveaParallel* parallel = nullptr, bool byte_products = true) {
-    Result<FoveaDeviceFacts> facts = cpu_facts(parallel ? parallel->worker_count : 1);
-    ASSERT_TRUE(facts);
-    facts->cpu_target = target;
+    Result<FoveaDeviceProperties> properties = cpu_properties(parallel ? parallel->worker_count : 1);
+    ASSERT_TRUE(properties);
+    properties->cpu_target = target;
     FoveaLinearDesc call = linear_of(w.stored, bias, x);
     call.kernel = FOVEA_KERNEL_DECODE;
-    const Result<Plan> plan = plan_linear(*facts, call);
+    const Result<Plan> plan = plan_linear(*properties, call);
     ASSERT_TRUE(plan) << plan.error().text;
     if (!byte_products) plan->get()->cpu.kernels.byte_products = false;
     FoveaHostBuffer bindings[FOVEA_BIND_COUNT] = {};
@@ -76,14 +76,14 @@ TEST(StoredLinear, gives_the_dequantised_product_on_every_instruction_set) {
 
 // If no kernel is named, this one is chosen for a few rows of float32 with a weight of another type.
 TEST(StoredLinear, a_plan_takes_the_kernel_for_few_rows_and_says_why_not) {
-    Result<FoveaDeviceFacts> facts = cpu_facts(2);
-    ASSERT_TRUE(facts);
+    Result<FoveaDeviceProperties> properties = cpu_properties(2);
+    ASSERT_TRUE(properties);
     const auto reason = [&](FoveaDtype type, uint64_t rows, void (*change)(FoveaLinearDesc&)) {
         FoveaLinearDesc call{};
         call.struct_size = sizeof call;
         call.w_type = type, call.n_in = 256, call.n_out = 64, call.rows = rows;
         change(call);
-        const Result<Plan> plan = plan_linear(*facts, call);
+        const Result<Plan> plan = plan_linear(*properties, call);
         return plan ? std::string(plan->info().reason) : plan.error().text;
     };
     const auto none = [](FoveaLinearDesc&) {};

@@ -60,12 +60,13 @@ Case strict_case(uint64_t seed) {
     FoveaAttentionDesc& d = c.desc;
     d.q_type = d.k_type = d.v_type = d.o_type = FOVEA_F32;
     d.q_strides = d.k_strides = d.v_strides = d.o_strides = {};
-    d.flags &= ~uint32_t(FOVEA_FLAG_BATCH_TABLE);
+    d.flags &= ~uint32_t(FOVEA_FLAG_VARLEN);
     d.packed_rows_q = d.packed_rows_kv = 0;
     d.page_size = d.page_count = 0, d.block_table_pages = 0;
     d.outputs &= ~uint32_t(FOVEA_OUTPUT_ROW_STATS);
-    without_strides(d.mask, FOVEA_U8), without_strides(d.bias, FOVEA_F32), without_strides(d.keep, FOVEA_U8);
-    if (!d.keep.present) d.dropout_p = 0, d.first_query = d.first_key = d.first_batch_head = 0;
+    without_strides(d.mask, FOVEA_U8), without_strides(d.bias, FOVEA_F32),
+        without_strides(d.dropout_mask, FOVEA_U8);
+    if (!d.dropout_mask.present) d.dropout_p = 0, d.first_query = d.first_key = d.first_batch_head = 0;
     c.table.clear(), c.block_table.clear();
     settle(c);
     return c;
@@ -115,7 +116,7 @@ TEST(StrictAttention, refuses_by_name_what_it_does_not_have) {
               "the strict order does not have packed and paged rows");
     EXPECT_EQ(refusal([](auto& d) { d.page_size = 4; }),
               "the strict order does not have packed and paged rows");
-    EXPECT_EQ(refusal([](auto& d) { d.flags |= FOVEA_FLAG_BATCH_TABLE; }),
+    EXPECT_EQ(refusal([](auto& d) { d.flags |= FOVEA_FLAG_VARLEN; }),
               "the strict order does not have lengths of entries");
     EXPECT_EQ(refusal([](auto& d) { d.v_strides.row = 16; }), "the strict order does not have strides");
     EXPECT_EQ(refusal([](auto& d) { d.mask = {1, FOVEA_U8, 1, 1, 4, 3, {}}; }),
@@ -123,7 +124,7 @@ TEST(StrictAttention, refuses_by_name_what_it_does_not_have) {
     EXPECT_EQ(refusal([](auto& d) { d.outputs = FOVEA_OUTPUT_ROW_STATS; }),
               "the strict order does not have statistics of rows");
     EXPECT_EQ(refusal([](auto& d) { d.dropout_p = 0.5f; }),
-              "the strict order drops by a keep mask only; none was given");
+              "the strict order drops by a dropout mask only; none was given");
 }
 
 }  // namespace

@@ -337,7 +337,7 @@ TEST(Traces, a_prepared_head_is_its_part_of_the_layers_call) {
         EXPECT_EQ(one->call.heads_q, 1u);
         EXPECT_EQ(one->call.heads_kv, 1u);
         EXPECT_EQ(one->call.dropout_p, 0.0f);
-        EXPECT_TRUE(one->inputs[FOVEA_BIND_KEEP].empty());
+        EXPECT_TRUE(one->inputs[FOVEA_BIND_DROPOUT_MASK].empty());
         const auto part = [&](FoveaBinding binding, uint32_t at, uint32_t count) {
             const std::vector<std::byte>& whole = all->inputs[binding];
             const size_t size = whole.size() / count;

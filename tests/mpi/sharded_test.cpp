@@ -45,7 +45,7 @@ struct Whole {
     std::vector<float> q, k, v, bias, slopes, sinks;
     std::vector<uint16_t> k_half;
     std::vector<uint8_t> mask;
-    std::vector<FoveaBatchEntry> table;
+    std::vector<FoveaSequence> table;
 
     FoveaHostBuffer bind(FoveaBinding binding) const {
         const auto of = [](const auto& values) {
@@ -67,7 +67,7 @@ struct Whole {
                 return of(slopes);
             case FOVEA_BIND_SINKS:
                 return of(sinks);
-            case FOVEA_BIND_BATCH_TABLE:
+            case FOVEA_BIND_SEQUENCES:
                 return of(table);
             default:
                 return {};
@@ -128,7 +128,7 @@ Whole draw(uint64_t seed) {
     }
     if (d.len_q && d.len_kv && random.chance(0.3)) w.bias = numbers(random, matrix(d.bias, FOVEA_F32));
     if (random.chance(0.3)) {
-        d.flags |= FOVEA_FLAG_BATCH_TABLE;
+        d.flags |= FOVEA_FLAG_VARLEN;
         for (uint32_t b = 0; b < d.batch; ++b)
             w.table.push_back(
                 {0, int32_t(random.below(d.len_q + 1)), 0, int32_t(random.below(d.len_kv + 1))});
@@ -148,8 +148,8 @@ Outputs exact(const Whole& w) {
     d.kernel = FOVEA_KERNEL_REFERENCE;
     Outputs out{std::vector<float>(d.batch * d.heads_q * d.len_q * d.dim_v),
                 std::vector<float>(d.batch * d.heads_q * d.len_q)};
-    const FoveaDeviceFacts facts = cpu_device(1);
-    const Result<Plan> plan = plan_attention(facts, d);
+    const FoveaDeviceProperties properties = cpu_device(1);
+    const Result<Plan> plan = plan_attention(properties, d);
     if (!plan) return fail(in_words(plan.error())), out;
     FoveaHostBuffer bindings[FOVEA_BIND_COUNT] = {};
     for (uint32_t n = 0; n < FOVEA_BIND_COUNT; ++n) bindings[n] = w.bind(FoveaBinding(n));
@@ -204,7 +204,7 @@ Result<Outputs> sharded(MPI_Comm comm, Engine& engine, const Whole& w, bool ever
         lse(queries.rows_of_rank(at) * q_outer, NAN);
     FoveaHostBuffer shared[FOVEA_BIND_COUNT] = {};
     for (const FoveaBinding binding :
-         {FOVEA_BIND_MASK, FOVEA_BIND_BIAS, FOVEA_BIND_ALIBI, FOVEA_BIND_SINKS, FOVEA_BIND_BATCH_TABLE})
+         {FOVEA_BIND_MASK, FOVEA_BIND_BIAS, FOVEA_BIND_ALIBI, FOVEA_BIND_SINKS, FOVEA_BIND_SEQUENCES})
         shared[binding] = w.bind(binding);
     mpi::ShardedCall call;
     call.desc = d;
@@ -410,7 +410,7 @@ Result<Gradients> sharded_gradients(MPI_Comm comm, Engine& engine, const Whole& 
                    std::vector<float>(d.heads_q, NAN), std::vector<float>(d.heads_q, NAN)};
     FoveaHostBuffer shared[FOVEA_BIND_COUNT] = {};
     for (const FoveaBinding binding :
-         {FOVEA_BIND_MASK, FOVEA_BIND_BIAS, FOVEA_BIND_ALIBI, FOVEA_BIND_SINKS, FOVEA_BIND_BATCH_TABLE})
+         {FOVEA_BIND_MASK, FOVEA_BIND_BIAS, FOVEA_BIND_ALIBI, FOVEA_BIND_SINKS, FOVEA_BIND_SEQUENCES})
         shared[binding] = w.bind(binding);
     mpi::ShardedGradients call;
     call.desc = d;
@@ -565,14 +565,14 @@ FoveaMapTileDesc draw_tile(const FoveaAttentionDesc& d, uint64_t seed) {
 
 Pixels tile_of_one_device(Engine& engine, const Whole& w, const std::vector<float>& lse,
                           const FoveaMapTileDesc& tile) {
-    const Result<Plan> plan = plan_map_tile(engine.facts(), w.desc, tile);
+    const Result<Plan> plan = plan_map_tile(engine.properties(), w.desc, tile);
     if (!plan) return fail("map: " + in_words(plan.error())), Pixels{};
     const FoveaPlanInfo info = plan->info();
     Pixels pixels{std::vector<uint64_t>(info.tensor_bytes[FOVEA_BIND_TILE_MASS] / 8),
                   std::vector<float>(info.tensor_bytes[FOVEA_BIND_TILE_MAX] / 4)};
     HostBindings bindings{};
     for (const FoveaBinding n : {FOVEA_BIND_Q, FOVEA_BIND_K, FOVEA_BIND_MASK, FOVEA_BIND_BIAS,
-                                 FOVEA_BIND_ALIBI, FOVEA_BIND_BATCH_TABLE})
+                                 FOVEA_BIND_ALIBI, FOVEA_BIND_SEQUENCES})
         bindings[n] = w.bind(n);
     bindings[FOVEA_BIND_LSE] = {const_cast<float*>(lse.data()), lse.size() * 4};
     bindings[FOVEA_BIND_TILE_MASS] = {pixels.mass.data(), pixels.mass.size() * 8};
@@ -596,7 +596,7 @@ Result<Pixels> sharded_tile(MPI_Comm comm, Engine& engine, const Whole& w, const
     std::vector<uint16_t> k_half;
     if (d.k_type == FOVEA_F16) k_half = cut(w.k_half, kv_outer, d.len_kv, d.dim_qk, keys, uint32_t(rank));
     FoveaHostBuffer shared[FOVEA_BIND_COUNT] = {};
-    for (const FoveaBinding n : {FOVEA_BIND_MASK, FOVEA_BIND_BIAS, FOVEA_BIND_ALIBI, FOVEA_BIND_BATCH_TABLE})
+    for (const FoveaBinding n : {FOVEA_BIND_MASK, FOVEA_BIND_BIAS, FOVEA_BIND_ALIBI, FOVEA_BIND_SEQUENCES})
         shared[n] = w.bind(n);
     const uint64_t rows = tile.row_count ? tile.row_count : d.len_q - tile.first_row,
                    columns = tile.key_count ? tile.key_count : d.len_kv - tile.first_key;
@@ -845,8 +845,8 @@ void parts_in_any_order_are_one_merge() {
         for (float& value : lse) value = float(random.uniform(-3, 3));
         FoveaMergeDesc desc = foveaMergeDesc();
         desc.parts = parts, desc.batch = 1, desc.heads = kHeads, desc.len = kRows, desc.dim = kDim;
-        const Result<FoveaDeviceFacts> facts = cpu_facts(1);
-        const Result<Plan> plan = plan_merge(*facts, desc);
+        const Result<FoveaDeviceProperties> properties = cpu_properties(1);
+        const Result<Plan> plan = plan_merge(*properties, desc);
         if (!plan) return fail(in_words(plan.error()));
         FoveaHostBuffer bindings[FOVEA_BIND_COUNT] = {};
         const auto bind = [&](FoveaBinding binding, std::vector<float>& numbers) {

@@ -22,12 +22,11 @@ void expect_sizes_of_shared(const Expect& expect, bool last) {
         {FOVEA_BIND_MASK, "whole[MASK]", 64 * 64,
          [](Desc& d) { d.mask.present = 1, d.mask.type = FOVEA_U8; }},
         {FOVEA_BIND_BIAS, "whole[BIAS]", 64 * 64 * 4, [](Desc& d) { d.bias.present = 1; }},
-        {FOVEA_BIND_KEEP, "whole[KEEP]", 64 * 64,
-         [](Desc& d) { d.keep.present = 1, d.keep.type = FOVEA_U8; }},
+        {FOVEA_BIND_DROPOUT_MASK, "whole[DROPOUT_MASK]", 64 * 64,
+         [](Desc& d) { d.dropout_mask.present = 1, d.dropout_mask.type = FOVEA_U8; }},
         {FOVEA_BIND_ALIBI, "whole[ALIBI]", 4, [](Desc& d) { d.flags |= FOVEA_FLAG_ALIBI; }},
         {FOVEA_BIND_SINKS, "whole[SINKS]", 4, [](Desc& d) { d.flags |= FOVEA_FLAG_SINKS; }},
-        {FOVEA_BIND_BATCH_TABLE, "whole[BATCH_TABLE]", 16,
-         [](Desc& d) { d.flags |= FOVEA_FLAG_BATCH_TABLE; }},
+        {FOVEA_BIND_SEQUENCES, "whole[SEQUENCES]", 16, [](Desc& d) { d.flags |= FOVEA_FLAG_VARLEN; }},
     };
     std::vector<float> room(64 * 64);
     FoveaHostBuffer whole[FOVEA_BIND_COUNT] = {};

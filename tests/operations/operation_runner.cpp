@@ -23,9 +23,10 @@ Error damaged(uint32_t binding, const char* what) {
 
 class CpuRunner : public OperationRunner {
   public:
-    CpuRunner(std::string name, uint32_t target) : name_(std::move(name)), facts_(cpu_device(3, target)) {}
+    CpuRunner(std::string name, uint32_t target)
+        : name_(std::move(name)), properties_(cpu_device(3, target)) {}
     const std::string& name() const override { return name_; }
-    const FoveaDeviceFacts& facts() const override { return facts_; }
+    const FoveaDeviceProperties& properties() const override { return properties_; }
 
     Result<Buffers> run(const Plan& plan, const Buffers& given, const OperationRun& how) override {
         const FoveaPlanInfo info = plan.info();
@@ -74,17 +75,17 @@ class CpuRunner : public OperationRunner {
     }
 
     std::string name_;
-    FoveaDeviceFacts facts_;
+    FoveaDeviceProperties properties_;
 };
 
 class VulkanRunner : public OperationRunner {
   public:
     VulkanRunner(std::string name, Engine engine)
-        : name_(std::move(name)), engine_(std::move(engine)), facts_(engine_.facts()) {
-        if (name_ == "vulkan@discrete") facts_.device_class = FOVEA_CLASS_DISCRETE;
+        : name_(std::move(name)), engine_(std::move(engine)), properties_(engine_.properties()) {
+        if (name_ == "vulkan@discrete") properties_.device_class = FOVEA_CLASS_DISCRETE;
     }
     const std::string& name() const override { return name_; }
-    const FoveaDeviceFacts& facts() const override { return facts_; }
+    const FoveaDeviceProperties& properties() const override { return properties_; }
 
     Result<Buffers> run(const Plan& plan, const Buffers& given, const OperationRun& how) override {
         std::array<std::optional<DeviceBuffer>, FOVEA_BIND_COUNT> owned;
@@ -130,7 +131,7 @@ class VulkanRunner : public OperationRunner {
 
     std::string name_;
     Engine engine_;
-    FoveaDeviceFacts facts_;
+    FoveaDeviceProperties properties_;
 };
 
 class WebGpuRunner : public OperationRunner {
@@ -138,7 +139,7 @@ class WebGpuRunner : public OperationRunner {
     WebGpuRunner(std::string name, std::unique_ptr<WebGpu> gpu)
         : name_(std::move(name)), gpu_(std::move(gpu)) {}
     const std::string& name() const override { return name_; }
-    const FoveaDeviceFacts& facts() const override { return gpu_->facts(); }
+    const FoveaDeviceProperties& properties() const override { return gpu_->properties(); }
 
     Result<Buffers> run(const Plan& plan, const Buffers& given, const OperationRun& how) override {
         if (how.in_place) return Error{FOVEA_UNSUPPORTED, "y", "WebGPU binds no buffer twice"};
@@ -161,13 +162,13 @@ class WebGpuRunner : public OperationRunner {
 
 // A plan that every backend can make, to check whether this CPU runs a target.
 bool runs_here(uint32_t target, std::string& why) {
-    const FoveaDeviceFacts facts = cpu_device(1, target);
+    const FoveaDeviceProperties properties = cpu_device(1, target);
     FoveaLinearDesc d{};
     d.struct_size = sizeof d;
     d.n_in = d.n_out = d.rows = 1;
     FoveaPlan handle = nullptr;
     Diag diag;
-    if (foveaPlanLinear(&facts, &d, nullptr, &handle, &diag) != FOVEA_OK) {
+    if (foveaPlanLinear(&properties, &d, nullptr, &handle, &diag) != FOVEA_OK) {
         why = diag.text;
         return false;
     }

@@ -25,7 +25,7 @@ class OperationRunner {
   public:
     virtual ~OperationRunner() = default;
     virtual const std::string& name() const = 0;
-    virtual const FoveaDeviceFacts& facts() const = 0;
+    virtual const FoveaDeviceProperties& properties() const = 0;
     // The buffers after the run; an error too when a byte outside one of them was written.
     virtual Result<Buffers> run(const Plan& plan, const Buffers& given, const OperationRun& how) = 0;
 };

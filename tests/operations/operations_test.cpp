@@ -34,14 +34,14 @@ uint64_t case_count() {
 }
 
 template <class Desc>
-using Create = FoveaResult (*)(const FoveaDeviceFacts*, const Desc*, const FoveaHostAllocator*, FoveaPlan*,
-                               FoveaDiag*);
+using Create = FoveaResult (*)(const FoveaDeviceProperties*, const Desc*, const FoveaHostAllocator*,
+                               FoveaPlan*, FoveaDiag*);
 
 template <class Desc>
-Result<Plan> make_plan(Create<Desc> create, const FoveaDeviceFacts& facts, const Desc& desc) {
+Result<Plan> make_plan(Create<Desc> create, const FoveaDeviceProperties& properties, const Desc& desc) {
     FoveaPlan handle = nullptr;
     Diag diag;
-    if (create(&facts, &desc, nullptr, &handle, &diag) != FOVEA_OK) return diag.error();
+    if (create(&properties, &desc, nullptr, &handle, &diag) != FOVEA_OK) return diag.error();
     return Plan(handle);
 }
 
@@ -53,7 +53,7 @@ struct Types {
 };
 
 bool is_integer(uint32_t binding) {
-    return binding == FOVEA_BIND_POSITIONS || binding == FOVEA_BIND_BATCH_TABLE ||
+    return binding == FOVEA_BIND_POSITIONS || binding == FOVEA_BIND_SEQUENCES ||
            binding == FOVEA_BIND_BLOCK_TABLE;
 }
 
@@ -184,7 +184,7 @@ Bytes in_plain_loops(Create<Desc> create, Desc desc, FoveaKernel kernel, const B
     static const auto cpu = make_operation_runner("cpu@scalar", error);
     desc.kernel = kernel;
     desc.y_type = FOVEA_F32;
-    const Result<Plan> plan = make_plan(create, cpu->facts(), desc);
+    const Result<Plan> plan = make_plan(create, cpu->properties(), desc);
     if (!plan) {
         ADD_FAILURE() << plan.error().text;
         return {};
@@ -218,7 +218,7 @@ void run_everywhere(Random& random, Create<Desc> create, const Desc& desc, const
     const uint64_t shuffle = random.next();
     for (const auto& runner : runners()) {
         SCOPED_TRACE("on " + runner->name());
-        const Result<Plan> plan = make_plan(create, runner->facts(), desc);
+        const Result<Plan> plan = make_plan(create, runner->properties(), desc);
         ASSERT_TRUE(plan) << plan.error().text;
         if (std::string(plan->info().reason).starts_with("linear on the device's matrix units"))
             ++matrix_plans();
@@ -241,7 +241,7 @@ template <class Desc>
 std::vector<Bytes> from_rounded_factors(Create<Desc> create, const Desc& desc, const Types& types,
                                         const Buffers& inputs) {
     std::vector<Bytes> results;
-    if (precision_of(desc) != FOVEA_PRECISION_F16_PRODUCTS) return results;
+    if (precision_of(desc) != FOVEA_PRECISION_F16_INPUTS) return results;
     for (const uint32_t factors : {1u, 2u, 3u}) {
         Buffers rounded = inputs;
         if (factors & 1) round_to_half(rounded[FOVEA_BIND_X], types.x);
@@ -322,12 +322,12 @@ TEST(Operations, linear) {
             d.x_row_stride = stride(d.n_in);
             d.w_row_stride = random.chance(0.5) ? 0 : int64_t(d.n_in + block * random.below(3));
         }
-        if (random.chance(0.5)) d.precision = FOVEA_PRECISION_F16_PRODUCTS;
+        if (random.chance(0.5)) d.precision = FOVEA_PRECISION_F16_INPUTS;
         check_by_rule(random, foveaPlanLinear, d, {d.x_type, d.w_type, d.y_type});
     });
     print_shares("linear");
     const OperationRunner& runner = *runners().front();
-    const bool has_matrices = (runner.facts().features & FOVEA_FEATURE_COOPMAT) != 0;
+    const bool has_matrices = (runner.properties().features & FOVEA_FEATURE_COOPMAT) != 0;
     printf("linear on %s: %d plans on matrix units\n", runner.name().c_str(), matrix_plans());
     if (runner.name() == "vulkan@discrete" && has_matrices && !getenv("FOVEA_TEST_SEED")) {
         EXPECT_GT(matrix_plans(), 5);
@@ -374,7 +374,7 @@ TEST(Operations, linear_with_an_infinite_last_input) {
                 const bool rows = infinite == FOVEA_BIND_X || !in_out;  // inputs of one output are adjacent
                 for (const auto& runner : runners()) {
                     SCOPED_TRACE(runner->name() + ", " + std::to_string(n_in) + " inputs");
-                    const Result<Plan> plan = make_plan(foveaPlanLinear, runner->facts(), d);
+                    const Result<Plan> plan = make_plan(foveaPlanLinear, runner->properties(), d);
                     ASSERT_TRUE(plan) << plan.error().text;
                     Buffers buffers;
                     for (const uint32_t i : {FOVEA_BIND_X, FOVEA_BIND_WEIGHT, FOVEA_BIND_Y}) {
@@ -402,9 +402,9 @@ int64_t cache_element(const FoveaAppendDesc& d, const Buffers& inputs, int64_t b
         s = {int64_t(d.heads) * head, head, row};
     }
     auto held = int64_t(d.first_row);
-    if (d.has_batch_table) {
-        FoveaBatchEntry entry;
-        memcpy(&entry, &inputs[FOVEA_BIND_BATCH_TABLE][size_t(b) * sizeof entry], sizeof entry);
+    if (d.has_sequences) {
+        FoveaSequence entry;
+        memcpy(&entry, &inputs[FOVEA_BIND_SEQUENCES][size_t(b) * sizeof entry], sizeof entry);
         held = std::clamp<int64_t>(entry.kv_length, 0, int64_t(d.capacity));
     }
     const int64_t row = held + l;
@@ -482,7 +482,7 @@ Bytes appended(const FoveaAppendDesc& d, const Buffers& inputs) {
 // Inputs of append and gather, drawn for the first runner: the others ask for no more bytes.
 template <class Desc>
 Buffers cache_inputs(Random& random, Create<Desc> create, const Desc& d) {
-    const Result<Plan> plan = make_plan(create, runners().front()->facts(), d);
+    const Result<Plan> plan = make_plan(create, runners().front()->properties(), d);
     EXPECT_TRUE(plan) << plan.error().text;
     if (!plan) return {};
     Buffers inputs = random_inputs(random, plan->info(), {d.x_type, FOVEA_F32, d.y_type});
@@ -557,7 +557,7 @@ FoveaMergeDesc random_merge(Random& random) {
     d.x_strides = random_strides(random, d.heads, d.len, d.dim);
     d.y_strides = random_strides(random, d.heads, d.len, d.dim);
     if (random.chance(0.5)) {
-        const Result<Plan> packed = make_plan(foveaPlanMerge, runners().front()->facts(), d);
+        const Result<Plan> packed = make_plan(foveaPlanMerge, runners().front()->properties(), d);
         const uint64_t all = packed ? packed->info().tensor_bytes[FOVEA_BIND_X] : 0;
         d.x_part_stride = int64_t(all / d.parts / dtype_bytes(d.x_type) + random.below(9));
     }
@@ -641,11 +641,11 @@ void expect_merged(const FoveaMergeDesc& d, uint64_t part_elements, const Buffer
 TEST(Operations, merge) {
     for_cases("merge", [](Random& random) {
         const FoveaMergeDesc d = random_merge(random);
-        const Result<Plan> plan = make_plan(foveaPlanMerge, runners().front()->facts(), d);
+        const Result<Plan> plan = make_plan(foveaPlanMerge, runners().front()->properties(), d);
         ASSERT_TRUE(plan) << plan.error().text;
         FoveaMergeDesc one = d;
         one.parts = 1;
-        const Result<Plan> part = make_plan(foveaPlanMerge, runners().front()->facts(), one);
+        const Result<Plan> part = make_plan(foveaPlanMerge, runners().front()->properties(), one);
         ASSERT_TRUE(part);
         const uint64_t size = dtype_bytes(d.x_type);
         const uint64_t part_elements =
@@ -669,9 +669,9 @@ TEST(Operations, a_part_without_keys_changes_no_bit) {
         Buffers last;
         for (uint32_t part = 0; part < 5; ++part) {
             d.parts = 1;
-            const Result<Plan> one = make_plan(foveaPlanMerge, runner->facts(), d);
+            const Result<Plan> one = make_plan(foveaPlanMerge, runner->properties(), d);
             d.parts = 5;
-            const Result<Plan> all = make_plan(foveaPlanMerge, runner->facts(), d);
+            const Result<Plan> all = make_plan(foveaPlanMerge, runner->properties(), d);
             ASSERT_TRUE(one && all);
             if (part == 0) {
                 last = random_inputs(random, one->info(), {FOVEA_F32, FOVEA_F32, FOVEA_F32});
@@ -710,7 +710,7 @@ TEST(Operations, a_part_that_is_no_number_makes_its_row_none) {
                     for (const float other : {0.5f, -INFINITY})
                         for (uint32_t part = 0; part < parts; ++part) {
                             d.parts = parts, d.y_type = type;
-                            const Result<Plan> plan = make_plan(foveaPlanMerge, runner->facts(), d);
+                            const Result<Plan> plan = make_plan(foveaPlanMerge, runner->properties(), d);
                             if (!plan && type != FOVEA_F32) continue;  // a device without 16-bit stores
                             ASSERT_TRUE(plan) << plan.error().text;
                             Random random(5);
@@ -744,11 +744,11 @@ TEST(Operations, slices_whose_windows_meet_have_a_barrier_between_them) {
     for (const auto& runner : runners()) {
         if (!runner->name().starts_with("vulkan")) continue;
         SCOPED_TRACE(runner->name());
-        FoveaDeviceFacts few = runner->facts();
+        FoveaDeviceProperties few = runner->properties();
         std::fill_n(few.max_workgroup_count, 3, 4u);
         few.storage_offset_alignment = 256;  // the coarsest there is fits every device
         const auto expect_same = [&](auto create, const auto& d, bool meet) {
-            const Result<Plan> whole = make_plan(create, runner->facts(), d), cut = make_plan(create, few, d);
+            const auto whole = make_plan(create, runner->properties(), d), cut = make_plan(create, few, d);
             ASSERT_TRUE(whole && cut);
             EXPECT_GE(cut->info().slice_count, 4u);
             EXPECT_EQ(cut->info().slices_share_workspace, meet ? 1u : 0u);
@@ -797,7 +797,7 @@ TEST(Operations, rope_in_place) {
         d.x_type = d.y_type = type;
         d.batch = 2, d.heads = 3, d.dim = 22, d.len = 17, d.rotary_dim = 14;
         for (const auto& runner : runners()) {
-            const Result<Plan> plan = make_plan(foveaPlanRope, runner->facts(), d);
+            const Result<Plan> plan = make_plan(foveaPlanRope, runner->properties(), d);
             ASSERT_TRUE(plan) << plan.error().text;
             Random random(7);
             const Buffers inputs = random_inputs(random, plan->info(), {type, FOVEA_F32, type});
@@ -840,7 +840,7 @@ TEST(Operations, append_converts_every_number_of_16_bits_exactly) {
         numbers.resize(size_t(d.len) * d.dim);
         for (const auto& runner : runners()) {
             SCOPED_TRACE(runner->name());
-            const Result<Plan> plan = make_plan(foveaPlanAppend, runner->facts(), d);
+            const Result<Plan> plan = make_plan(foveaPlanAppend, runner->properties(), d);
             ASSERT_TRUE(plan) << plan.error().text;
             Random random(1);
             Buffers inputs = random_inputs(random, plan->info(), {d.x_type, FOVEA_F32, d.y_type});
@@ -871,7 +871,7 @@ void expect_appended(FoveaDtype from, FoveaDtype to, const Bytes& x, uint64_t ro
     d.batch = d.heads = 1, d.dim = dim, d.len = d.capacity = rows;
     for (const auto& runner : runners()) {
         SCOPED_TRACE(runner->name());
-        const Result<Plan> plan = make_plan(foveaPlanAppend, runner->facts(), d);
+        const Result<Plan> plan = make_plan(foveaPlanAppend, runner->properties(), d);
         ASSERT_TRUE(plan) << plan.error().text;
         Random random(1);
         Buffers inputs = random_inputs(random, plan->info(), {from, FOVEA_F32, to});

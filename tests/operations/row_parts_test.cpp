@@ -17,10 +17,10 @@ namespace {
 constexpr double kRounding = 0x1p-24;
 
 template <class Make, class Desc>
-Result<Plan> plan_of(Make make, const FoveaDeviceFacts& facts, const Desc& desc) {
+Result<Plan> plan_of(Make make, const FoveaDeviceProperties& properties, const Desc& desc) {
     FoveaPlan handle = nullptr;
     Diag diag;
-    if (make(&facts, &desc, nullptr, &handle, &diag) != FOVEA_OK) return diag.error();
+    if (make(&properties, &desc, nullptr, &handle, &diag) != FOVEA_OK) return diag.error();
     return Plan(handle);
 }
 
@@ -39,13 +39,13 @@ Bytes drawn(Random& random, uint64_t count, float middle = 0) {
 }
 
 template <class Desc>
-Buffers in_plain_loops(FoveaResult (*make)(const FoveaDeviceFacts*, const Desc*, const FoveaHostAllocator*,
-                                           FoveaPlan*, FoveaDiag*),
+Buffers in_plain_loops(FoveaResult (*make)(const FoveaDeviceProperties*, const Desc*,
+                                           const FoveaHostAllocator*, FoveaPlan*, FoveaDiag*),
                        Desc desc, FoveaKernel kernel, const Buffers& inputs) {
     std::string error;
     static const auto cpu = make_operation_runner("cpu@scalar", error);
     desc.kernel = kernel;
-    const Result<Plan> plan = plan_of(make, cpu->facts(), desc);
+    const Result<Plan> plan = plan_of(make, cpu->properties(), desc);
     EXPECT_TRUE(plan) << plan.error().text;
     Result<Buffers> after = cpu->run(*plan, inputs, {});
     EXPECT_TRUE(after) << after.error().text;
@@ -83,7 +83,7 @@ TEST(RowParts, norms_are_those_of_the_reference) {
                                binds_in_place() && random.chance(0.4)};
         for (const auto& runner : runners()) {
             SCOPED_TRACE("on " + runner->name());
-            const Result<Plan> plan = plan_of(plan_norm, runner->facts(), d);
+            const Result<Plan> plan = plan_of(plan_norm, runner->properties(), d);
             ASSERT_TRUE(plan) << plan.error().text;
             const Result<Buffers> after = runner->run(*plan, inputs, how);
             ASSERT_TRUE(after) << after.error().text;
@@ -140,7 +140,7 @@ TEST(RowParts, numbers_are_those_of_the_reference) {
                                binds_in_place() && random.chance(0.4)};
         for (const auto& runner : runners()) {
             SCOPED_TRACE("on " + runner->name());
-            const Result<Plan> plan = plan_of(plan_pointwise, runner->facts(), d);
+            const Result<Plan> plan = plan_of(plan_pointwise, runner->properties(), d);
             ASSERT_TRUE(plan) << plan.error().text;
             const Result<Buffers> after = runner->run(*plan, inputs, how);
             ASSERT_TRUE(after) << after.error().text;
@@ -161,8 +161,8 @@ TEST(RowParts, numbers_are_those_of_the_reference) {
 TEST(RowParts, large_calls_are_cut) {
     for (const auto& runner : runners()) {
         if (runner->name().starts_with("cpu")) continue;
-        FoveaDeviceFacts facts = runner->facts();
-        facts.max_storage_range = 1 << 16;
+        FoveaDeviceProperties properties = runner->properties();
+        properties.max_storage_range = 1 << 16;
         NormDesc d{};
         d.rule = NormRule::layer, d.width = 700, d.rows = 90, d.epsilon = 1e-5f, d.adds = 1;
         PointwiseDesc p{};
@@ -172,7 +172,8 @@ TEST(RowParts, large_calls_are_cut) {
         inputs[FOVEA_BIND_X] = drawn(random, p.count), inputs[FOVEA_BIND_O] = drawn(random, p.count);
         inputs[FOVEA_BIND_Y].assign(p.count * 4, std::byte{0x7b});
         const auto expect_same = [&](auto make, const auto& desc) {
-            const Result<Plan> whole = plan_of(make, runner->facts(), desc), cut = plan_of(make, facts, desc);
+            const Result<Plan> whole = plan_of(make, runner->properties(), desc),
+                               cut = plan_of(make, properties, desc);
             ASSERT_TRUE(whole && cut);
             EXPECT_GE(cut->info().slice_count, 4u);
             const Result<Buffers> a = runner->run(*whole, inputs, {}),
@@ -188,11 +189,11 @@ TEST(RowParts, large_calls_are_cut) {
 }
 
 TEST(RowParts, what_cannot_be_is_refused_by_its_field) {
-    const FoveaDeviceFacts& facts = runners().front()->facts();
+    const FoveaDeviceProperties& properties = runners().front()->properties();
     NormDesc good{};
     good.width = 8, good.rows = 3, good.epsilon = 1e-5f;
     const auto refused = [&](NormDesc d) {
-        const Result<Plan> plan = plan_of(plan_norm, facts, d);
+        const Result<Plan> plan = plan_of(plan_norm, properties, d);
         return plan ? std::string("accepted") : plan.error().field;
     };
     EXPECT_EQ(refused(good), "accepted");
@@ -209,7 +210,7 @@ TEST(RowParts, what_cannot_be_is_refused_by_its_field) {
     EXPECT_EQ(refused(d), "has_bias");
     PointwiseDesc p{};
     p.count = uint64_t{1} << 31;
-    const Result<Plan> plan = plan_of(plan_pointwise, facts, p);
+    const Result<Plan> plan = plan_of(plan_pointwise, properties, p);
     ASSERT_FALSE(plan);
     EXPECT_EQ(plan.error().field, "count");
 }

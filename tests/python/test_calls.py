@@ -421,7 +421,7 @@ class Refusals(unittest.TestCase):
                             ('threads', lambda: fovea.open_engine('cpu', threads=2**32 + 1)),
                             ('threads', lambda: fovea.open_engine('cpu', threads=1.5)),
                             ('seed', lambda: fovea.lesson(2, seed=2**64)), ('name', lambda: fovea.lesson('t1-08\0x')),
-                            ('colour_map', lambda: fovea.map(q, k, colour_map='viridis\0x')),
+                            ('colormap', lambda: fovea.map(q, k, colormap='viridis\0x')),
                             ('head', lambda: fovea.view(q, k, v).stage('weights', head=2**32))):
             with self.assertRaisesRegex(ValueError, field):
                 call()

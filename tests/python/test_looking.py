@@ -122,7 +122,7 @@ class Weights(unittest.TestCase):
                             ('head', lambda: self.look.derive(0, 0, head=None)), ('lse', lambda: fovea.inspect(self.q, self.k, lse=np.zeros(3, np.float32))),
                             ('form', lambda: self.look.derivation(0, 0, form='prose')), ('key', lambda: self.look.derive(0, 60)),
                             ('size', lambda: self.look.map((0, 4))), ('reducer', lambda: self.look.map(reducer='mean')),
-                            ('map', lambda: self.look.map(colour_map='rainbow')), ('colour_scale', lambda: self.look.map(colour_scale='x')),
+                            ('colormap', lambda: self.look.map(colormap='rainbow')), ('color_scale', lambda: self.look.map(color_scale='x')),
                             ('path', lambda: self.look.map().save('map.jpeg'))):
             with self.assertRaisesRegex(ValueError, field):
                 call()
@@ -211,7 +211,7 @@ class Notebook(unittest.TestCase):
         self.assertIn('"level": 3', view.session)
         self.assertIn('cat', fovea.view(text='The cat sat', level=1).session)
         for field, call in (('k', lambda: fovea.view(q)), ('text', lambda: fovea.view(q, k, text='a')), ('v', lambda: fovea.view(v=v)),
-                            ('colour', lambda: fovea.view(text='a', colour=3)), ('level', lambda: fovea.view(text='a', level=99))):
+                            ('color', lambda: fovea.view(text='a', color=3)), ('level', lambda: fovea.view(text='a', level=99))):
             with self.assertRaisesRegex(ValueError, field):
                 call()
 

@@ -102,7 +102,7 @@ TEST(EmptyRows, by_a_bias_of_infinity) {
 }
 TEST(EmptyRows, whole_entries_without_keys_or_queries) {
     expect_exact_empty_rows([](Case& c) {
-        c.desc.flags |= FOVEA_FLAG_BATCH_TABLE;
+        c.desc.flags |= FOVEA_FLAG_VARLEN;
         c.table = {{0, 70, 0, 0}, {0, 33, 0, 75}};
     });
 }

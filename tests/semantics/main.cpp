@@ -40,12 +40,12 @@ int run_by_hand(int argc, char** argv, const char* seed, bool whole_sweep) {
     options.limits.row_stats = has_row_stats(executor->name());
     if (const char* flops = option(argc, argv, "--flops")) options.limits.flops = strtod(flops, nullptr);
     if (const char* precision = option(argc, argv, "--precision")) {
-        if (strcmp(precision, "f16-products") == 0)
-            options.limits.precision = FOVEA_PRECISION_F16_PRODUCTS;
-        else if (strcmp(precision, "bf16-products") == 0)
-            options.limits.precision = FOVEA_PRECISION_BF16_PRODUCTS;
+        if (strcmp(precision, "f16-inputs") == 0)
+            options.limits.precision = FOVEA_PRECISION_F16_INPUTS;
+        else if (strcmp(precision, "bf16-inputs") == 0)
+            options.limits.precision = FOVEA_PRECISION_BF16_INPUTS;
         else {
-            fprintf(stderr, "--precision: '%s' is not f16-products or bf16-products\n", precision);
+            fprintf(stderr, "--precision: '%s' is not f16-inputs or bf16-inputs\n", precision);
             return 2;
         }
     }

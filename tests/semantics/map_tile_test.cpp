@@ -283,8 +283,8 @@ Picture even_pixel(Executor& executor, uint64_t rows, uint64_t keys, float lse, 
     Tensors inputs;
     if (dropout_p > 0) {
         c.desc.dropout_p = dropout_p;
-        c.desc.keep = {1, FOVEA_U8, 1, 1, 1, 0, {}};
-        inputs[FOVEA_BIND_KEEP].assign(keys, std::byte{1});
+        c.desc.dropout_mask = {1, FOVEA_U8, 1, 1, 1, 0, {}};
+        inputs[FOVEA_BIND_DROPOUT_MASK].assign(keys, std::byte{1});
     }
     inputs[FOVEA_BIND_Q].assign(rows * 16, std::byte{0});
     inputs[FOVEA_BIND_K].assign(keys * 16, std::byte{0});

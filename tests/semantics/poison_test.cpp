@@ -100,7 +100,7 @@ TEST(Poison, stays_with_the_rows_that_see_it_under_a_bias) {
 }
 TEST(Poison, stays_with_its_entry_and_head) {
     expect_containment([](Case& c) {
-        c.desc.flags |= FOVEA_FLAG_BATCH_TABLE | FOVEA_FLAG_SINKS;
+        c.desc.flags |= FOVEA_FLAG_VARLEN | FOVEA_FLAG_SINKS;
         c.table = {{0, 66, 0, 100}, {0, 50, 0, 140}};
     });
 }
@@ -165,7 +165,7 @@ void expect_no_bit_changes(std::initializer_list<FoveaBinding> poisoned,
 
 TEST(Poison, behind_the_lengths_changes_no_bit) {
     expect_no_bit_changes({FOVEA_BIND_Q, FOVEA_BIND_K, FOVEA_BIND_V}, [](Case& c) {
-        c.desc.flags |= FOVEA_FLAG_BATCH_TABLE;
+        c.desc.flags |= FOVEA_FLAG_VARLEN;
         c.table = {{0, 30, 0, 77}, {0, 33, 0, 128}};
     });
 }
@@ -184,15 +184,16 @@ TEST(Poison, between_rows_and_heads_changes_no_bit) {
     });
 }
 TEST(Poison, of_mask_padding_and_of_what_a_mask_hides_changes_no_bit) {
-    expect_no_bit_changes({FOVEA_BIND_MASK, FOVEA_BIND_BIAS, FOVEA_BIND_KEEP, FOVEA_BIND_K}, [](Case& c) {
-        c.desc.mask = {1, FOVEA_U8, 2, 4, 33, 141, {4 * 33 * 147 + 1, 33 * 147, 147}};
-        c.desc.bias = {1, FOVEA_F16, 1, 4, 33, 139, {0, 33 * 144, 144}};
-        c.desc.keep = {1, FOVEA_U8, 2, 1, 33, 145, {33 * 149, 0, 149}};
-    });
+    expect_no_bit_changes({FOVEA_BIND_MASK, FOVEA_BIND_BIAS, FOVEA_BIND_DROPOUT_MASK, FOVEA_BIND_K},
+                          [](Case& c) {
+                              c.desc.mask = {1, FOVEA_U8, 2, 4, 33, 141, {4 * 33 * 147 + 1, 33 * 147, 147}};
+                              c.desc.bias = {1, FOVEA_F16, 1, 4, 33, 139, {0, 33 * 144, 144}};
+                              c.desc.dropout_mask = {1, FOVEA_U8, 2, 1, 33, 145, {33 * 149, 0, 149}};
+                          });
 }
 TEST(Poison, of_unused_pages_and_rows_of_pages_changes_no_bit) {
     expect_no_bit_changes({FOVEA_BIND_K, FOVEA_BIND_V}, [](Case& c) {
-        c.desc.flags |= FOVEA_FLAG_BATCH_TABLE;
+        c.desc.flags |= FOVEA_FLAG_VARLEN;
         c.table = {{0, 33, 0, 77}, {0, 33, 0, 131}};
         c.desc.page_size = 16, c.desc.page_count = 24, c.desc.block_table_pages = 10;
         for (int32_t n = 0; n < 20; ++n) c.block_table.push_back(n % 7 == 3 ? -1 : (5 * n + 2) % 24);

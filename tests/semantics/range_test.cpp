@@ -68,9 +68,9 @@ TEST(Range, an_odd_number_of_halves_comes_back_to_just_as_much_host_memory) {
 
 // A sweep whose executor kept the products from the planner would judge those of float32, and pass.
 TEST(Range, products_of_bfloat16_are_what_a_sweep_judges) {
-    FoveaDeviceFacts facts = foveaDeviceFacts();
-    ASSERT_EQ(foveaCpuFacts(1, &facts, nullptr), FOVEA_OK);
-    if (!(facts.features & FOVEA_FEATURE_BF16_PRODUCTS))
+    FoveaDeviceProperties properties = foveaDeviceProperties();
+    ASSERT_EQ(foveaCpuProperties(1, &properties, nullptr), FOVEA_OK);
+    if (!(properties.features & FOVEA_FEATURE_BF16_INPUTS))
         GTEST_SKIP() << "no AVX512-BF16 on this processor or in this build";
     Case c = plain_case(66, 1, 1, 1, 30, 70, 16, 8);
     settle(c);
@@ -78,7 +78,7 @@ TEST(Range, products_of_bfloat16_are_what_a_sweep_judges) {
     ASSERT_TRUE(prepared) << prepared.error().text;
     const auto executor = make_cpu_executor("cpu:flash", {FOVEA_KERNEL_FLASH, false, 0});
     const Outcome exact = run_or_fail(*executor, c.desc, prepared->clean);
-    c.desc.precision = FOVEA_PRECISION_BF16_PRODUCTS;
+    c.desc.precision = FOVEA_PRECISION_BF16_INPUTS;
     const Outcome rounded = run_or_fail(*executor, c.desc, prepared->clean);
     EXPECT_NE(rounded.outputs[FOVEA_BIND_O], exact.outputs[FOVEA_BIND_O]);
 }

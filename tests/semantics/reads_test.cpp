@@ -11,7 +11,7 @@ namespace {
 
 Case packed_case(uint32_t heads_q) {
     Case c = plain_case(81, 3, heads_q, 1, 40, 24, 8, 8);
-    c.desc.flags |= FOVEA_FLAG_BATCH_TABLE;
+    c.desc.flags |= FOVEA_FLAG_VARLEN;
     c.table = {{0, 40, 0, 24}, {40, 3, 24, 5}, {43, 1, 29, 1}};
     c.desc.packed_rows_q = 44, c.desc.packed_rows_kv = 30;
     settle(c);

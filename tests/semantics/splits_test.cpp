@@ -47,7 +47,7 @@ void pages(Case& c) {
 // Entries end to end. The second one has fewer queries than the call: rows past its length are nobody's.
 void packed(Case& c) {
     FoveaAttentionDesc& d = c.desc;
-    d.flags |= FOVEA_FLAG_BATCH_TABLE;
+    d.flags |= FOVEA_FLAG_VARLEN;
     const auto rows = int32_t(d.len_q), keys = int32_t(d.len_kv);
     c.table = {{0, rows, 3, keys - 100}, {rows, rows - 1, keys, keys}, {2 * rows, rows, 2 * keys, 9}};
     d.packed_rows_q = uint64_t(3 * rows) + 1, d.packed_rows_kv = uint64_t(2 * keys) + 12;
@@ -72,8 +72,8 @@ const Variant kVariants[] = {
     {"sinks", [](Case& c) { c.desc.flags |= FOVEA_FLAG_SINKS; }},
     {"a mask", mask},
     {"dropout", dropout},
-    {"a keep matrix",
-     [](Case& c) { c.desc.keep = matrix(FOVEA_U8, c.desc.heads_q), c.desc.dropout_p = 0.25f; }},
+    {"a dropout mask",
+     [](Case& c) { c.desc.dropout_mask = matrix(FOVEA_U8, c.desc.heads_q), c.desc.dropout_p = 0.25f; }},
     {"pages", pages},
     {"packed entries", packed},
     {"causal", [](Case& c) { c.desc.flags |= FOVEA_FLAG_CAUSAL, c.desc.align = FOVEA_ALIGN_BOTTOM_RIGHT; }},
@@ -111,7 +111,7 @@ Case long_case(uint64_t seed, uint64_t keys, const Variant& variant) {
     // Slices in a random order show rows that one slice writes for another; slices of four heads each,
     // accesses past the last of six.
     const double head = 2.0 * (36 + 21) * 6 * double(keys);
-    if (c.desc.flags & FOVEA_FLAG_BATCH_TABLE)
+    if (c.desc.flags & FOVEA_FLAG_VARLEN)
         c.desc.max_slice_cost = head / 4;
     else if (seed % 3 == 1)
         c.desc.max_slice_cost = 4.5 * head;

@@ -138,7 +138,7 @@ TEST(Verdict, allows_one_unit_in_the_last_place_of_float16_and_not_three) {
 // come to, and not one part in a hundred more. The largest sum of |q_n k_n| of the row says it, not |q| |k|.
 TEST(Verdict, allows_the_roundings_of_a_score_of_few_keys_and_no_more) {
     for (const FoveaPrecision precision :
-         {FOVEA_PRECISION_F32, FOVEA_PRECISION_F16_PRODUCTS, FOVEA_PRECISION_BF16_PRODUCTS}) {
+         {FOVEA_PRECISION_F32, FOVEA_PRECISION_F16_INPUTS, FOVEA_PRECISION_BF16_INPUTS}) {
         Case c = plain_case(72, 1, 1, 1, 5, 4, 64, 8);
         c.desc.outputs = FOVEA_OUTPUT_SCORES;
         c.desc.precision = precision;
@@ -162,8 +162,8 @@ TEST(Verdict, allows_the_roundings_of_a_score_of_few_keys_and_no_more) {
                               at(judged, FOVEA_BIND_SCORES, row * 4 + j)));
             }
             double floor = 0x1p-24 * (8 + 2 * std::log(5.0) + 0.75 * 8 * magnitude);
-            if (precision == FOVEA_PRECISION_F16_PRODUCTS) floor += 0x1p-11 * (2 + 0x1p-11) * magnitude;
-            if (precision == FOVEA_PRECISION_BF16_PRODUCTS) floor += 0x1p-8 * (2 + 0x1p-8) * magnitude;
+            if (precision == FOVEA_PRECISION_F16_INPUTS) floor += 0x1p-11 * (2 + 0x1p-11) * magnitude;
+            if (precision == FOVEA_PRECISION_BF16_INPUTS) floor += 0x1p-8 * (2 + 0x1p-8) * magnitude;
             change(judged, FOVEA_BIND_SCORES, row * 4 + 2,
                    float(at(judged, FOVEA_BIND_SCORES, row * 4 + 2) + part * (2 * plain_error + floor)));
             EXPECT_EQ(judged.verdict().ok, part < 1) << precision << ", " << part;

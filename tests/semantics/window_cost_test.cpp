@@ -14,25 +14,26 @@ namespace fovea::test {
 namespace {
 
 // A GPU with what Vulkan 1.2 guarantees, and float16 storage.
-FoveaDeviceFacts vulkan_device(FoveaDeviceClass device_class) {
-    FoveaDeviceFacts facts{};
-    facts.struct_size = sizeof facts;
-    facts.backend = FOVEA_BACKEND_VULKAN;
-    facts.device_class = device_class;
-    facts.features = FOVEA_FEATURE_F16_STORAGE | FOVEA_FEATURE_SUBGROUP_ARITHMETIC |
-                     FOVEA_FEATURE_SUBGROUP_SHUFFLE | FOVEA_FEATURE_DEVICE_ATOMICS;
-    facts.max_workgroup_invocations = 1024, facts.max_shared_bytes = 32768, facts.max_push_bytes = 128;
-    for (uint32_t& count : facts.max_workgroup_count) count = 65535;
-    facts.subgroup_size = facts.min_subgroup_size = facts.max_subgroup_size = 32;
-    facts.storage_offset_alignment = 64;
-    facts.max_storage_range = uint64_t{1} << 27;
-    facts.core_count = 32;
-    return facts;
+FoveaDeviceProperties vulkan_device(FoveaDeviceClass device_class) {
+    FoveaDeviceProperties properties{};
+    properties.struct_size = sizeof properties;
+    properties.backend = FOVEA_BACKEND_VULKAN;
+    properties.device_class = device_class;
+    properties.features = FOVEA_FEATURE_F16_STORAGE | FOVEA_FEATURE_SUBGROUP_ARITHMETIC |
+                          FOVEA_FEATURE_SUBGROUP_SHUFFLE | FOVEA_FEATURE_DEVICE_ATOMICS;
+    properties.max_workgroup_invocations = 1024, properties.max_shared_bytes = 32768,
+    properties.max_push_bytes = 128;
+    for (uint32_t& count : properties.max_workgroup_count) count = 65535;
+    properties.subgroup_size = properties.min_subgroup_size = properties.max_subgroup_size = 32;
+    properties.storage_offset_alignment = 64;
+    properties.max_storage_range = uint64_t{1} << 27;
+    properties.core_count = 32;
+    return properties;
 }
 
 struct Device {
     const char* name;
-    FoveaDeviceFacts facts;
+    FoveaDeviceProperties properties;
 };
 std::vector<Device> devices() {
     if (!foveaShaderCode(0, nullptr)) {
@@ -79,7 +80,7 @@ TEST(WindowCost, of_128_keys_in_32768_is_within_half_again_of_the_arithmetic_it_
                 desc.align = FOVEA_ALIGN_BOTTOM_RIGHT;
                 desc.window_left = shape.left, desc.window_right = shape.right;
                 desc.kernel = kernel;
-                const Result<Plan> plan = plan_attention(device.facts, desc);
+                const Result<Plan> plan = plan_attention(device.properties, desc);
                 if (!plan) {
                     ASSERT_EQ(plan.error().field, "kernel") << plan.error().text;
                     ASSERT_NE(kernel, FOVEA_KERNEL_AUTO);
@@ -115,10 +116,10 @@ TEST(WindowCost, keys_outside_the_window_are_never_read) {
             desc.q_offset = 9000;
             desc.window_left = kLeft, desc.window_right = 0;
             desc.kernel = kernel;
-            FoveaDeviceFacts facts = cpu_device(1);
+            FoveaDeviceProperties properties = cpu_device(1);
             for (uint32_t id = 1; id < 32; ++id)
-                if (name.substr(4) == foveaCpuTargetName(id)) facts.cpu_target = id;
-            const Result<Plan> plan = plan_attention(facts, desc);
+                if (name.substr(4) == foveaCpuTargetName(id)) properties.cpu_target = id;
+            const Result<Plan> plan = plan_attention(properties, desc);
             ASSERT_TRUE(plan) << plan.error().text;
             const FoveaPlanInfo info = plan->info();
             const Running running("keys outside a window, " + name + ", kernel " + kernel_name(kernel));

@@ -15,7 +15,7 @@ namespace {
 
 struct GradientPlanCase {
     const char* name;
-    FoveaDeviceFacts facts;
+    FoveaDeviceProperties properties;
     FoveaAttentionDesc desc;
     uint32_t gradients = 0;
 };
@@ -29,16 +29,16 @@ std::vector<GradientPlanCase> gradient_plan_cases() {
     causal.flags = FOVEA_FLAG_CAUSAL | FOVEA_FLAG_WINDOW, causal.align = FOVEA_ALIGN_TOP_LEFT;
     causal.window_left = 20;
     const FoveaAttentionDesc wide = attention_desc(1, 4, 1, 33, 65, 300, 7);
-    return {{"whole heads", gpu_facts(), small},
-            {"whole heads on the floor", floor_facts(), small},
-            {"cost cuts rows and keys", gpu_facts(), tight},
-            {"cost cuts to a tile", floor_facts(), tightest},
-            {"a window", gpu_facts(), causal},
-            {"columns of several workgroups", gpu_facts(), wide},
-            {"queries alone", gpu_facts(), tight, FOVEA_GRAD_Q},
-            {"keys alone", gpu_facts(), tight, FOVEA_GRAD_K},
-            {"values alone", gpu_facts(), tight, FOVEA_GRAD_V},
-            {"one of each", gpu_facts(), attention_desc(1, 1, 1, 1, 1, 1, 1)}};
+    return {{"whole heads", gpu_properties(), small},
+            {"whole heads on the floor", floor_properties(), small},
+            {"cost cuts rows and keys", gpu_properties(), tight},
+            {"cost cuts to a tile", floor_properties(), tightest},
+            {"a window", gpu_properties(), causal},
+            {"columns of several workgroups", gpu_properties(), wide},
+            {"queries alone", gpu_properties(), tight, FOVEA_GRAD_Q},
+            {"keys alone", gpu_properties(), tight, FOVEA_GRAD_K},
+            {"values alone", gpu_properties(), tight, FOVEA_GRAD_V},
+            {"one of each", gpu_properties(), attention_desc(1, 1, 1, 1, 1, 1, 1)}};
 }
 
 // The rows of q of a group's heads are stored token by token, so their window is small; those of lse never
@@ -46,12 +46,12 @@ std::vector<GradientPlanCase> gradient_plan_cases() {
 TEST(BackwardPlan, the_window_of_lse_spans_the_heads_of_a_group) {
     FoveaAttentionDesc d = attention_desc(1, 4, 1, 1 << 18, 4, 1, 1);
     d.q_strides = d.o_strides = {4 << 18, 1, 4};
-    FoveaDeviceFacts facts = gpu_facts();
+    FoveaDeviceProperties properties = gpu_properties();
     FoveaAttentionBackwardDesc backward = attention_backward(FOVEA_GRAD_Q);
     backward.do_strides = backward.dq_strides = d.q_strides;
-    ASSERT_TRUE(plan_attention_backward(facts, d, backward));
-    facts.max_storage_range = 1 << 20;
-    const Result<Plan> plan = plan_attention_backward(facts, d, backward);
+    ASSERT_TRUE(plan_attention_backward(properties, d, backward));
+    properties.max_storage_range = 1 << 20;
+    const Result<Plan> plan = plan_attention_backward(properties, d, backward);
     ASSERT_FALSE(plan) << "the window of lse has 3 MiB";
     EXPECT_NE(plan.error().text.find("LSE"), std::string::npos) << plan.error().text;
 }
@@ -59,7 +59,8 @@ TEST(BackwardPlan, the_window_of_lse_spans_the_heads_of_a_group) {
 TEST(BackwardPlan, covers_every_query_and_every_key_once) {
     for (const GradientPlanCase& c : gradient_plan_cases()) {
         SCOPED_TRACE(c.name);
-        const Result<Plan> plan = plan_attention_backward(c.facts, c.desc, attention_backward(c.gradients));
+        const Result<Plan> plan =
+            plan_attention_backward(c.properties, c.desc, attention_backward(c.gradients));
         ASSERT_TRUE(plan) << plan.error().text;
         const FoveaPlanInfo info = plan->info();
         const FoveaAttentionDesc& d = c.desc;
@@ -68,7 +69,7 @@ TEST(BackwardPlan, covers_every_query_and_every_key_once) {
         for (uint64_t slice = 0; slice < info.slice_count; ++slice) {
             const std::vector<FoveaDispatch> all = dispatches_of(*plan, slice);
             ASSERT_GE(all.size(), 3u);
-            for (const FoveaDispatch& dispatch : all) expect_windows_within(dispatch, info, c.facts);
+            for (const FoveaDispatch& dispatch : all) expect_windows_within(dispatch, info, c.properties);
             const FoveaDispatch& last = all.back();
             const auto push = push_of<shader::BackwardPush>(last);
             const bool of_keys = last.shader == uint32_t(Shader::backward_key);
@@ -102,7 +103,8 @@ TEST(BackwardPlan, covers_every_query_and_every_key_once) {
 TEST(BackwardPlan, kernels_wait_for_their_parameters_and_slices_for_each_other) {
     for (const GradientPlanCase& c : gradient_plan_cases()) {
         SCOPED_TRACE(c.name);
-        const Result<Plan> plan = plan_attention_backward(c.facts, c.desc, attention_backward(c.gradients));
+        const Result<Plan> plan =
+            plan_attention_backward(c.properties, c.desc, attention_backward(c.gradients));
         ASSERT_TRUE(plan) << plan.error().text;
         for (const uint64_t slice : {uint64_t{0}, plan->info().slice_count - 1}) {
             const std::vector<FoveaDispatch> all = dispatches_of(*plan, slice);
@@ -129,12 +131,13 @@ TEST(BackwardPlan, kernels_wait_for_their_parameters_and_slices_for_each_other) 
 TEST(BackwardPlan, stays_within_its_cost) {
     for (const GradientPlanCase& c : gradient_plan_cases()) {
         SCOPED_TRACE(c.name);
-        const Result<Plan> plan = plan_attention_backward(c.facts, c.desc, attention_backward(c.gradients));
+        const Result<Plan> plan =
+            plan_attention_backward(c.properties, c.desc, attention_backward(c.gradients));
         ASSERT_TRUE(plan) << plan.error().text;
         const FoveaPlanInfo info = plan->info();
-        const double limit = c.desc.max_slice_cost > 0                 ? c.desc.max_slice_cost
-                             : c.facts.device_class == FOVEA_CLASS_CPU ? 2e8
-                                                                       : 1e11;
+        const double limit = c.desc.max_slice_cost > 0                      ? c.desc.max_slice_cost
+                             : c.properties.device_class == FOVEA_CLASS_CPU ? 2e8
+                                                                            : 1e11;
         EXPECT_LE(info.max_slice_flops, limit);
         for (uint64_t slice = 0; slice < info.slice_count && !c.desc.flags; ++slice) {
             const FoveaDispatch last = dispatches_of(*plan, slice).back();
@@ -151,7 +154,8 @@ TEST(BackwardPlan, a_budget_below_its_smallest_slice_is_refused) {
     FoveaAttentionDesc desc = attention_desc(1, 4, 2, 64, 64, 16, 16);
     for (const uint32_t gradient : {FOVEA_GRAD_Q, FOVEA_GRAD_K}) {
         desc.max_slice_cost = 2000;
-        const Result<Plan> plan = plan_attention_backward(gpu_facts(), desc, attention_backward(gradient));
+        const Result<Plan> plan =
+            plan_attention_backward(gpu_properties(), desc, attention_backward(gradient));
         ASSERT_FALSE(plan);
         EXPECT_EQ(plan.error().code, FOVEA_LIMIT_EXCEEDED);
         EXPECT_EQ(plan.error().field, "max_slice_cost");
@@ -162,7 +166,7 @@ TEST(BackwardPlan, a_gpu_gets_the_code_that_its_problem_needs) {
     const auto general = [](void (*change)(FoveaAttentionDesc&)) {
         FoveaAttentionDesc desc = attention_desc(1, 2, 2, 16, 16, 8, 8);
         change(desc);
-        const Result<Plan> plan = plan_attention_backward(gpu_facts(), desc, attention_backward());
+        const Result<Plan> plan = plan_attention_backward(gpu_properties(), desc, attention_backward());
         EXPECT_TRUE(plan) << plan.error().text;
         return plan ? dispatches_of(*plan, 0).back().spec[FOVEA_SPEC_CALL] & shader::kGeneralCall : 99u;
     };
@@ -199,7 +203,8 @@ TEST(BackwardPlan, numbers_that_entries_and_heads_share_are_written_once_and_add
             desc.bias.present = 1;
             desc.bias.batch = own.batch, desc.bias.heads = own.heads, desc.bias.rows = own.rows;
             const Result<Plan> plan = plan_attention_backward(
-                gpu_facts(), desc, attention_backward(FOVEA_GRAD_BIAS | FOVEA_GRAD_ALIBI | FOVEA_GRAD_SINKS));
+                gpu_properties(), desc,
+                attention_backward(FOVEA_GRAD_BIAS | FOVEA_GRAD_ALIBI | FOVEA_GRAD_SINKS));
             ASSERT_TRUE(plan) << plan.error().text;
             std::vector<uint32_t> fresh(own.batch * own.heads * uint64_t(own.rows) * kKeys), added = fresh;
             std::vector<uint32_t> slopes(kHeads), slopes_added(kHeads);
@@ -208,7 +213,7 @@ TEST(BackwardPlan, numbers_that_entries_and_heads_share_are_written_once_and_add
                 EXPECT_LE(all.size(), plan->info().dispatches_per_slice);
                 for (size_t n = 0; n < all.size(); ++n) {
                     const FoveaDispatch& d = all[n];
-                    expect_windows_within(d, plan->info(), gpu_facts());
+                    expect_windows_within(d, plan->info(), gpu_properties());
                     // Parameters are written over those that the share before has read.
                     if (n > 0 && binding_at(all[n - 1], FOVEA_SLOT_DBIAS)) {
                         EXPECT_EQ(d.barrier_before, 1u);
@@ -258,7 +263,7 @@ TEST(BackwardPlan, a_bias_without_rows_has_no_gradient_to_write) {
     desc.bias.present = 1;
     desc.bias.batch = 2, desc.bias.heads = 3, desc.bias.rows = 0;
     const Result<Plan> plan =
-        plan_attention_backward(gpu_facts(), desc, attention_backward(FOVEA_GRAD_K | FOVEA_GRAD_BIAS));
+        plan_attention_backward(gpu_properties(), desc, attention_backward(FOVEA_GRAD_K | FOVEA_GRAD_BIAS));
     ASSERT_TRUE(plan) << plan.error().text;
     for (uint64_t slice = 0; slice < plan->info().slice_count; ++slice)
         for (const FoveaDispatch& dispatch : dispatches_of(*plan, slice))
@@ -269,12 +274,13 @@ TEST(BackwardPlan, a_bias_that_too_many_share_is_left_to_the_cpu) {
     FoveaAttentionDesc desc = attention_desc(32, 32, 32, 16, 16, 8, 8);
     desc.bias.present = 1;
     desc.bias.batch = desc.bias.heads = 1;
-    const Result<Plan> plan = plan_attention_backward(gpu_facts(), desc, attention_backward(FOVEA_GRAD_BIAS));
+    const Result<Plan> plan =
+        plan_attention_backward(gpu_properties(), desc, attention_backward(FOVEA_GRAD_BIAS));
     ASSERT_FALSE(plan);
     EXPECT_EQ(plan.error().code, FOVEA_UNSUPPORTED);
     EXPECT_EQ(plan.error().field, "gradients");
     desc.bias.batch = 32;
-    EXPECT_TRUE(plan_attention_backward(gpu_facts(), desc, attention_backward(FOVEA_GRAD_BIAS)));
+    EXPECT_TRUE(plan_attention_backward(gpu_properties(), desc, attention_backward(FOVEA_GRAD_BIAS)));
 }
 
 }  // namespace

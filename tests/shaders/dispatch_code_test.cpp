@@ -21,18 +21,18 @@ namespace {
 constexpr uint32_t kStorageBuffer16BitAccess = 4433;  // the SPIR-V specification's number of the capability
 
 // Devices that take different kernels, or different modules of one.
-std::vector<FoveaDeviceFacts> devices() {
-    std::vector<FoveaDeviceFacts> all;
-    all.push_back(gpu_facts());
-    all.push_back(floor_facts());
+std::vector<FoveaDeviceProperties> devices() {
+    std::vector<FoveaDeviceProperties> all;
+    all.push_back(gpu_properties());
+    all.push_back(floor_properties());
     all.back().features = FOVEA_FEATURE_DEVICE_ATOMICS;
-    all.push_back(gpu_facts());
+    all.push_back(gpu_properties());
     add_subgroups(all.back(), 32, 32);
-    all.push_back(gpu_facts());
+    all.push_back(gpu_properties());
     add_shuffles(all.back(), 8);
-    all.push_back(gpu_facts());
+    all.push_back(gpu_properties());
     add_matrices(all.back());
-    all.push_back(gpu_facts());
+    all.push_back(gpu_properties());
     add_flexible_matrices(all.back(), 128);
     return all;
 }
@@ -46,13 +46,13 @@ constexpr Option kOptions[] = {
     },
     [](FoveaAttentionDesc& d) { d.bias.present = 1; },
     [](FoveaAttentionDesc& d) {
-        d.keep.present = 1;
-        d.keep.type = FOVEA_U8;
+        d.dropout_mask.present = 1;
+        d.dropout_mask.type = FOVEA_U8;
         d.dropout_p = 0.25f;
     },
     [](FoveaAttentionDesc& d) { d.flags |= FOVEA_FLAG_ALIBI, d.align = FOVEA_ALIGN_TOP_LEFT; },
     [](FoveaAttentionDesc& d) { d.flags |= FOVEA_FLAG_SINKS; },
-    [](FoveaAttentionDesc& d) { d.flags |= FOVEA_FLAG_BATCH_TABLE; },
+    [](FoveaAttentionDesc& d) { d.flags |= FOVEA_FLAG_VARLEN; },
     [](FoveaAttentionDesc& d) {
         d.page_size = 16;
         d.page_count = 400;
@@ -138,18 +138,18 @@ void expect_plan_fits(const Plan& plan, std::set<std::vector<uint32_t>>& seen, M
 TEST(DispatchCode, declares_what_is_bound_once_in_every_call) {
     std::set<std::vector<uint32_t>> seen;
     Most most;
-    for (const FoveaDeviceFacts& facts : devices()) {
+    for (const FoveaDeviceProperties& properties : devices()) {
         for (const uint32_t set : sets()) {
             for (const FoveaKernel kernel :
                  {FOVEA_KERNEL_AUTO, FOVEA_KERNEL_STAGED, FOVEA_KERNEL_FLASH, FOVEA_KERNEL_FLASH_COOPMAT2}) {
-                if (kernel == FOVEA_KERNEL_FLASH_COOPMAT2 && !(facts.features & FOVEA_FEATURE_COOPMAT2))
+                if (kernel == FOVEA_KERNEL_FLASH_COOPMAT2 && !(properties.features & FOVEA_FEATURE_COOPMAT2))
                     continue;
                 for (const FoveaDtype type : {FOVEA_F32, FOVEA_F16, FOVEA_BF16}) {
                     const bool half = type != FOVEA_F32;
                     SCOPED_TRACE(testing::Message() << "set " << std::hex << set << ", kernel " << kernel);
                     FoveaAttentionDesc d = call_of(set);
                     d.kernel = kernel;
-                    d.precision = FOVEA_PRECISION_F16_PRODUCTS;
+                    d.precision = FOVEA_PRECISION_F16_INPUTS;
                     if (half) d.q_type = d.k_type = d.v_type = d.o_type = type;
                     if (set & 1) d.dim_qk = 41;
                     if (set & 2) d.flags |= FOVEA_FLAG_FIXED_SPLITS;
@@ -158,7 +158,7 @@ TEST(DispatchCode, declares_what_is_bound_once_in_every_call) {
                     if (kernel == FOVEA_KERNEL_STAGED && half)
                         d.outputs |= FOVEA_OUTPUT_SCORES | FOVEA_OUTPUT_CAPPED | FOVEA_OUTPUT_MASKED |
                                      FOVEA_OUTPUT_WEIGHTS | FOVEA_OUTPUT_ROW_STATS;
-                    const Result<Plan> plan = plan_attention(facts, d);
+                    const Result<Plan> plan = plan_attention(properties, d);
                     ASSERT_TRUE(plan) << plan.error().text;
                     expect_plan_fits(*plan, seen, most);
                     if (testing::Test::HasFailure()) return;
@@ -177,7 +177,7 @@ TEST(DispatchCode, declares_what_is_bound_once_in_every_call) {
 TEST(DispatchCode, reads_a_compressed_cache_by_words_alone) {
     std::set<std::vector<uint32_t>> seen;
     Most most;
-    for (const FoveaDeviceFacts& facts : devices()) {
+    for (const FoveaDeviceProperties& properties : devices()) {
         for (const uint32_t set : sets()) {
             for (const FoveaDtype type : {FOVEA_F8_E4M3, FOVEA_F8_E5M2, FOVEA_Q8_0, FOVEA_Q4_0}) {
                 FoveaAttentionDesc d = call_of(set);
@@ -188,11 +188,12 @@ TEST(DispatchCode, reads_a_compressed_cache_by_words_alone) {
                 for (const FoveaKernel kernel :
                      {FOVEA_KERNEL_FLASH, FOVEA_KERNEL_FLASH_COOPMAT, FOVEA_KERNEL_FLASH_COOPMAT2}) {
                     const bool flexible = kernel == FOVEA_KERNEL_FLASH_COOPMAT2;
-                    if (kernel != FOVEA_KERNEL_FLASH && !facts.coopmat_m) continue;
-                    if (flexible && (!facts.coopmat2_m || (d.outputs & FOVEA_OUTPUT_ROW_STATS))) continue;
+                    if (kernel != FOVEA_KERNEL_FLASH && !properties.coopmat_m) continue;
+                    if (flexible && (!properties.coopmat2_m || (d.outputs & FOVEA_OUTPUT_ROW_STATS)))
+                        continue;
                     d.kernel = kernel;
-                    d.precision = FOVEA_PRECISION_F16_PRODUCTS;
-                    const Result<Plan> plan = plan_attention(facts, d);
+                    d.precision = FOVEA_PRECISION_F16_INPUTS;
+                    const Result<Plan> plan = plan_attention(properties, d);
                     ASSERT_TRUE(plan) << plan.error().text;
                     expect_plan_fits(*plan, seen, most);
                     if (testing::Test::HasFailure()) return;
@@ -211,11 +212,11 @@ TEST(DispatchCode, map_tiles_and_gradients_bind_eight_buffers_at_most) {
     FoveaMapTileDesc tile{};
     tile.struct_size = sizeof tile;
     tile.outputs = FOVEA_TILE_MASS | FOVEA_TILE_MAX;
-    for (const FoveaDeviceFacts& facts : {gpu_facts(), floor_facts()}) {
+    for (const FoveaDeviceProperties& properties : {gpu_properties(), floor_properties()}) {
         for (const uint32_t set : sets()) {
             SCOPED_TRACE(testing::Message() << "set " << std::hex << set);
             const FoveaAttentionDesc d = call_of(set);
-            const Result<Plan> map = plan_map_tile(facts, d, tile);
+            const Result<Plan> map = plan_map_tile(properties, d, tile);
             ASSERT_TRUE(map) << map.error().text;
             expect_plan_fits(*map, seen, most);
             if (d.page_size) continue;  // has no gradients
@@ -226,7 +227,7 @@ TEST(DispatchCode, map_tiles_and_gradients_bind_eight_buffers_at_most) {
                 if (d.flags & FOVEA_FLAG_ALIBI) backward.gradients |= FOVEA_GRAD_ALIBI;
                 if (d.flags & FOVEA_FLAG_SINKS) backward.gradients |= FOVEA_GRAD_SINKS;
                 backward.has_lse_gradient = lse_gradient;
-                const Result<Plan> plan = plan_attention_backward(facts, d, backward);
+                const Result<Plan> plan = plan_attention_backward(properties, d, backward);
                 ASSERT_TRUE(plan) << plan.error().text;
                 for (uint64_t slice = 0; slice < plan->info().slice_count; ++slice)
                     expect_plan_fits(*plan, seen, most, slice);
@@ -254,19 +255,19 @@ TEST(DispatchCode, elementwise_operations_and_linear_ask_for_16_bit_storage_wher
     rope.len = append.len = append.capacity = gather.len = gather.capacity = merge.len = 5;
     merge.parts = 3;
     linear.n_in = 12, linear.n_out = 20, linear.rows = 33;
-    for (const FoveaDeviceFacts& facts : devices()) {
+    for (const FoveaDeviceProperties& properties : devices()) {
         for (const FoveaDtype type : {FOVEA_F32, FOVEA_F16, FOVEA_BF16}) {
             rope.y_type = append.y_type = gather.y_type = merge.y_type = linear.y_type = type;
-            const Result<Plan> plans[] = {plan_rope(facts, rope), plan_append(facts, append),
-                                          plan_gather(facts, gather), plan_merge(facts, merge),
-                                          plan_linear(facts, linear)};
+            const Result<Plan> plans[] = {plan_rope(properties, rope), plan_append(properties, append),
+                                          plan_gather(properties, gather), plan_merge(properties, merge),
+                                          plan_linear(properties, linear)};
             for (const Result<Plan>& plan : plans) {
                 ASSERT_TRUE(plan) << plan.error().text;
                 for (const FoveaDispatch& d : dispatches_of(*plan, 0)) {
                     SCOPED_TRACE(testing::Message() << foveaShaderName(d.shader) << ", type " << type);
                     expect_fits(d, FOVEA_SLOT_Y);
                     EXPECT_EQ(stores_16_bits(d, FOVEA_SLOT_Y),
-                              type != FOVEA_F32 && (facts.features & FOVEA_FEATURE_F16_STORAGE) != 0);
+                              type != FOVEA_F32 && (properties.features & FOVEA_FEATURE_F16_STORAGE) != 0);
                 }
             }
         }
@@ -276,12 +277,12 @@ TEST(DispatchCode, elementwise_operations_and_linear_ask_for_16_bit_storage_wher
 TEST(DispatchCode, linear_reads_blocks_of_weights_by_words_alone) {
     FoveaLinearDesc linear = foveaLinearDesc();
     linear.n_in = 512, linear.n_out = 20;
-    for (const FoveaDeviceFacts& facts : devices())
+    for (const FoveaDeviceProperties& properties : devices())
         for (const FoveaDtype type : {FOVEA_Q8_0, FOVEA_Q4_0, FOVEA_Q4_K, FOVEA_Q5_K, FOVEA_Q6_K})
             for (const uint64_t rows : {1u, 300u}) {
                 SCOPED_TRACE(testing::Message() << "type " << type << ", rows " << rows);
                 linear.w_type = type, linear.rows = rows;
-                const Result<Plan> plan = plan_linear(facts, linear);
+                const Result<Plan> plan = plan_linear(properties, linear);
                 ASSERT_TRUE(plan) << plan.error().text;
                 const FoveaDispatch d = dispatches_of(*plan, 0)[0];
                 expect_fits(d, FOVEA_SLOT_Y);
@@ -297,12 +298,13 @@ TEST(DispatchCode, caches_are_moved_by_words_and_halves_of_words) {
     append.batch = append.heads = gather.batch = gather.heads = 2;
     append.dim = gather.dim = 32;
     append.len = append.capacity = gather.len = gather.capacity = 5;
-    for (FoveaDeviceFacts facts : devices()) {
-        facts.features |= FOVEA_FEATURE_DEVICE_ATOMICS;
+    for (FoveaDeviceProperties properties : devices()) {
+        properties.features |= FOVEA_FEATURE_DEVICE_ATOMICS;
         for (const FoveaDtype x_type : kTypes) {
             for (const FoveaDtype y_type : kTypes) {
                 append.x_type = gather.x_type = x_type, append.y_type = gather.y_type = y_type;
-                const Result<Plan> plans[] = {plan_append(facts, append), plan_gather(facts, gather)};
+                const Result<Plan> plans[] = {plan_append(properties, append),
+                                              plan_gather(properties, gather)};
                 for (const Result<Plan>& plan : plans) {
                     ASSERT_TRUE(plan) << plan.error().text;
                     SCOPED_TRACE(testing::Message() << "from type " << x_type << " to " << y_type);
@@ -368,10 +370,10 @@ Floats16 floats16_of(const std::vector<uint32_t>& words) {
 // No compiler here knows bfloat16: the words are compared with what SPV_KHR_bfloat16 asks for.
 TEST(DispatchCode, makes_bfloat16_the_type_of_factors_and_of_nothing_else) {
     FOVEA_NEEDS_SHADER(Shader::flash_coopmat);
-    FoveaDeviceFacts facts = gpu_facts();
-    add_matrices(facts);
-    facts.features |= FOVEA_FEATURE_BF16_PRODUCTS;
-    facts.features &= ~uint32_t{FOVEA_FEATURE_F16_ARITHMETIC};
+    FoveaDeviceProperties properties = gpu_properties();
+    add_matrices(properties);
+    properties.features |= FOVEA_FEATURE_BF16_INPUTS;
+    properties.features &= ~uint32_t{FOVEA_FEATURE_F16_ARITHMETIC};
     const auto expect_bfloat16 = [](const Plan& plan, Shader shader) {
         constexpr uint32_t kFloat16 = 9, kBfloat16Type = 5116, kBfloat16CooperativeMatrix = 5118;
         for (FoveaDispatch d : dispatches_of(plan, 0)) {
@@ -403,11 +405,11 @@ TEST(DispatchCode, makes_bfloat16_the_type_of_factors_and_of_nothing_else) {
         for (const FoveaDtype type : {FOVEA_F32, FOVEA_F16, FOVEA_BF16, FOVEA_F8_E4M3, FOVEA_Q4_0}) {
             SCOPED_TRACE(testing::Message() << "set " << std::hex << set << ", type " << type);
             FoveaAttentionDesc d = call_of(set);
-            d.precision = FOVEA_PRECISION_BF16_PRODUCTS;
+            d.precision = FOVEA_PRECISION_BF16_INPUTS;
             d.dim_qk = d.dim_v = 64;
             d.k_type = d.v_type = type;
             if (is_float(type)) d.q_type = d.o_type = type;
-            const Result<Plan> plan = plan_attention(facts, d);
+            const Result<Plan> plan = plan_attention(properties, d);
             ASSERT_TRUE(plan) << plan.error().text;
             ASSERT_EQ(plan->info().kernel, FOVEA_KERNEL_FLASH_COOPMAT) << plan->info().reason;
             EXPECT_NE(std::string(plan->explain()).find("16 x 16 x 16 in bfloat16"), std::string::npos);
@@ -416,13 +418,13 @@ TEST(DispatchCode, makes_bfloat16_the_type_of_factors_and_of_nothing_else) {
         }
     }
     FoveaLinearDesc linear = foveaLinearDesc();
-    linear.precision = FOVEA_PRECISION_BF16_PRODUCTS;
+    linear.precision = FOVEA_PRECISION_BF16_INPUTS;
     linear.n_in = 512, linear.n_out = 20, linear.rows = 300;
     for (const FoveaDtype type : {FOVEA_F32, FOVEA_BF16, FOVEA_Q4_0, FOVEA_Q6_K}) {
         for (const uint32_t in_out : {0u, 1u}) {
             if (in_out && !is_float(type)) continue;
             linear.w_type = type, linear.weight_is_in_out = in_out;
-            const Result<Plan> plan = plan_linear(facts, linear);
+            const Result<Plan> plan = plan_linear(properties, linear);
             ASSERT_TRUE(plan) << plan.error().text;
             expect_bfloat16(*plan, Shader::linear_coopmat);
         }
@@ -434,8 +436,8 @@ TEST(DispatchCode, has_no_blocks_that_the_constants_do_not_reach) {
     FoveaAttentionDesc d = call_of(0);
     for (const FoveaKernel kernel : {FOVEA_KERNEL_FLASH, FOVEA_KERNEL_STAGED}) {
         d.kernel = kernel;
-        for (const FoveaDeviceFacts& facts : devices()) {
-            const Result<Plan> plan = plan_attention(facts, d);
+        for (const FoveaDeviceProperties& properties : devices()) {
+            const Result<Plan> plan = plan_attention(properties, d);
             ASSERT_TRUE(plan) << plan.error().text;
             for (const FoveaDispatch& one : dispatches_of(*plan, 0)) {
                 SCOPED_TRACE(foveaShaderName(one.shader));
@@ -459,11 +461,11 @@ TEST(DispatchCode, has_no_blocks_that_the_constants_do_not_reach) {
 TEST(DispatchCode, a_driver_of_software_binds_what_is_too_large_to_be_gathered) {
     const FoveaAttentionDesc d = call_of(3);
     const uint64_t pairs = uint64_t(d.len_q * d.len_kv);  // a byte each of the mask, four of the bias
-    FoveaDeviceFacts facts = floor_facts();
+    FoveaDeviceProperties properties = floor_properties();
     const FoveaAttentionBackwardDesc backward = attention_backward(FOVEA_GRAD_K);
     for (const bool together : {true, false}) {
-        facts.max_storage_range = (together ? 6 : 4) * pairs + 1024;
-        const Result<Plan> plan = plan_attention_backward(facts, d, backward);
+        properties.max_storage_range = (together ? 6 : 4) * pairs + 1024;
+        const Result<Plan> plan = plan_attention_backward(properties, d, backward);
         ASSERT_TRUE(plan) << plan.error().text;
         const std::vector<FoveaDispatch> dispatches = dispatches_of(*plan, plan->info().slice_count - 1);
         const auto gathers =
@@ -478,7 +480,7 @@ TEST(DispatchCode, a_driver_of_software_binds_what_is_too_large_to_be_gathered) 
 TEST(DispatchCode, a_driver_of_software_binds_the_same_slots_for_common_calls) {
     std::set<uint32_t> slots;
     for (const uint32_t set : {0u, 32u, 128u, 160u}) {
-        const Result<Plan> plan = plan_attention(floor_facts(), call_of(set));
+        const Result<Plan> plan = plan_attention(floor_properties(), call_of(set));
         ASSERT_TRUE(plan) << plan.error().text;
         for (const FoveaDispatch& d : dispatches_of(*plan, 0)) {
             if (d.shader != uint32_t(Shader::flash)) continue;
@@ -490,7 +492,7 @@ TEST(DispatchCode, a_driver_of_software_binds_the_same_slots_for_common_calls) {
 }
 
 TEST(DispatchCode, refuses_what_is_no_dispatch) {
-    const Result<Plan> plan = plan_attention(gpu_facts(), call_of(0));
+    const Result<Plan> plan = plan_attention(gpu_properties(), call_of(0));
     ASSERT_TRUE(plan);
     const FoveaDispatch good = dispatches_of(*plan, 0)[0];
     const struct {

@@ -27,7 +27,7 @@ TEST(FlashPlan, covers_every_row_once) {
             FoveaAttentionDesc desc = flash_desc(3, 6, heads_kv, 77, 90, 16);
             bool several = false;
             desc.max_slice_cost = cost;
-            const Result<Plan> plan = plan_attention(gpu_facts(), desc);
+            const Result<Plan> plan = plan_attention(gpu_properties(), desc);
             ASSERT_TRUE(plan) << plan.error().text;
             const uint32_t group = 6 / heads_kv;
             std::vector<uint8_t> seen(3 * 6 * 77);
@@ -55,13 +55,13 @@ TEST(FlashPlan, covers_every_row_once) {
 
 TEST(FlashPlan, needs_no_memory_for_the_lengths) {
     for (const uint64_t len : {1000, 8000, 64000}) {
-        const Result<Plan> plan = plan_attention(floor_facts(), flash_desc(1, 1, 1, len, len, 64));
+        const Result<Plan> plan = plan_attention(floor_properties(), flash_desc(1, 1, 1, len, len, 64));
         ASSERT_TRUE(plan);
         EXPECT_LE(plan->info().workspace_bytes, 4096u);
     }
 }
 
-// A workgroup that is one whole subgroup, where facts allow it, and the reason where they do not.
+// A workgroup that is one whole subgroup, where properties allow it, and the reason where they do not.
 TEST(FlashPlan, subgroups_go_by_this_table) {
     struct Case {
         const char* name;
@@ -95,17 +95,17 @@ TEST(FlashPlan, subgroups_go_by_this_table) {
     };
     for (const Case& c : cases) {
         SCOPED_TRACE(c.name);
-        FoveaDeviceFacts facts = gpu_facts();
-        add_subgroups(facts, c.least, c.most);
-        facts.vendor_id = c.vendor_id;
-        facts.device_class = c.device;
+        FoveaDeviceProperties properties = gpu_properties();
+        add_subgroups(properties, c.least, c.most);
+        properties.vendor_id = c.vendor_id;
+        properties.device_class = c.device;
         FoveaAttentionDesc desc = flash_desc(1, 8, 8, 512, 2048, c.dim);
         desc.flags = c.flags;
         if (c.window) {
             desc.flags |= FOVEA_FLAG_WINDOW, desc.align = FOVEA_ALIGN_TOP_LEFT;
             desc.window_left = int64_t(c.window);
         }
-        const Result<Plan> plan = plan_attention(facts, desc);
+        const Result<Plan> plan = plan_attention(properties, desc);
         ASSERT_TRUE(plan) << plan.error().text;
         const FoveaDispatch d = dispatches_of(*plan, 0)[0];
         EXPECT_EQ(d.subgroup_size, c.size);
@@ -114,7 +114,7 @@ TEST(FlashPlan, subgroups_go_by_this_table) {
         EXPECT_EQ(std::string(foveaShaderName(d.shader)), c.size ? "flash_subgroup" : "flash");
         EXPECT_NE(plan->explain().find(c.text), std::string::npos) << plan->explain();
     }
-    const Result<Plan> bare = plan_attention(gpu_facts(), flash_desc(1, 8, 8, 512, 2048, 64));
+    const Result<Plan> bare = plan_attention(gpu_properties(), flash_desc(1, 8, 8, 512, 2048, 64));
     ASSERT_TRUE(bare);
     EXPECT_EQ(dispatches_of(*bare, 0)[0].subgroup_size, 0u);
     EXPECT_NE(bare->explain().find("the device lacks arithmetic in subgroups"), std::string::npos);
@@ -149,12 +149,12 @@ TEST(FlashPlan, shuffles_go_by_this_table) {
     };
     for (const Case& c : cases) {
         SCOPED_TRACE(c.name);
-        FoveaDeviceFacts facts = floor_facts();
-        add_shuffles(facts, c.lanes);
+        FoveaDeviceProperties properties = floor_properties();
+        add_shuffles(properties, c.lanes);
         FoveaAttentionDesc desc = attention_desc(1, 2 * c.group, 2, c.len_q, c.len_kv, 24, c.dim_v);
         desc.kernel = FOVEA_KERNEL_FLASH;
         desc.flags = c.flags;
-        const Result<Plan> plan = plan_attention(facts, desc);
+        const Result<Plan> plan = plan_attention(properties, desc);
         ASSERT_TRUE(plan) << plan.error().text;
         const FoveaDispatch d = dispatches_of(*plan, 0)[0];
         const bool shuffles = std::string(foveaShaderName(d.shader)) == "flash_shuffle";
@@ -168,12 +168,13 @@ TEST(FlashPlan, shuffles_go_by_this_table) {
         EXPECT_LE(FOVEA_SHUFFLE_SHARED_BYTES(c.rows, c.lanes) + FOVEA_STATS_SHARED_BYTES(c.rows, c.lanes),
                   shader::kFloorSharedBytes);
 
-        FoveaDeviceFacts gpu = facts, without = facts, older = facts, measured = facts;
+        FoveaDeviceProperties gpu = properties, without = properties, older = properties,
+                              measured = properties;
         gpu.device_class = FOVEA_CLASS_DISCRETE;
         without.features &= ~uint32_t{FOVEA_FEATURE_SUBGROUP_SHUFFLE};
         older.features &= ~uint32_t{FOVEA_FEATURE_COOPMAT};
         for (FoveaFlashTile& tile : measured.flash_tiles) tile = {4, 8, 1};
-        for (const FoveaDeviceFacts& other : {gpu, without, older, measured}) {
+        for (const FoveaDeviceProperties& other : {gpu, without, older, measured}) {
             const Result<Plan> loads = plan_attention(other, desc);
             ASSERT_TRUE(loads) << loads.error().text;
             EXPECT_NE(std::string(foveaShaderName(dispatches_of(*loads, 0)[0].shader)), "flash_shuffle");
@@ -191,11 +192,12 @@ TEST(FlashPlan, takes_the_tile_that_was_measured_for_its_class) {
                           {1, 3, 256, 5}, {5, 1, 1, 6},  {1, 90, 96, 7}, {2, 50, 200, 8}};
     for (const Case& c : cases) {
         SCOPED_TRACE(c.tile_class);
-        for (FoveaDeviceFacts facts : {gpu_facts(), floor_facts()}) {
-            for (uint32_t i = 0; i < FOVEA_TILE_CLASS_COUNT; ++i) facts.flash_tiles[i] = {i % 8 + 1, 8, 1};
-            facts.flash_tiles[c.tile_class] = {3, 16, 2};
+        for (FoveaDeviceProperties properties : {gpu_properties(), floor_properties()}) {
+            for (uint32_t i = 0; i < FOVEA_TILE_CLASS_COUNT; ++i)
+                properties.flash_tiles[i] = {i % 8 + 1, 8, 1};
+            properties.flash_tiles[c.tile_class] = {3, 16, 2};
             FoveaAttentionDesc desc = flash_desc(1, c.heads_q, 1, c.len_q, 300, c.dim);
-            const Result<Plan> tuned = plan_attention(facts, desc);
+            const Result<Plan> tuned = plan_attention(properties, desc);
             ASSERT_TRUE(tuned) << tuned.error().text;
             const FoveaDispatch d = dispatches_of(*tuned, 0)[0];
             EXPECT_EQ(d.spec[FOVEA_SPEC_ROWS], 3u);
@@ -203,7 +205,7 @@ TEST(FlashPlan, takes_the_tile_that_was_measured_for_its_class) {
             EXPECT_EQ(d.spec[FOVEA_SPEC_COLUMN_QUADS], 2u);
             EXPECT_NE(tuned->explain().find("16 threads (measured on this device)"), std::string::npos);
             desc.flags |= FOVEA_FLAG_FIXED_SPLITS;
-            const Result<Plan> fixed = plan_attention(facts, desc);
+            const Result<Plan> fixed = plan_attention(properties, desc);
             ASSERT_TRUE(fixed);
             EXPECT_EQ(fixed->explain().find("measured"), std::string::npos);
         }
@@ -229,26 +231,26 @@ TEST(FlashPlan, makes_a_map_of_a_mask_where_it_is_likely_to_pay) {
     };
     for (const Case& c : cases) {
         SCOPED_TRACE(c.name);
-        FoveaDeviceFacts facts = gpu_facts();
-        facts.mask_map = c.asked;
+        FoveaDeviceProperties properties = gpu_properties();
+        properties.mask_map = c.asked;
         FoveaAttentionDesc desc = flash_desc(1, 2, 1, c.len_q, c.len_kv, 16);
         desc.mask.present = 1, desc.mask.type = FOVEA_U8;
         if (c.window >= 0) {
             desc.flags |= FOVEA_FLAG_WINDOW, desc.align = FOVEA_ALIGN_TOP_LEFT;
             desc.window_left = desc.window_right = c.window;
         }
-        const Result<Plan> plan = plan_attention(facts, desc);
+        const Result<Plan> plan = plan_attention(properties, desc);
         ASSERT_TRUE(plan) << plan.error().text;
         const bool has_map = dispatches_of(*plan, 0)[1].shader == uint32_t(Shader::mask_map);
         EXPECT_EQ(has_map, c.obstacle == nullptr);
         const char* said = c.obstacle ? c.obstacle : "hidden blocks are skipped";
         EXPECT_NE(plan->explain().find(said), std::string::npos) << plan->explain();
     }
-    FoveaDeviceFacts facts = gpu_facts();
-    facts.mask_map = FoveaMaskMap(3);
-    const Result<Plan> refused = plan_attention(facts, flash_desc(1, 1, 1, 5, 5, 8));
+    FoveaDeviceProperties properties = gpu_properties();
+    properties.mask_map = FoveaMaskMap(3);
+    const Result<Plan> refused = plan_attention(properties, flash_desc(1, 1, 1, 5, 5, 8));
     ASSERT_FALSE(refused);
-    EXPECT_EQ(refused.error().field, "facts.mask_map");
+    EXPECT_EQ(refused.error().field, "properties.mask_map");
 }
 
 // Where slices need no barrier between them, no two of them show the same byte for writing.
@@ -278,7 +280,7 @@ TEST(FlashPlan, slices_without_a_barrier_write_apart) {
         desc.o_strides = c.o;
         desc.outputs = c.outputs;
         desc.max_slice_cost = c.cost;
-        const Result<Plan> plan = plan_attention(gpu_facts(), desc);
+        const Result<Plan> plan = plan_attention(gpu_properties(), desc);
         ASSERT_TRUE(plan) << plan.error().text;
         EXPECT_EQ(plan->info().slices_share_workspace != 0, c.barrier);
         std::vector<FoveaDispatchBinding> written;
@@ -303,7 +305,7 @@ TEST(FlashPlan, slices_without_a_barrier_write_apart) {
 // same rows of a packed output.
 TEST(FlashPlan, slices_that_share_workspace_or_packed_rows_say_so) {
     FoveaAttentionDesc decode = flash_desc(4, 8, 8, 1, 8192, 64);
-    FoveaDeviceFacts wide = gpu_facts();
+    FoveaDeviceProperties wide = gpu_properties();
     wide.core_count = 132;
     const Result<Plan> split = plan_attention(wide, decode);
     ASSERT_TRUE(split) << split.error().text;
@@ -322,20 +324,20 @@ TEST(FlashPlan, slices_that_share_workspace_or_packed_rows_say_so) {
     EXPECT_EQ(plan_attention(wide, decode)->info().slices_share_workspace, 0u) << "one slice";
 
     FoveaAttentionDesc packed = flash_desc(3, 4, 4, 512, 512, 64);
-    packed.flags |= FOVEA_FLAG_BATCH_TABLE;
+    packed.flags |= FOVEA_FLAG_VARLEN;
     packed.packed_rows_q = 1500;
-    const Result<Plan> rows = plan_attention(gpu_facts(), packed);
+    const Result<Plan> rows = plan_attention(gpu_properties(), packed);
     ASSERT_TRUE(rows) << rows.error().text;
     EXPECT_EQ(rows->info().slice_count, 1u) << "a budget for all three entries";
     packed.max_slice_cost = rows->info().max_slice_flops / 3;
-    EXPECT_EQ(plan_attention(gpu_facts(), packed)->info().slice_count, 3u);
-    EXPECT_EQ(plan_attention(gpu_facts(), packed)->info().slices_share_workspace, 1u);
+    EXPECT_EQ(plan_attention(gpu_properties(), packed)->info().slice_count, 3u);
+    EXPECT_EQ(plan_attention(gpu_properties(), packed)->info().slices_share_workspace, 1u);
     // Where its rows begin only the table knows: slices of one entry show all packed rows, too.
     packed.batch = 1;
     packed.max_slice_cost = 2e7;
     for (const FoveaStrides& strides : {FoveaStrides{}, FoveaStrides{0, 1500 * 64, 64}}) {
         packed.o_strides = strides;
-        const Result<Plan> one = plan_attention(gpu_facts(), packed);
+        const Result<Plan> one = plan_attention(gpu_properties(), packed);
         ASSERT_TRUE(one) << one.error().text;
         EXPECT_GT(one->info().slice_count, 4u);
         EXPECT_EQ(one->info().slices_share_workspace, 1u);
@@ -367,25 +369,25 @@ TEST(FlashPlan, a_slice_has_several_entries_where_one_dispatch_can_say_it) {
         {"dropout by Philox", [](FoveaAttentionDesc& d) { d.dropout_p = 0.5f; }, 1},
         {"pages and packed queries",
          [](FoveaAttentionDesc& d) {
-             d.flags |= FOVEA_FLAG_BATCH_TABLE;
+             d.flags |= FOVEA_FLAG_VARLEN;
              d.packed_rows_q = 200;
              d.page_size = 16, d.page_count = 30, d.block_table_pages = 6;
          },
          1},
     };
     // A software driver gathers tables.
-    for (const FoveaDeviceFacts& facts : {gpu_facts(), floor_facts()}) {
+    for (const FoveaDeviceProperties& properties : {gpu_properties(), floor_properties()}) {
         for (const Case& c : cases) {
             SCOPED_TRACE(c.name);
             FoveaAttentionDesc desc = flash_desc(4, 6, 3, 77, 90, 16);
             c.edit(desc);
-            const Result<Plan> plan = plan_attention(facts, desc);
+            const Result<Plan> plan = plan_attention(properties, desc);
             ASSERT_TRUE(plan) << plan.error().text;
             EXPECT_EQ(plan->info().slice_count, c.slices);
             const FoveaDispatch d = dispatches_of(*plan, 0).back();
             EXPECT_EQ(d.groups[2], c.slices == 1 ? 4 * desc.heads_kv : desc.heads_kv);
             desc.max_slice_cost = plan->info().max_slice_flops / 3;
-            const Result<Plan> cut = plan_attention(facts, desc);
+            const Result<Plan> cut = plan_attention(properties, desc);
             ASSERT_TRUE(cut) << cut.error().text;
             EXPECT_LE(cut->info().max_slice_flops, desc.max_slice_cost);
             EXPECT_GE(cut->info().slice_count, 4u);
@@ -418,8 +420,8 @@ TEST(FlashPlan, four_elements_at_a_time_only_where_every_row_allows_it) {
         FoveaAttentionDesc desc = attention_desc(2, 2, 2, 70, 90, c.dim_qk, c.dim_v);
         desc.kernel = FOVEA_KERNEL_FLASH;
         desc.q_strides = c.q, desc.k_strides = c.k, desc.v_strides = c.v;
-        for (const FoveaDeviceFacts& facts : {floor_facts(), gpu_facts()}) {
-            const Result<Plan> plan = plan_attention(facts, desc);
+        for (const FoveaDeviceProperties& properties : {floor_properties(), gpu_properties()}) {
+            const Result<Plan> plan = plan_attention(properties, desc);
             ASSERT_TRUE(plan) << plan.error().text;
             EXPECT_EQ(dispatches_of(*plan, 0)[0].spec[FOVEA_SPEC_ALIGNED], c.quads ? 1u : 0u);
         }
@@ -445,7 +447,8 @@ TEST(FlashPlan, plain_calls_alone_take_the_plain_pipeline) {
         {"a mask", [](FoveaAttentionDesc& d) { d.mask.present = 1, d.mask.type = FOVEA_U8; }, true},
         {"a bias", [](FoveaAttentionDesc& d) { d.bias.present = 1, d.bias.type = FOVEA_F32; }, true},
         {"dropout", [](FoveaAttentionDesc& d) { d.dropout_p = 0.1f; }, true},
-        {"a keep matrix", [](FoveaAttentionDesc& d) { d.keep.present = 1, d.keep.type = FOVEA_U8; }, true},
+        {"a dropout mask",
+         [](FoveaAttentionDesc& d) { d.dropout_mask.present = 1, d.dropout_mask.type = FOVEA_U8; }, true},
         {"pages", [](FoveaAttentionDesc& d) { d.page_size = 16, d.page_count = 8, d.block_table_pages = 6; },
          true},
     };
@@ -453,7 +456,7 @@ TEST(FlashPlan, plain_calls_alone_take_the_plain_pipeline) {
         SCOPED_TRACE(c.name);
         FoveaAttentionDesc desc = flash_desc(1, 2, 2, 70, 90, 16);
         c.edit(desc);
-        const Result<Plan> plan = plan_attention(gpu_facts(), desc);
+        const Result<Plan> plan = plan_attention(gpu_properties(), desc);
         ASSERT_TRUE(plan) << plan.error().text;
         for (const FoveaDispatch& d : dispatches_of(*plan, 0)) {
             if (d.shader != uint32_t(Shader::flash)) continue;
@@ -469,7 +472,7 @@ TEST(FlashPlan, a_map_of_a_mask_is_for_all_heads_where_they_share_it) {
             FoveaAttentionDesc desc = flash_desc(1, 3, 3, 64, 4096, 16);
             desc.mask.present = 1, desc.mask.type = FOVEA_U8, desc.mask.heads = mask_heads ? 3 : 1;
             desc.bias.present = 1, desc.bias.type = FOVEA_F32, desc.bias.heads = bias_heads ? 3 : 1;
-            const Result<Plan> plan = plan_attention(gpu_facts(), desc);
+            const Result<Plan> plan = plan_attention(gpu_properties(), desc);
             ASSERT_TRUE(plan) << plan.error().text;
             const std::vector<FoveaDispatch> all = dispatches_of(*plan, 0);
             ASSERT_EQ(all[1].shader, uint32_t(Shader::mask_map));
@@ -492,10 +495,10 @@ TEST(FlashPlan, splits_keys_only_where_rows_are_few) {
         {8, 8, 1, 256, 132, false},      // few keys
     };
     for (const Case& c : cases) {
-        FoveaDeviceFacts facts = gpu_facts();
-        facts.core_count = c.cores;
+        FoveaDeviceProperties properties = gpu_properties();
+        properties.core_count = c.cores;
         const Result<Plan> plan =
-            plan_attention(facts, flash_desc(1, c.heads_q, c.heads_kv, c.len_q, c.len_kv, 64));
+            plan_attention(properties, flash_desc(1, c.heads_q, c.heads_kv, c.len_q, c.len_kv, 64));
         ASSERT_TRUE(plan);
         const std::vector<FoveaDispatch> all = dispatches_of(*plan, 0);
         EXPECT_EQ(splits_of(all[0]) > 1, c.splits) << c.len_q << " x " << c.len_kv << " on " << c.cores;
@@ -509,10 +512,10 @@ TEST(FlashPlan, splits_keys_only_where_rows_are_few) {
 
 TEST(FlashPlan, fixed_splits_depend_on_the_keys_alone) {
     for (const uint32_t batch : {1u, 7u}) {
-        for (const FoveaDeviceFacts& facts : {floor_facts(), gpu_facts()}) {
+        for (const FoveaDeviceProperties& properties : {floor_properties(), gpu_properties()}) {
             FoveaAttentionDesc desc = flash_desc(batch, 4, 2, 3, 5000, 64);
             desc.flags = FOVEA_FLAG_FIXED_SPLITS;
-            const Result<Plan> plan = plan_attention(facts, desc);
+            const Result<Plan> plan = plan_attention(properties, desc);
             ASSERT_TRUE(plan);
             const FoveaDispatch d = dispatches_of(*plan, 0)[0];
             EXPECT_EQ(splits_of(d), 5u);
@@ -524,7 +527,7 @@ TEST(FlashPlan, fixed_splits_depend_on_the_keys_alone) {
 TEST(FlashPlan, parameters_without_room_go_through_the_workspace) {
     FoveaAttentionDesc desc = flash_desc(2, 4, 2, 30, 40, 16);
     desc.dropout_p = 0.25f;
-    const Result<Plan> plan = plan_attention(gpu_facts(), desc);
+    const Result<Plan> plan = plan_attention(gpu_properties(), desc);
     ASSERT_TRUE(plan);
     const std::vector<FoveaDispatch> all = dispatches_of(*plan, 0);
     ASSERT_EQ(all.size(), 2u);
@@ -535,7 +538,7 @@ TEST(FlashPlan, parameters_without_room_go_through_the_workspace) {
     ASSERT_TRUE(written && read);
     EXPECT_EQ(written->offset, read->offset);
     desc.max_slice_cost = plan->info().max_slice_flops / 2;
-    EXPECT_EQ(plan_attention(gpu_facts(), desc)->info().slices_share_workspace, 1u);
+    EXPECT_EQ(plan_attention(gpu_properties(), desc)->info().slices_share_workspace, 1u);
 }
 
 }  // namespace

@@ -47,23 +47,24 @@ class EveryShader {
   public:
     EveryShader() {
         for (const FoveaDeviceClass device : {FOVEA_CLASS_CPU, FOVEA_CLASS_DISCRETE}) {
-            FoveaDeviceFacts facts = gpu_facts();
-            facts.device_class = device;
+            FoveaDeviceProperties properties = gpu_properties();
+            properties.device_class = device;
             for (const uint32_t features :
                  {uint32_t{FOVEA_FEATURE_DEVICE_ATOMICS}, uint32_t{FOVEA_FEATURE_F16_STORAGE}}) {
-                facts.features = features;
+                properties.features = features;
                 for (const FoveaDtype type : {FOVEA_F32, FOVEA_F16}) {
-                    add_attention(facts, type);
-                    FoveaDeviceFacts with_subgroups = facts;
+                    add_attention(properties, type);
+                    FoveaDeviceProperties with_subgroups = properties;
                     add_subgroups(with_subgroups, 32, 32);
                     add_attention(with_subgroups, type);
-                    FoveaDeviceFacts with_shuffles = facts;
+                    FoveaDeviceProperties with_shuffles = properties;
                     add_shuffles(with_shuffles, 8);
                     add_attention(with_shuffles, type);
-                    if (foveaShaderCode(uint32_t(Shader::flash_coopmat), nullptr)) add_coopmat(facts, type);
-                    add_map_tile(facts);
-                    add_backward(facts);
-                    add_operations(facts, type);
+                    if (foveaShaderCode(uint32_t(Shader::flash_coopmat), nullptr))
+                        add_coopmat(properties, type);
+                    add_map_tile(properties);
+                    add_backward(properties);
+                    add_operations(properties, type);
                 }
             }
         }
@@ -80,7 +81,7 @@ class EveryShader {
             if (d.spec_count > kept.spec_count) kept = d;
         }
     }
-    void add_attention(const FoveaDeviceFacts& facts, FoveaDtype type) {
+    void add_attention(const FoveaDeviceProperties& properties, FoveaDtype type) {
         FoveaAttentionDesc desc = attention_desc(2, 4, 2, 70, 2 * shader::kFixedSplitKeys, 40, 24);
         desc.o_type = type;
         desc.mask.present = 1;
@@ -90,26 +91,26 @@ class EveryShader {
                 desc.kernel = kernel;
                 desc.flags = flags;
                 FoveaPlan plan = nullptr;
-                EXPECT_EQ(foveaPlanAttention(&facts, &desc, nullptr, &plan, nullptr), FOVEA_OK);
+                EXPECT_EQ(foveaPlanAttention(&properties, &desc, nullptr, &plan, nullptr), FOVEA_OK);
                 add(plan);
             }
         }
     }
-    void add_coopmat(FoveaDeviceFacts facts, FoveaDtype type) {
-        add_matrices(facts);
+    void add_coopmat(FoveaDeviceProperties properties, FoveaDtype type) {
+        add_matrices(properties);
         FoveaAttentionDesc desc = attention_desc(2, 4, 2, 70, 90, 40, 24);
         desc.o_type = type;
-        desc.precision = FOVEA_PRECISION_F16_PRODUCTS;
+        desc.precision = FOVEA_PRECISION_F16_INPUTS;
         desc.kernel = FOVEA_KERNEL_FLASH_COOPMAT;
         FoveaPlan plan = nullptr;
-        EXPECT_EQ(foveaPlanAttention(&facts, &desc, nullptr, &plan, nullptr), FOVEA_OK);
+        EXPECT_EQ(foveaPlanAttention(&properties, &desc, nullptr, &plan, nullptr), FOVEA_OK);
         add(plan);
-        add_flexible_matrices(facts, 128);
+        add_flexible_matrices(properties, 128);
         desc.kernel = FOVEA_KERNEL_FLASH_COOPMAT2;
-        EXPECT_EQ(foveaPlanAttention(&facts, &desc, nullptr, &plan, nullptr), FOVEA_OK);
+        EXPECT_EQ(foveaPlanAttention(&properties, &desc, nullptr, &plan, nullptr), FOVEA_OK);
         add(plan);
     }
-    void add_map_tile(const FoveaDeviceFacts& facts) {
+    void add_map_tile(const FoveaDeviceProperties& properties) {
         FoveaAttentionDesc desc = attention_desc(2, 4, 2, 70, 90, 40, 24);
         desc.mask.present = 1;
         desc.mask.type = FOVEA_U8;
@@ -117,10 +118,10 @@ class EveryShader {
         tile.struct_size = sizeof tile;
         tile.outputs = FOVEA_TILE_MASS | FOVEA_TILE_MAX;
         FoveaPlan plan = nullptr;
-        EXPECT_EQ(foveaPlanMapTile(&facts, &desc, &tile, nullptr, &plan, nullptr), FOVEA_OK);
+        EXPECT_EQ(foveaPlanMapTile(&properties, &desc, &tile, nullptr, &plan, nullptr), FOVEA_OK);
         add(plan);
     }
-    void add_backward(const FoveaDeviceFacts& facts) {
+    void add_backward(const FoveaDeviceProperties& properties) {
         FoveaAttentionDesc desc = attention_desc(1, 1, 1, 7, 9, 8, 8);
         desc.flags = FOVEA_FLAG_ALIBI | FOVEA_FLAG_SINKS, desc.align = FOVEA_ALIGN_TOP_LEFT;
         desc.bias.present = 1;
@@ -129,55 +130,55 @@ class EveryShader {
               uint32_t{FOVEA_GRAD_ALIBI | FOVEA_GRAD_SINKS}}) {
             const FoveaAttentionBackwardDesc backward = attention_backward(gradients);
             FoveaPlan plan = nullptr;
-            EXPECT_EQ(foveaPlanAttentionBackward(&facts, &desc, &backward, nullptr, &plan, nullptr),
+            EXPECT_EQ(foveaPlanAttentionBackward(&properties, &desc, &backward, nullptr, &plan, nullptr),
                       FOVEA_OK);
             add(plan);
         }
     }
-    void add_operations(const FoveaDeviceFacts& facts, FoveaDtype type) {
+    void add_operations(const FoveaDeviceProperties& properties, FoveaDtype type) {
         FoveaPlan plan = nullptr;
         FoveaRopeDesc rope{};
         rope.struct_size = sizeof rope;
         rope.y_type = type;
         rope.batch = rope.heads = 2, rope.dim = 8, rope.len = 5;
-        EXPECT_EQ(foveaPlanRope(&facts, &rope, nullptr, &plan, nullptr), FOVEA_OK);
+        EXPECT_EQ(foveaPlanRope(&properties, &rope, nullptr, &plan, nullptr), FOVEA_OK);
         add(plan);
         FoveaLinearDesc linear{};
         linear.struct_size = sizeof linear;
         linear.y_type = type;
         linear.n_in = 12, linear.n_out = 20, linear.rows = 33;
-        EXPECT_EQ(foveaPlanLinear(&facts, &linear, nullptr, &plan, nullptr), FOVEA_OK);
+        EXPECT_EQ(foveaPlanLinear(&properties, &linear, nullptr, &plan, nullptr), FOVEA_OK);
         add(plan);
-        FoveaDeviceFacts with_matrices = facts;
+        FoveaDeviceProperties with_matrices = properties;
         add_matrices(with_matrices);
-        linear.precision = FOVEA_PRECISION_F16_PRODUCTS;
+        linear.precision = FOVEA_PRECISION_F16_INPUTS;
         EXPECT_EQ(foveaPlanLinear(&with_matrices, &linear, nullptr, &plan, nullptr), FOVEA_OK);
         add(plan);
         FoveaAppendDesc append{};
         append.struct_size = sizeof append;
         append.y_type = type;
         append.batch = append.heads = 2, append.dim = 8, append.len = 5, append.capacity = 9;
-        EXPECT_EQ(foveaPlanAppend(&facts, &append, nullptr, &plan, nullptr), FOVEA_OK);
+        EXPECT_EQ(foveaPlanAppend(&properties, &append, nullptr, &plan, nullptr), FOVEA_OK);
         add(plan);
         FoveaGatherDesc gather{};
         gather.struct_size = sizeof gather;
         gather.y_type = type;
         gather.batch = gather.heads = 2, gather.dim = 8, gather.len = 5, gather.capacity = 9;
-        EXPECT_EQ(foveaPlanGather(&facts, &gather, nullptr, &plan, nullptr), FOVEA_OK);
+        EXPECT_EQ(foveaPlanGather(&properties, &gather, nullptr, &plan, nullptr), FOVEA_OK);
         add(plan);
         NormDesc norm{};
         norm.width = 8, norm.rows = 5, norm.adds = norm.has_weight = norm.has_bias = 1;
-        EXPECT_EQ(plan_norm(&facts, &norm, nullptr, &plan, nullptr), FOVEA_OK);
+        EXPECT_EQ(plan_norm(&properties, &norm, nullptr, &plan, nullptr), FOVEA_OK);
         add(plan);
         PointwiseDesc pointwise{};
         pointwise.count = 8;
-        EXPECT_EQ(plan_pointwise(&facts, &pointwise, nullptr, &plan, nullptr), FOVEA_OK);
+        EXPECT_EQ(plan_pointwise(&properties, &pointwise, nullptr, &plan, nullptr), FOVEA_OK);
         add(plan);
         FoveaMergeDesc merge{};
         merge.struct_size = sizeof merge;
         merge.y_type = type;
         merge.parts = 3, merge.batch = merge.heads = 2, merge.dim = 8, merge.len = 5;
-        EXPECT_EQ(foveaPlanMerge(&facts, &merge, nullptr, &plan, nullptr), FOVEA_OK);
+        EXPECT_EQ(foveaPlanMerge(&properties, &merge, nullptr, &plan, nullptr), FOVEA_OK);
         add(plan);
     }
 };

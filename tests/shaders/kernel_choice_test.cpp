@@ -12,21 +12,21 @@
 namespace fovea::test {
 namespace {
 
-FoveaDeviceFacts matrix_facts() {
-    FoveaDeviceFacts facts = gpu_facts();
-    add_matrices(facts);
-    return facts;
+FoveaDeviceProperties matrix_properties() {
+    FoveaDeviceProperties properties = gpu_properties();
+    add_matrices(properties);
+    return properties;
 }
 
-FoveaDeviceFacts flexible_facts() {
-    FoveaDeviceFacts facts = gpu_facts();
-    add_flexible_matrices(facts, 128);
-    return facts;
+FoveaDeviceProperties flexible_properties() {
+    FoveaDeviceProperties properties = gpu_properties();
+    add_flexible_matrices(properties, 128);
+    return properties;
 }
 
 struct Choice {
     const char* name;
-    FoveaDeviceFacts facts;
+    FoveaDeviceProperties properties;
     std::function<void(FoveaAttentionDesc&)> change;
     FoveaKernel kernel;
     const char* reason;  // a part of it
@@ -34,49 +34,50 @@ struct Choice {
 
 TEST(KernelChoice, goes_by_this_table) {
     const bool has_coopmat = foveaShaderCode(uint32_t(Shader::flash_coopmat), nullptr) != nullptr;
-    const auto f16 = [](FoveaAttentionDesc& d) { d.precision = FOVEA_PRECISION_F16_PRODUCTS; };
-    const auto bf16 = [](FoveaAttentionDesc& d) { d.precision = FOVEA_PRECISION_BF16_PRODUCTS; };
-    FoveaDeviceFacts bfloat16 = matrix_facts();
-    bfloat16.features |= FOVEA_FEATURE_BF16_PRODUCTS;
-    FoveaDeviceFacts software = matrix_facts();
+    const auto f16 = [](FoveaAttentionDesc& d) { d.precision = FOVEA_PRECISION_F16_INPUTS; };
+    const auto bf16 = [](FoveaAttentionDesc& d) { d.precision = FOVEA_PRECISION_BF16_INPUTS; };
+    FoveaDeviceProperties bfloat16 = matrix_properties();
+    bfloat16.features |= FOVEA_FEATURE_BF16_INPUTS;
+    FoveaDeviceProperties software = matrix_properties();
     software.device_class = FOVEA_CLASS_CPU;
-    FoveaDeviceFacts little_shared = matrix_facts();
+    FoveaDeviceProperties little_shared = matrix_properties();
     little_shared.max_shared_bytes = 16384;
     const Choice table[] = {
-        {"any device", floor_facts(), {}, FOVEA_KERNEL_FLASH, "not flash_coopmat: it rounds factors"},
-        {"a matrix wanted", gpu_facts(), [](auto& d) { d.outputs = FOVEA_OUTPUT_O | FOVEA_OUTPUT_WEIGHTS; },
-         FOVEA_KERNEL_STAGED, "not flash: a matrix is wanted"},
-        {"row statistics wanted", flexible_facts(),
+        {"any device", floor_properties(), {}, FOVEA_KERNEL_FLASH, "not flash_coopmat: it rounds factors"},
+        {"a matrix wanted", gpu_properties(),
+         [](auto& d) { d.outputs = FOVEA_OUTPUT_O | FOVEA_OUTPUT_WEIGHTS; }, FOVEA_KERNEL_STAGED,
+         "not flash: a matrix is wanted"},
+        {"row statistics wanted", flexible_properties(),
          [&](auto& d) {
              f16(d);
              d.outputs = FOVEA_OUTPUT_ROW_STATS;
          },
          has_coopmat ? FOVEA_KERNEL_FLASH_COOPMAT : FOVEA_KERNEL_FLASH,
          "not flash_coopmat2: row statistics are wanted"},
-        {"a cache in fewer bits", matrix_facts(),
+        {"a cache in fewer bits", matrix_properties(),
          [&](auto& d) {
              f16(d);
              d.v_type = FOVEA_Q4_0;
          },
          has_coopmat ? FOVEA_KERNEL_FLASH_COOPMAT : FOVEA_KERNEL_FLASH, "flash"},
-        {"a budget below one row", gpu_facts(), [](auto& d) { d.max_slice_cost = 2e5; }, FOVEA_KERNEL_STAGED,
-         "not flash: max_slice_cost is 200000 FLOP"},
-        {"matrix units", matrix_facts(), f16, has_coopmat ? FOVEA_KERNEL_FLASH_COOPMAT : FOVEA_KERNEL_FLASH,
-         "flash"},
+        {"a budget below one row", gpu_properties(), [](auto& d) { d.max_slice_cost = 2e5; },
+         FOVEA_KERNEL_STAGED, "not flash: max_slice_cost is 200000 FLOP"},
+        {"matrix units", matrix_properties(), f16,
+         has_coopmat ? FOVEA_KERNEL_FLASH_COOPMAT : FOVEA_KERNEL_FLASH, "flash"},
         {"matrices of bfloat16", bfloat16, bf16,
          has_coopmat ? FOVEA_KERNEL_FLASH_COOPMAT : FOVEA_KERNEL_FLASH, "flash"},
-        {"no matrices of bfloat16", matrix_facts(), bf16, FOVEA_KERNEL_FLASH,
+        {"no matrices of bfloat16", matrix_properties(), bf16, FOVEA_KERNEL_FLASH,
          "the device lists no matrices of bfloat16"},
-        {"flexible matrices", flexible_facts(), f16,
+        {"flexible matrices", flexible_properties(), f16,
          has_coopmat ? FOVEA_KERNEL_FLASH_COOPMAT : FOVEA_KERNEL_FLASH, "flash"},
         {"matrix units, float32 asked for",
-         matrix_facts(),
+         matrix_properties(),
          {},
          FOVEA_KERNEL_FLASH,
-         "FOVEA_PRECISION_F16_PRODUCTS must allow"},
-        {"no matrix units", gpu_facts(), f16, FOVEA_KERNEL_FLASH, "lacks cooperative matrices"},
+         "FOVEA_PRECISION_F16_INPUTS must allow"},
+        {"no matrix units", gpu_properties(), f16, FOVEA_KERNEL_FLASH, "lacks cooperative matrices"},
         {"matrices in software", software, f16, FOVEA_KERNEL_FLASH, "no matrix units"},
-        {"decode", matrix_facts(),
+        {"decode", matrix_properties(),
          [&](auto& d) {
              f16(d);
              d.len_q = 1;
@@ -87,15 +88,16 @@ TEST(KernelChoice, goes_by_this_table) {
              f16(d);
              d.dim_qk = 256;
          },
-         FOVEA_KERNEL_FLASH, has_coopmat ? "not flash_coopmat: facts.max_shared_bytes is 16384" : "flash"},
-        {"by name", gpu_facts(), [](auto& d) { d.kernel = FOVEA_KERNEL_STAGED; }, FOVEA_KERNEL_STAGED,
+         FOVEA_KERNEL_FLASH,
+         has_coopmat ? "not flash_coopmat: properties.max_shared_bytes is 16384" : "flash"},
+        {"by name", gpu_properties(), [](auto& d) { d.kernel = FOVEA_KERNEL_STAGED; }, FOVEA_KERNEL_STAGED,
          "staged (asked for by name)"},
     };
     for (const Choice& c : table) {
         SCOPED_TRACE(c.name);
         FoveaAttentionDesc desc = attention_desc(1, 8, 2, 512, 512, 64, 64);
         if (c.change) c.change(desc);
-        const Result<Plan> plan = plan_attention(c.facts, desc);
+        const Result<Plan> plan = plan_attention(c.properties, desc);
         ASSERT_TRUE(plan) << plan.error().text;
         EXPECT_EQ(plan->info().kernel, c.kernel);
         EXPECT_NE(std::string(plan->info().reason).find(c.reason), std::string::npos) << plan->info().reason;
@@ -105,11 +107,11 @@ TEST(KernelChoice, goes_by_this_table) {
 TEST(KernelChoice, a_kernel_by_name_that_cannot_is_refused_with_the_reason) {
     FoveaAttentionDesc desc = attention_desc(1, 2, 2, 64, 64, 64, 64);
     desc.kernel = FOVEA_KERNEL_FLASH_COOPMAT;
-    const Result<Plan> plan = plan_attention(matrix_facts(), desc);
+    const Result<Plan> plan = plan_attention(matrix_properties(), desc);
     ASSERT_FALSE(plan);
     EXPECT_EQ(plan.error().code, FOVEA_UNSUPPORTED);
     EXPECT_EQ(plan.error().field, "kernel");
-    EXPECT_NE(plan.error().text.find("FOVEA_PRECISION_F16_PRODUCTS"), std::string::npos) << plan.error().text;
+    EXPECT_NE(plan.error().text.find("FOVEA_PRECISION_F16_INPUTS"), std::string::npos) << plan.error().text;
 }
 
 // flash_coopmat2 by name: its shape, or why not.
@@ -119,46 +121,46 @@ TEST(KernelChoice, flexible_matrices_go_by_this_table) {
         const char* name;
         uint32_t workgroup;  // size of the matrices' workgroup; 0: a subgroup
         uint32_t len_q, dim;
-        std::function<void(FoveaDeviceFacts&)> change;
+        std::function<void(FoveaDeviceProperties&)> change;
         uint32_t rows, keys, columns;  // 0: refused
         const char* text;              // of the explanation or the error
     };
-    using Facts = FoveaDeviceFacts;
-    const auto none = [](Facts&) {};
+    using Properties = FoveaDeviceProperties;
+    const auto none = [](Properties&) {};
     const FlexibleChoice table[] = {
         {"a workgroup", 128, 512, 64, none, 64, 64, 64, "matrices are of its workgroup"},
         {"few rows", 128, 8, 64, none, 32, 64, 64, "matrices are of its workgroup"},
         {"a large head", 128, 512, 256, none, 32, 32, 64, "matrices are of its workgroup"},
-        {"256 threads", 256, 512, 64, [](Facts& f) { f.max_workgroup_invocations = 256; }, 64, 64, 64,
+        {"256 threads", 256, 512, 64, [](Properties& f) { f.max_workgroup_invocations = 256; }, 64, 64, 64,
          "256 threads"},
         {"more threads than allowed", 256, 512, 64, none, 0, 0, 0, "its workgroups do not fit"},
         {"a subgroup", 0, 512, 64, none, 16, 32, 64, "matrices are of its subgroup"},
         {"software", 0, 512, 64,
-         [](Facts& f) {
+         [](Properties& f) {
              f.device_class = FOVEA_CLASS_CPU;
              f.coopmat2_m = f.coopmat2_n = f.coopmat2_k = f.subgroup_size = 8;
          },
          8, 16, 16, "matrices are of its subgroup"},
-        {"memory is reserved", 128, 512, 64, [](Facts& f) { f.coopmat2_reserved_bytes = 65536; }, 0, 0, 0,
-         "do not fit"},
-        {"sides are short", 128, 512, 64, [](Facts& f) { f.coopmat2_max_side = 32; }, 0, 0, 0,
-         "facts.coopmat2_max_side 32"},
+        {"memory is reserved", 128, 512, 64, [](Properties& f) { f.coopmat2_reserved_bytes = 65536; }, 0, 0,
+         0, "do not fit"},
+        {"sides are short", 128, 512, 64, [](Properties& f) { f.coopmat2_max_side = 32; }, 0, 0, 0,
+         "properties.coopmat2_max_side 32"},
         {"no flexible matrices", 128, 512, 64,
-         [](Facts& f) { f.features &= ~uint32_t{FOVEA_FEATURE_COOPMAT2}; }, 0, 0, 0,
+         [](Properties& f) { f.features &= ~uint32_t{FOVEA_FEATURE_COOPMAT2}; }, 0, 0, 0,
          "lacks VK_NV_cooperative_matrix2"},
         {"a subgroup of no chosen size", 0, 512, 64,
-         [](Facts& f) { f.features &= ~uint32_t{FOVEA_FEATURE_SUBGROUP_SIZE_CONTROL}; }, 0, 0, 0,
+         [](Properties& f) { f.features &= ~uint32_t{FOVEA_FEATURE_SUBGROUP_SIZE_CONTROL}; }, 0, 0, 0,
          "lacks full subgroups"},
     };
     for (const FlexibleChoice& c : table) {
         SCOPED_TRACE(c.name);
-        FoveaDeviceFacts facts = gpu_facts();
-        add_flexible_matrices(facts, c.workgroup);
-        c.change(facts);
+        FoveaDeviceProperties properties = gpu_properties();
+        add_flexible_matrices(properties, c.workgroup);
+        c.change(properties);
         FoveaAttentionDesc desc = attention_desc(1, 8, 8, c.len_q, 512, c.dim, c.dim);
-        desc.precision = FOVEA_PRECISION_F16_PRODUCTS;
+        desc.precision = FOVEA_PRECISION_F16_INPUTS;
         desc.kernel = FOVEA_KERNEL_FLASH_COOPMAT2;
-        const Result<Plan> plan = plan_attention(facts, desc);
+        const Result<Plan> plan = plan_attention(properties, desc);
         EXPECT_EQ(bool(plan), c.rows != 0) << (plan ? "" : plan.error().text);
         const std::string text = plan ? plan->explain() : plan.error().text;
         EXPECT_NE(text.find(c.text), std::string::npos) << text;
@@ -168,72 +170,73 @@ TEST(KernelChoice, flexible_matrices_go_by_this_table) {
         EXPECT_EQ(d.spec[FOVEA_SPEC_KEYS], c.keys);
         EXPECT_EQ(4 * d.spec[FOVEA_SPEC_COLUMN_QUADS], c.columns);
         EXPECT_EQ(d.spec[FOVEA_SPEC_SCOPE], c.workgroup ? shader::kScopeWorkgroup : shader::kScopeSubgroup);
-        EXPECT_EQ(d.subgroup_size, c.workgroup ? 0 : facts.subgroup_size);
+        EXPECT_EQ(d.subgroup_size, c.workgroup ? 0 : properties.subgroup_size);
     }
 }
 
-// Linear layers on matrix units: by facts and precision, with the reason where not.
+// Linear layers on matrix units: by properties and precision, with the reason where not.
 TEST(KernelChoice, linear_goes_by_this_table) {
     FOVEA_NEEDS_SHADER(Shader::linear_coopmat);
     struct LinearChoice {
         const char* name;
-        std::function<void(FoveaDeviceFacts&, FoveaLinearDesc&)> change;
+        std::function<void(FoveaDeviceProperties&, FoveaLinearDesc&)> change;
         uint32_t subgroups;  // 0: not on matrix units
         const char* reason;
     };
-    using Facts = FoveaDeviceFacts;
+    using Properties = FoveaDeviceProperties;
     using Linear = FoveaLinearDesc;
     const LinearChoice table[] = {
-        {"16 x 16 x 16", [](Facts&, Linear&) {}, 4, "matrix units, factors in float16"},
+        {"16 x 16 x 16", [](Properties&, Linear&) {}, 4, "matrix units, factors in float16"},
         {"bfloat16",
-         [](Facts& f, Linear& d) {
-             f.features |= FOVEA_FEATURE_BF16_PRODUCTS;
-             d.precision = FOVEA_PRECISION_BF16_PRODUCTS;
+         [](Properties& f, Linear& d) {
+             f.features |= FOVEA_FEATURE_BF16_INPUTS;
+             d.precision = FOVEA_PRECISION_BF16_INPUTS;
          },
          4, "matrix units, factors in bfloat16"},
         {"bfloat16 where there is none",
-         [](Facts&, Linear& d) { d.precision = FOVEA_PRECISION_BF16_PRODUCTS; }, 0,
+         [](Properties&, Linear& d) { d.precision = FOVEA_PRECISION_BF16_INPUTS; }, 0,
          "lists no matrices of bfloat16"},
-        {"8 x 8 x 8", [](Facts& f, Linear&) { f.coopmat_m = f.coopmat_n = f.coopmat_k = 8; }, 4,
+        {"8 x 8 x 8", [](Properties& f, Linear&) { f.coopmat_m = f.coopmat_n = f.coopmat_k = 8; }, 4,
          "matrix units"},
-        {"8 x 16 x 16", [](Facts& f, Linear&) { f.coopmat_m = 8; }, 4, "matrix units"},
-        {"subgroups of 64", [](Facts& f, Linear&) { f.subgroup_size = 64; }, 2, "matrix units"},
-        {"subgroups of 128", [](Facts& f, Linear&) { f.subgroup_size = 128; }, 1, "matrix units"},
-        {"48 x 16 x 16", [](Facts& f, Linear&) { f.coopmat_m = 48; }, 0, "do not fit into a subgroup's part"},
-        {"k of 64", [](Facts& f, Linear&) { f.coopmat_k = 64; }, 0, "do not fit into a subgroup's part"},
-        {"the floor's shared memory", [](Facts& f, Linear&) { f.max_shared_bytes = 16384; }, 4,
+        {"8 x 16 x 16", [](Properties& f, Linear&) { f.coopmat_m = 8; }, 4, "matrix units"},
+        {"subgroups of 64", [](Properties& f, Linear&) { f.subgroup_size = 64; }, 2, "matrix units"},
+        {"subgroups of 128", [](Properties& f, Linear&) { f.subgroup_size = 128; }, 1, "matrix units"},
+        {"48 x 16 x 16", [](Properties& f, Linear&) { f.coopmat_m = 48; }, 0,
+         "do not fit into a subgroup's part"},
+        {"k of 64", [](Properties& f, Linear&) { f.coopmat_k = 64; }, 0, "do not fit into a subgroup's part"},
+        {"the floor's shared memory", [](Properties& f, Linear&) { f.max_shared_bytes = 16384; }, 4,
          "matrix units"},
         {"large matrices in it",
-         [](Facts& f, Linear&) {
+         [](Properties& f, Linear&) {
              f.max_shared_bytes = 16384;
              f.coopmat_m = f.coopmat_n = 32;
          },
-         0, "facts.max_shared_bytes"},
-        {"float32", [](Facts&, Linear& d) { d.precision = FOVEA_PRECISION_F32; }, 0,
-         "F16_PRODUCTS must allow"},
-        {"software", [](Facts& f, Linear&) { f.device_class = FOVEA_CLASS_CPU; }, 0, "no matrix units"},
-        {"no matrices", [](Facts& f, Linear&) { f.features &= ~uint32_t{FOVEA_FEATURE_COOPMAT}; }, 0,
+         0, "properties.max_shared_bytes"},
+        {"float32", [](Properties&, Linear& d) { d.precision = FOVEA_PRECISION_F32; }, 0,
+         "F16_INPUTS must allow"},
+        {"software", [](Properties& f, Linear&) { f.device_class = FOVEA_CLASS_CPU; }, 0, "no matrix units"},
+        {"no matrices", [](Properties& f, Linear&) { f.features &= ~uint32_t{FOVEA_FEATURE_COOPMAT}; }, 0,
          "lacks cooperative matrices"},
-        {"few rows", [](Facts&, Linear& d) { d.rows = 4; }, 0, "too few rows"},
+        {"few rows", [](Properties&, Linear& d) { d.rows = 4; }, 0, "too few rows"},
     };
     for (const LinearChoice& c : table) {
         SCOPED_TRACE(c.name);
-        FoveaDeviceFacts facts = matrix_facts();
+        FoveaDeviceProperties properties = matrix_properties();
         FoveaLinearDesc desc{};
         desc.struct_size = sizeof desc;
         desc.n_in = 96, desc.n_out = 200, desc.rows = 130;
-        desc.precision = FOVEA_PRECISION_F16_PRODUCTS;
-        c.change(facts, desc);
+        desc.precision = FOVEA_PRECISION_F16_INPUTS;
+        c.change(properties, desc);
         FoveaPlan handle = nullptr;
         Diag diag;
-        ASSERT_EQ(foveaPlanLinear(&facts, &desc, nullptr, &handle, &diag), FOVEA_OK) << diag.text;
+        ASSERT_EQ(foveaPlanLinear(&properties, &desc, nullptr, &handle, &diag), FOVEA_OK) << diag.text;
         const Plan plan(handle);
         EXPECT_NE(std::string(plan.info().reason).find(c.reason), std::string::npos) << plan.info().reason;
         const FoveaDispatch d = dispatches_of(plan, 0)[0];
-        EXPECT_EQ(d.subgroup_size, c.subgroups ? facts.subgroup_size : 0u);
+        EXPECT_EQ(d.subgroup_size, c.subgroups ? properties.subgroup_size : 0u);
         if (!c.subgroups) continue;
         EXPECT_EQ(d.spec[FOVEA_SPEC_SUBGROUPS], c.subgroups);
-        EXPECT_EQ(d.spec[FOVEA_SPEC_THREADS], c.subgroups * facts.subgroup_size);
+        EXPECT_EQ(d.spec[FOVEA_SPEC_THREADS], c.subgroups * properties.subgroup_size);
         EXPECT_EQ(d.groups[0], 4u);
         EXPECT_EQ(d.groups[1], 3u);
     }

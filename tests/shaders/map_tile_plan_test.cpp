@@ -15,7 +15,7 @@ namespace {
 
 struct TileCase {
     const char* name;
-    FoveaDeviceFacts facts;
+    FoveaDeviceProperties properties;
     FoveaAttentionDesc desc;
     FoveaMapTileDesc tile;
 };
@@ -42,21 +42,21 @@ std::vector<TileCase> tile_cases() {
     FoveaMapTileDesc sampled = tile_of(0, 131072, 0, 131072, 256, 256);
     sampled.sampled = 1;
     return {
-        {"whole", floor_facts(), small, tile_of(0, 0, 0, 0, 0, 0)},
-        {"ragged, cut", floor_facts(), tight, tile_of(5, 60, 17, 200, 23, 51)},
-        {"masked, cut, past the end", gpu_facts(), masked, tile_of(5, 90, 17, 320, 23, 51)},
-        {"overview of 128k", floor_facts(), large, tile_of(0, 131072, 0, 131072, 256, 256)},
-        {"overview of 128k on a gpu", gpu_facts(), large, tile_of(0, 131072, 0, 131072, 256, 256)},
-        {"sampled overview of 128k", floor_facts(), large, sampled},
-        {"single cells of 128k", gpu_facts(), large, tile_of(100000, 256, 99000, 256, 256, 256)},
-        {"a large picture", floor_facts(), large, tile_of(0, 131072, 0, 131072, 16384, 16384)},
+        {"whole", floor_properties(), small, tile_of(0, 0, 0, 0, 0, 0)},
+        {"ragged, cut", floor_properties(), tight, tile_of(5, 60, 17, 200, 23, 51)},
+        {"masked, cut, past the end", gpu_properties(), masked, tile_of(5, 90, 17, 320, 23, 51)},
+        {"overview of 128k", floor_properties(), large, tile_of(0, 131072, 0, 131072, 256, 256)},
+        {"overview of 128k on a gpu", gpu_properties(), large, tile_of(0, 131072, 0, 131072, 256, 256)},
+        {"sampled overview of 128k", floor_properties(), large, sampled},
+        {"single cells of 128k", gpu_properties(), large, tile_of(100000, 256, 99000, 256, 256, 256)},
+        {"a large picture", floor_properties(), large, tile_of(0, 131072, 0, 131072, 16384, 16384)},
     };
 }
 
 TEST(MapTilePlan, slices_cover_every_pixel_once) {
     for (const TileCase& c : tile_cases()) {
         SCOPED_TRACE(c.name);
-        const Result<Plan> plan = plan_map_tile(c.facts, c.desc, c.tile);
+        const Result<Plan> plan = plan_map_tile(c.properties, c.desc, c.tile);
         ASSERT_TRUE(plan) << plan.error().text;
         EXPECT_EQ(plan->info().slices_share_workspace, plan->info().slice_count > 1 ? 1u : 0u)
             << "neighbours show some of the same pixels";
@@ -68,7 +68,7 @@ TEST(MapTilePlan, slices_cover_every_pixel_once) {
         for (uint64_t slice = 0; slice < slices; ++slice) {
             const std::vector<FoveaDispatch> all = dispatches_of(*plan, slice);
             ASSERT_FALSE(all.empty());
-            for (const FoveaDispatch& d : all) expect_windows_within(d, info, c.facts);
+            for (const FoveaDispatch& d : all) expect_windows_within(d, info, c.properties);
             const auto push = push_of<shader::MapPush>(all.back());
             const uint32_t x0 = push.origin & 0xffff, columns = push.extent & 0xffff,
                            rows = push.extent >> 16;
@@ -95,13 +95,13 @@ TEST(MapTilePlan, long_contexts_need_little_memory_and_bounded_slices) {
     for (const TileCase& c : tile_cases()) {
         if (c.desc.len_q != 131072 || c.tile.width != 256) continue;
         SCOPED_TRACE(c.name);
-        const Result<Plan> plan = plan_map_tile(c.facts, c.desc, c.tile);
+        const Result<Plan> plan = plan_map_tile(c.properties, c.desc, c.tile);
         ASSERT_TRUE(plan) << plan.error().text;
         const FoveaPlanInfo info = plan->info();
         uint64_t bytes = info.workspace_bytes;
         for (const uint64_t binding : info.binding_bytes) bytes += binding;
         EXPECT_LE(bytes, uint64_t{2 * 131072 * 64 * 4 + 2 * 131072 * 4 + 256 * 256 * 12 + 4096});
-        const double budget = c.facts.device_class == FOVEA_CLASS_CPU ? 2e8 : 1e11;
+        const double budget = c.properties.device_class == FOVEA_CLASS_CPU ? 2e8 : 1e11;
         EXPECT_LE(info.max_slice_flops, budget);
         EXPECT_GE(info.max_slice_flops * double(info.slice_count), info.flops);
     }
@@ -111,13 +111,13 @@ TEST(MapTilePlan, a_pixel_above_the_callers_budget_is_refused) {
     FoveaAttentionDesc desc = attention_desc(1, 1, 1, 4096, 4096, 64, 64);
     desc.max_slice_cost = 1e9;
     const FoveaMapTileDesc one = tile_of(0, 4096, 0, 4096, 1, 1);
-    const Result<Plan> refused = plan_map_tile(floor_facts(), desc, one);
+    const Result<Plan> refused = plan_map_tile(floor_properties(), desc, one);
     ASSERT_FALSE(refused);
     EXPECT_EQ(refused.error().code, FOVEA_LIMIT_EXCEEDED);
     EXPECT_EQ(refused.error().field, "max_slice_cost");
-    EXPECT_TRUE(plan_map_tile(floor_facts(), desc, tile_of(0, 4096, 0, 4096, 2, 2)));
+    EXPECT_TRUE(plan_map_tile(floor_properties(), desc, tile_of(0, 4096, 0, 4096, 2, 2)));
     desc.max_slice_cost = 0;  // the planner's own budget refuses nothing
-    EXPECT_TRUE(plan_map_tile(floor_facts(), desc, one));
+    EXPECT_TRUE(plan_map_tile(floor_properties(), desc, one));
 }
 
 }  // namespace

@@ -19,63 +19,63 @@ inline bool is_left_out(uint32_t shader) {
     if (is_left_out(uint32_t(shader))) GTEST_SKIP() << "this build's glslang is too old for the shader"
 
 // The least that the engine runs on.
-inline FoveaDeviceFacts floor_facts() {
-    FoveaDeviceFacts facts{};
-    facts.struct_size = sizeof facts;
-    facts.backend = FOVEA_BACKEND_VULKAN;
-    facts.device_class = FOVEA_CLASS_CPU;
-    facts.max_workgroup_invocations = 128;
-    facts.max_shared_bytes = 16384;
-    facts.max_push_bytes = 128;
-    for (uint32_t& count : facts.max_workgroup_count) count = 65535;
-    facts.storage_offset_alignment = 256;
-    facts.max_storage_range = uint64_t{1} << 27;
-    return facts;
+inline FoveaDeviceProperties floor_properties() {
+    FoveaDeviceProperties properties{};
+    properties.struct_size = sizeof properties;
+    properties.backend = FOVEA_BACKEND_VULKAN;
+    properties.device_class = FOVEA_CLASS_CPU;
+    properties.max_workgroup_invocations = 128;
+    properties.max_shared_bytes = 16384;
+    properties.max_push_bytes = 128;
+    for (uint32_t& count : properties.max_workgroup_count) count = 65535;
+    properties.storage_offset_alignment = 256;
+    properties.max_storage_range = uint64_t{1} << 27;
+    return properties;
 }
 
-inline FoveaDeviceFacts gpu_facts() {
-    FoveaDeviceFacts facts = floor_facts();
-    facts.device_class = FOVEA_CLASS_DISCRETE;
-    facts.features = FOVEA_FEATURE_F16_STORAGE;
-    facts.storage_offset_alignment = 16;
-    facts.max_storage_range = UINT32_MAX;
-    return facts;
+inline FoveaDeviceProperties gpu_properties() {
+    FoveaDeviceProperties properties = floor_properties();
+    properties.device_class = FOVEA_CLASS_DISCRETE;
+    properties.features = FOVEA_FEATURE_F16_STORAGE;
+    properties.storage_offset_alignment = 16;
+    properties.max_storage_range = UINT32_MAX;
+    return properties;
 }
 
 // Adds the properties that kernels with subgroup reductions need.
-inline void add_subgroups(FoveaDeviceFacts& facts, uint32_t least, uint32_t most) {
-    facts.features |= FOVEA_FEATURE_SUBGROUP_ARITHMETIC | FOVEA_FEATURE_SUBGROUP_SIZE_CONTROL;
-    facts.subgroup_size = facts.min_subgroup_size = least;
-    facts.max_subgroup_size = most;
+inline void add_subgroups(FoveaDeviceProperties& properties, uint32_t least, uint32_t most) {
+    properties.features |= FOVEA_FEATURE_SUBGROUP_ARITHMETIC | FOVEA_FEATURE_SUBGROUP_SIZE_CONTROL;
+    properties.subgroup_size = properties.min_subgroup_size = least;
+    properties.max_subgroup_size = most;
 }
 
 // Adds the properties of a software driver of `lanes` lanes that flash by shuffles needs.
-inline void add_shuffles(FoveaDeviceFacts& facts, uint32_t lanes) {
-    facts.device_class = FOVEA_CLASS_CPU;
-    add_subgroups(facts, lanes, lanes);
-    facts.features |= FOVEA_FEATURE_SUBGROUP_SHUFFLE | FOVEA_FEATURE_COOPMAT;
+inline void add_shuffles(FoveaDeviceProperties& properties, uint32_t lanes) {
+    properties.device_class = FOVEA_CLASS_CPU;
+    add_subgroups(properties, lanes, lanes);
+    properties.features |= FOVEA_FEATURE_SUBGROUP_SHUFFLE | FOVEA_FEATURE_COOPMAT;
 }
 
 // Adds the properties that flash_coopmat needs, as many GPUs have them.
-inline void add_matrices(FoveaDeviceFacts& facts) {
-    facts.features |= FOVEA_FEATURE_F16_STORAGE | FOVEA_FEATURE_F16_ARITHMETIC | FOVEA_FEATURE_COOPMAT |
-                      FOVEA_FEATURE_SUBGROUP_SIZE_CONTROL | FOVEA_FEATURE_SUBGROUP_SHUFFLE;
-    facts.coopmat_m = facts.coopmat_n = facts.coopmat_k = 16;
-    facts.subgroup_size = 32;
-    facts.max_shared_bytes = 32768;
+inline void add_matrices(FoveaDeviceProperties& properties) {
+    properties.features |= FOVEA_FEATURE_F16_STORAGE | FOVEA_FEATURE_F16_ARITHMETIC | FOVEA_FEATURE_COOPMAT |
+                           FOVEA_FEATURE_SUBGROUP_SIZE_CONTROL | FOVEA_FEATURE_SUBGROUP_SHUFFLE;
+    properties.coopmat_m = properties.coopmat_n = properties.coopmat_k = 16;
+    properties.subgroup_size = 32;
+    properties.max_shared_bytes = 32768;
 }
 
 // Adds the properties that flash_coopmat2 needs: matrices of a workgroup of `threads`, or of a subgroup if it
 // is 0.
-inline void add_flexible_matrices(FoveaDeviceFacts& facts, uint32_t threads) {
-    add_matrices(facts);
-    facts.features |= FOVEA_FEATURE_COOPMAT2;
-    facts.coopmat2_m = threads ? 32 : 16;
-    facts.coopmat2_n = facts.coopmat2_k = 16;
-    facts.coopmat2_threads = threads;
-    facts.coopmat2_max_side = 1024;
-    facts.coopmat2_reserved_bytes = 512;
-    facts.max_shared_bytes = 49152;
+inline void add_flexible_matrices(FoveaDeviceProperties& properties, uint32_t threads) {
+    add_matrices(properties);
+    properties.features |= FOVEA_FEATURE_COOPMAT2;
+    properties.coopmat2_m = threads ? 32 : 16;
+    properties.coopmat2_n = properties.coopmat2_k = 16;
+    properties.coopmat2_threads = threads;
+    properties.coopmat2_max_side = 1024;
+    properties.coopmat2_reserved_bytes = 512;
+    properties.max_shared_bytes = 49152;
 }
 
 inline FoveaAttentionDesc attention_desc(uint32_t batch, uint32_t heads_q, uint32_t heads_kv, uint64_t len_q,

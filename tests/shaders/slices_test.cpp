@@ -17,48 +17,50 @@ namespace {
 
 struct PlanCase {
     const char* name;
-    FoveaDeviceFacts facts;
+    FoveaDeviceProperties properties;
     FoveaAttentionDesc desc;
 };
 
 std::vector<PlanCase> plan_cases() {
     std::vector<PlanCase> cases;
-    const auto add = [&](const char* name, FoveaDeviceFacts facts, FoveaAttentionDesc desc,
+    const auto add = [&](const char* name, FoveaDeviceProperties properties, FoveaAttentionDesc desc,
                          const std::function<void(FoveaAttentionDesc&)>& change = {}) {
         desc.kernel = FOVEA_KERNEL_STAGED;
         if (change) change(desc);
-        cases.push_back({name, facts, desc});
+        cases.push_back({name, properties, desc});
     };
-    add("one row", floor_facts(), attention_desc(1, 1, 1, 1, 1, 1, 1));
-    add("ragged", floor_facts(), attention_desc(2, 6, 3, 77, 301, 80, 48));
-    add("ragged on a gpu", gpu_facts(), attention_desc(2, 6, 3, 77, 301, 80, 48));
-    add("no keys", floor_facts(), attention_desc(2, 3, 3, 5, 0, 8, 8));
-    add("cost cuts rows", floor_facts(), attention_desc(3, 4, 2, 130, 200, 16, 8),
+    add("one row", floor_properties(), attention_desc(1, 1, 1, 1, 1, 1, 1));
+    add("ragged", floor_properties(), attention_desc(2, 6, 3, 77, 301, 80, 48));
+    add("ragged on a gpu", gpu_properties(), attention_desc(2, 6, 3, 77, 301, 80, 48));
+    add("no keys", floor_properties(), attention_desc(2, 3, 3, 5, 0, 8, 8));
+    add("cost cuts rows", floor_properties(), attention_desc(3, 4, 2, 130, 200, 16, 8),
         [](FoveaAttentionDesc& d) { d.max_slice_cost = 2e5; });
-    add("cost cuts heads", floor_facts(), attention_desc(1, 12, 4, 10, 50, 16, 16),
+    add("cost cuts heads", floor_properties(), attention_desc(1, 12, 4, 10, 50, 16, 16),
         [](FoveaAttentionDesc& d) { d.max_slice_cost = 1.5e5; });
-    add("workspace cuts", floor_facts(), attention_desc(2, 4, 4, 300, 1000, 16, 16),
+    add("workspace cuts", floor_properties(), attention_desc(2, 4, 4, 300, 1000, 16, 16),
         [](FoveaAttentionDesc& d) { d.workspace_limit = 1 << 20; });
-    add("all outputs", floor_facts(), attention_desc(2, 4, 2, 100, 70, 16, 16), [](FoveaAttentionDesc& d) {
-        d.outputs = 127;
-        d.max_slice_cost = 1e5;
-    });
-    add("range cuts heads", floor_facts(), attention_desc(1, 64, 8, 512, 70000, 128, 128),
+    add("all outputs", floor_properties(), attention_desc(2, 4, 2, 100, 70, 16, 16),
+        [](FoveaAttentionDesc& d) {
+            d.outputs = 127;
+            d.max_slice_cost = 1e5;
+        });
+    add("range cuts heads", floor_properties(), attention_desc(1, 64, 8, 512, 70000, 128, 128),
         [](FoveaAttentionDesc& d) { d.max_slice_cost = 1e15; });
-    add("window", gpu_facts(), attention_desc(1, 2, 2, 4096, 4096, 64, 64), [](FoveaAttentionDesc& d) {
+    add("window", gpu_properties(), attention_desc(1, 2, 2, 4096, 4096, 64, 64), [](FoveaAttentionDesc& d) {
         d.flags = FOVEA_FLAG_WINDOW | FOVEA_FLAG_CAUSAL, d.align = FOVEA_ALIGN_TOP_LEFT;
         d.window_left = 128;
         d.max_slice_cost = 1e8;
     });
-    add("strided heads", floor_facts(), attention_desc(2, 4, 2, 90, 120, 24, 24), [](FoveaAttentionDesc& d) {
-        d.q_strides = {90 * 200, 50, 200};
-        d.k_strides = {120 * 77, 37, 77};
-        d.max_slice_cost = 1e5;
-    });
+    add("strided heads", floor_properties(), attention_desc(2, 4, 2, 90, 120, 24, 24),
+        [](FoveaAttentionDesc& d) {
+            d.q_strides = {90 * 200, 50, 200};
+            d.k_strides = {120 * 77, 37, 77};
+            d.max_slice_cost = 1e5;
+        });
     return cases;
 }
 
-Result<Plan> plan_of(const PlanCase& c) { return plan_attention(c.facts, c.desc); }
+Result<Plan> plan_of(const PlanCase& c) { return plan_attention(c.properties, c.desc); }
 
 shader::SliceView slice_view(const FoveaDispatch& d) { return push_of<shader::SliceView>(d); }
 
@@ -81,7 +83,7 @@ TEST(Slices, cover_every_row_once) {
                         ++seen[((v.first_batch + b) * c.desc.heads_q + v.first_head + h) * c.desc.len_q +
                                v.first_row + i];
             for (const FoveaDispatch& d : all) {
-                expect_windows_within(d, info, c.facts);
+                expect_windows_within(d, info, c.properties);
                 EXPECT_EQ(memcmp(&v, d.push, sizeof v), 0) << "all dispatches of a slice see the same part";
             }
         }
@@ -121,9 +123,9 @@ TEST(Slices, stay_within_cost_and_workspace) {
         ASSERT_TRUE(plan);
         const FoveaPlanInfo info = plan->info();
         EXPECT_LE(info.workspace_bytes, c.desc.workspace_limit ? c.desc.workspace_limit : uint64_t{64} << 20);
-        const double limit = c.desc.max_slice_cost > 0                 ? c.desc.max_slice_cost
-                             : c.facts.device_class == FOVEA_CLASS_CPU ? 2e8
-                                                                       : 1e11;
+        const double limit = c.desc.max_slice_cost > 0                      ? c.desc.max_slice_cost
+                             : c.properties.device_class == FOVEA_CLASS_CPU ? 2e8
+                                                                            : 1e11;
         EXPECT_LE(info.max_slice_flops, limit);
         EXPECT_LE(info.visited_pairs, info.total_pairs);
     }
@@ -161,20 +163,20 @@ TEST(Slices, lead_to_64_bit_addresses) {
          {Sizes{least, 65536, 128, 64}, Sizes{most, 65536, 128, 64}, Sizes{least, 131072, 128, 64},
           Sizes{most, 131072, 128, 64}, Sizes{least, 65537, 125, 63}, Sizes{most, 131071, 125, 63}}) {
         for (const FoveaDtype type : {FOVEA_F32, FOVEA_F16}) {
-            FoveaDeviceFacts facts = gpu_facts();
-            facts.max_storage_range = range;
+            FoveaDeviceProperties properties = gpu_properties();
+            properties.max_storage_range = range;
             FoveaAttentionDesc desc = attention_desc(3, 64, 16, len, len, dim_qk, dim_v);
             desc.q_type = desc.k_type = desc.v_type = desc.o_type = type;
             desc.kernel = FOVEA_KERNEL_STAGED;
             const uint32_t bytes = type == FOVEA_F16 ? 2 : 4;
-            const Result<Plan> plan = plan_attention(facts, desc);
+            const Result<Plan> plan = plan_attention(properties, desc);
             ASSERT_TRUE(plan) << plan.error().text;
             const FoveaPlanInfo info = plan->info();
-            const PlanCase c{"", facts, desc};
+            const PlanCase c{"", properties, desc};
             for (uint64_t n = 0; n <= 64; ++n) {
                 const uint64_t slice = (info.slice_count - 1) * n / 64;
                 const std::vector<FoveaDispatch> all = dispatches_of(*plan, slice);
-                for (const FoveaDispatch& d : all) expect_windows_within(d, info, c.facts);
+                for (const FoveaDispatch& d : all) expect_windows_within(d, info, c.properties);
                 const auto scores = push_of<shader::ScoresPush>(all[0]);
                 const shader::SliceView& v = scores.slice;
                 const uint64_t b = all[0].groups[2] / v.heads - 1, h = v.heads - 1, i = v.rows - 1;
@@ -200,18 +202,18 @@ TEST(Slices, lead_to_whole_blocks_of_compressed_caches) {
     for (const FoveaDtype type : {FOVEA_F8_E4M3, FOVEA_F8_E5M2, FOVEA_Q8_0, FOVEA_Q4_0}) {
         for (const uint32_t alignment : {4u, 64u, 256u}) {
             SCOPED_TRACE(testing::Message() << "type " << type << ", alignment " << alignment);
-            FoveaDeviceFacts facts = gpu_facts();
-            facts.storage_offset_alignment = alignment;
+            FoveaDeviceProperties properties = gpu_properties();
+            properties.storage_offset_alignment = alignment;
             FoveaAttentionDesc desc = attention_desc(3, 6, 3, 20, 67, 96, 160);
             desc.k_type = desc.v_type = type;
             desc.max_slice_cost = 2e6;
-            const Result<Plan> plan = plan_attention(facts, desc);
+            const Result<Plan> plan = plan_attention(properties, desc);
             ASSERT_TRUE(plan) << plan.error().text;
             ASSERT_EQ(plan->info().slice_count, 9u) << "a slice for each head";
             for (uint64_t slice = 0; slice < 9; ++slice) {
                 const std::vector<FoveaDispatch> all = dispatches_of(*plan, slice);
                 const FoveaDispatch& d = all.back();
-                expect_windows_within(d, plan->info(), facts);
+                expect_windows_within(d, plan->info(), properties);
                 const auto push = push_of<shader::FlashPush>(d);
                 const auto expect_head = [&](uint32_t slot, const shader::HeadView& view, uint32_t dim) {
                     const FoveaDispatchBinding& window = *binding_at(d, slot);
@@ -233,22 +235,22 @@ TEST(Slices, of_appended_blocks_lie_in_windows_of_whole_blocks) {
     for (const FoveaDtype type : {FOVEA_F8_E4M3, FOVEA_Q8_0, FOVEA_Q4_0}) {
         for (const uint32_t alignment : {4u, 64u, 256u}) {
             SCOPED_TRACE(testing::Message() << "type " << type << ", alignment " << alignment);
-            FoveaDeviceFacts facts = gpu_facts();
-            facts.storage_offset_alignment = alignment;
-            facts.features |= FOVEA_FEATURE_DEVICE_ATOMICS;
+            FoveaDeviceProperties properties = gpu_properties();
+            properties.storage_offset_alignment = alignment;
+            properties.features |= FOVEA_FEATURE_DEVICE_ATOMICS;
             const int64_t head = 700 * 96;
-            facts.max_storage_range = uint64_t(stored_bytes(type, 2 * head));
+            properties.max_storage_range = uint64_t(stored_bytes(type, 2 * head));
             FoveaAppendDesc d = foveaAppendDesc();
             d.y_type = type;
             d.batch = 1, d.heads = 5, d.dim = 96, d.len = 13, d.capacity = 700;
             FoveaPlan handle = nullptr;
             Diag diag;
-            ASSERT_EQ(foveaPlanAppend(&facts, &d, nullptr, &handle, &diag), FOVEA_OK) << diag.text;
+            ASSERT_EQ(foveaPlanAppend(&properties, &d, nullptr, &handle, &diag), FOVEA_OK) << diag.text;
             const Plan plan(handle);
             ASSERT_EQ(plan.info().slice_count, 5u);
             for (uint64_t slice = 0; slice < 5; ++slice) {
                 const FoveaDispatch dispatch = dispatches_of(plan, slice)[0];
-                expect_windows_within(dispatch, plan.info(), facts);
+                expect_windows_within(dispatch, plan.info(), properties);
                 const auto push = push_of<shader::CacheRowsPush>(dispatch);
                 const FoveaDispatchBinding& window = *binding_at(dispatch, FOVEA_SLOT_Y);
                 EXPECT_EQ(push.y.base % storage_block(type).numbers, 0u);
@@ -267,7 +269,7 @@ TEST(Slices, few_keys_in_a_window_cost_few_pairs) {
     desc.flags = FOVEA_FLAG_CAUSAL | FOVEA_FLAG_WINDOW, desc.align = FOVEA_ALIGN_TOP_LEFT;
     desc.window_left = 127;
     desc.kernel = FOVEA_KERNEL_STAGED;
-    const Result<Plan> plan = plan_attention(floor_facts(), desc);
+    const Result<Plan> plan = plan_attention(floor_properties(), desc);
     ASSERT_TRUE(plan);
     const double needed = 128.0 * 32768 - 127.0 * 128 / 2;
     EXPECT_GE(plan->info().visited_pairs, needed);
@@ -276,7 +278,7 @@ TEST(Slices, few_keys_in_a_window_cost_few_pairs) {
 
     desc.flags = FOVEA_FLAG_CAUSAL, desc.align = FOVEA_ALIGN_TOP_LEFT;
     desc.window_left = 0;
-    const Result<Plan> causal = plan_attention(floor_facts(), desc);
+    const Result<Plan> causal = plan_attention(floor_properties(), desc);
     ASSERT_TRUE(causal);
     EXPECT_NEAR(causal->info().visited_pairs / causal->info().total_pairs, 0.5, 0.01);
 }
@@ -294,7 +296,7 @@ TEST(Slices, stages_follow_each_other_behind_barriers) {
 }
 
 TEST(Slices, nothing_to_do_is_no_slice) {
-    const Result<Plan> plan = plan_attention(floor_facts(), attention_desc(2, 2, 2, 0, 9, 8, 8));
+    const Result<Plan> plan = plan_attention(floor_properties(), attention_desc(2, 2, 2, 0, 9, 8, 8));
     ASSERT_TRUE(plan);
     EXPECT_EQ(plan->info().slice_count, 0u);
     EXPECT_EQ(plan->info().workspace_bytes, 0u);
@@ -303,7 +305,7 @@ TEST(Slices, nothing_to_do_is_no_slice) {
 TEST(Slices, too_little_room_is_refused) {
     FoveaAttentionDesc desc = attention_desc(1, 1, 1, 4, 4, 4, 4);
     desc.kernel = FOVEA_KERNEL_STAGED;
-    const Result<Plan> plan = plan_attention(floor_facts(), desc);
+    const Result<Plan> plan = plan_attention(floor_properties(), desc);
     ASSERT_TRUE(plan);
     FoveaDispatch out[2];
     uint32_t count = 2;

@@ -21,10 +21,10 @@ namespace {
 std::vector<uint32_t> runnable_targets() {
     std::vector<uint32_t> targets;
     for (uint32_t target = 1; std::string(foveaCpuTargetName(target)) != "unknown"; ++target) {
-        FoveaDeviceFacts best{};
+        FoveaDeviceProperties best{};
         best.struct_size = sizeof best;
         // Sets are numbered from the narrowest; the best that runs here runs the ones before it.
-        if (foveaCpuFacts(1, &best, nullptr) == FOVEA_OK && target <= best.cpu_target &&
+        if (foveaCpuProperties(1, &best, nullptr) == FOVEA_OK && target <= best.cpu_target &&
             cpu::weighted_rows_of(target))
             targets.push_back(target);
     }

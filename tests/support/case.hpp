@@ -91,7 +91,7 @@ struct Case {
     BiasPattern bias_pattern = BiasPattern::finite;
     uint64_t tail_keys = 0;  // for MaskPattern::tree
     KeyLists lists;          // for MaskPattern::lists
-    std::vector<FoveaBatchEntry> table;
+    std::vector<FoveaSequence> table;
     std::vector<int32_t> block_table;
     std::vector<uint8_t> visible;  // [B, Hq, Lq, Lkv], filled by settle
 

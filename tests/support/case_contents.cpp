@@ -26,8 +26,8 @@ class Contents {
     Contents(const Case& c, const uint64_t (&bytes)[FOVEA_BIND_COUNT], Unused unused)
         : c_(c), d_(c.desc), unused_(unused) {
         const FoveaBinding inputs[] = {FOVEA_BIND_Q,          FOVEA_BIND_K,     FOVEA_BIND_V,
-                                       FOVEA_BIND_MASK,       FOVEA_BIND_BIAS,  FOVEA_BIND_KEEP,
-                                       FOVEA_BIND_ALIBI,      FOVEA_BIND_SINKS, FOVEA_BIND_BATCH_TABLE,
+                                       FOVEA_BIND_MASK,       FOVEA_BIND_BIAS,  FOVEA_BIND_DROPOUT_MASK,
+                                       FOVEA_BIND_ALIBI,      FOVEA_BIND_SINKS, FOVEA_BIND_SEQUENCES,
                                        FOVEA_BIND_BLOCK_TABLE};
         for (const FoveaBinding binding : inputs) tensors_[binding].resize(size_t(bytes[binding]));
         for (const FoveaBinding binding : inputs) fill_unused(binding);
@@ -53,7 +53,7 @@ class Contents {
             case FOVEA_BIND_BIAS:
                 return d_.bias.type;
             case FOVEA_BIND_MASK:
-            case FOVEA_BIND_KEEP:
+            case FOVEA_BIND_DROPOUT_MASK:
                 return FOVEA_U8;
             default:
                 return FOVEA_F32;
@@ -93,7 +93,7 @@ class Contents {
         const auto put = [](Bytes& to, const void* from, size_t size) {
             if (size) memcpy(to.data(), from, std::min(size, to.size()));
         };
-        put(tensors_[FOVEA_BIND_BATCH_TABLE], c_.table.data(), c_.table.size() * sizeof(FoveaBatchEntry));
+        put(tensors_[FOVEA_BIND_SEQUENCES], c_.table.data(), c_.table.size() * sizeof(FoveaSequence));
         put(tensors_[FOVEA_BIND_BLOCK_TABLE], c_.block_table.data(), c_.block_table.size() * 4);
         for (uint32_t h = 0; h < d_.heads_q; ++h) {
             if (!tensors_[FOVEA_BIND_ALIBI].empty())
@@ -142,10 +142,11 @@ class Contents {
         if (in_bias && (visible || bias_at(c_, b, h, i, j) == -INFINITY))
             write_float(tensors_[FOVEA_BIND_BIAS], d_.bias.type, matrix_element(d_.bias, b, h, i, j),
                         bias_at(c_, b, h, i, j));
-        if (d_.keep.present && (!d_.keep.keys || j < int64_t(d_.keep.keys)) && visible) {
-            const int64_t element = matrix_element(d_.keep, b, h, i, j);
+        if (d_.dropout_mask.present && (!d_.dropout_mask.keys || j < int64_t(d_.dropout_mask.keys)) &&
+            visible) {
+            const int64_t element = matrix_element(d_.dropout_mask, b, h, i, j);
             const uint64_t kept = hash(c_.seed, keep_stream, element);
-            tensors_[FOVEA_BIND_KEEP][size_t(element)] =
+            tensors_[FOVEA_BIND_DROPOUT_MASK][size_t(element)] =
                 unit(kept) < 0.7 ? std::byte(1 + kept % 255) : std::byte(0);
         }
     }

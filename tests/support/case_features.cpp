@@ -22,7 +22,7 @@ constexpr const char* kOutputs[] = {"o", "o-lse", "o-lse-stats", "matrices", "wi
 constexpr const char* kLayout[] = {"packed", "blhd", "gaps", "shared", nullptr};
 constexpr const char* kValues[] = {"normal", "peaked", "needle", "equal", "large", "low-bias", nullptr};
 constexpr const char* kSlices[] = {"whole", "cut", nullptr};
-constexpr const char* kPrecision[] = {"f32", "f16-products", "bf16-products", nullptr};
+constexpr const char* kPrecision[] = {"f32", "f16-inputs", "bf16-inputs", nullptr};
 
 struct FeatureText {
     const char* name;
@@ -68,9 +68,9 @@ std::string replay_command(const Case& c, const std::string& executor) {
     char text[160];
     snprintf(text, sizeof text, "fovea_test_semantics --case 0x%016llx --on %s%s",
              static_cast<unsigned long long>(c.seed), executor.c_str(),
-             c.desc.precision == FOVEA_PRECISION_F16_PRODUCTS    ? " --precision f16-products"
-             : c.desc.precision == FOVEA_PRECISION_BF16_PRODUCTS ? " --precision bf16-products"
-                                                                 : "");
+             c.desc.precision == FOVEA_PRECISION_F16_INPUTS    ? " --precision f16-inputs"
+             : c.desc.precision == FOVEA_PRECISION_BF16_INPUTS ? " --precision bf16-inputs"
+                                                               : "");
     return text;
 }
 

@@ -187,7 +187,7 @@ class Generator {
         const bool packed_q = storage == 2 || storage == 4 || storage == 6;
         const bool packed_kv = storage == 3 || storage == 4, paged = storage >= 5;
         if (!paged || packed_q || random_.chance(0.7)) {
-            d_.flags |= FOVEA_FLAG_BATCH_TABLE;
+            d_.flags |= FOVEA_FLAG_VARLEN;
             draw_table(packed_q, packed_kv);
         }
         if (paged) draw_pages();
@@ -196,7 +196,7 @@ class Generator {
     void draw_table(bool packed_q, bool packed_kv) {
         int64_t next_q = 0, next_kv = 0;
         for (uint32_t b = 0; b < d_.batch; ++b) {
-            FoveaBatchEntry e{0, draw_length(d_.len_q), 0, draw_length(d_.len_kv)};
+            FoveaSequence e{0, draw_length(d_.len_q), 0, draw_length(d_.len_kv)};
             if (!packed_q && random_.chance(0.7)) e.q_length = int32_t(d_.len_q);
             const int64_t q_used = std::clamp<int64_t>(e.q_length, 0, int64_t(d_.len_q));
             const int64_t kv_used = std::clamp<int64_t>(e.kv_length, 0, int64_t(d_.len_kv));
@@ -299,7 +299,7 @@ class Generator {
         d_.dropout_seed = random_.next();
         d_.dropout_offset = random_.chance(0.5) ? random_.next() : random_.below(1000);
         if (level(Feature::dropout) == 1) return draw_firsts();
-        FoveaMatrixDesc& m = d_.keep;
+        FoveaMatrixDesc& m = d_.dropout_mask;
         m.present = 1;
         m.type = FOVEA_U8;
         m.batch = d_.batch, m.heads = d_.heads_q;

@@ -51,8 +51,8 @@ bool is_listed(const KeyLists& lists, size_t list, int64_t key) {
 Entry entry_of(const Case& c, uint32_t b) {
     const FoveaAttentionDesc& d = c.desc;
     Entry e{0, int64_t(d.len_q), 0, int64_t(d.len_kv), 0};
-    if (d.flags & FOVEA_FLAG_BATCH_TABLE) {
-        const FoveaBatchEntry& t = c.table[b];
+    if (d.flags & FOVEA_FLAG_VARLEN) {
+        const FoveaSequence& t = c.table[b];
         e.q_length = std::clamp<int64_t>(t.q_length, 0, int64_t(d.len_q));
         e.kv_length = std::clamp<int64_t>(t.kv_length, 0, int64_t(d.len_kv));
         if (d.packed_rows_q) {

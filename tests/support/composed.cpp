@@ -36,7 +36,7 @@ void fill_keys(FoveaMatrixDesc& m) {
 
 // Parts begin at whole pages, and where Philox draws at whole words of it.
 uint64_t cut_unit(const FoveaAttentionDesc& d) {
-    const bool draws = d.dropout_p > 0 && !d.keep.present;
+    const bool draws = d.dropout_p > 0 && !d.dropout_mask.present;
     return (d.page_size ? d.page_size : 1) * (draws ? 4 : 1);
 }
 
@@ -47,9 +47,9 @@ Case tail_mask_case(uint64_t seed, const CaseLimits& limits) {
     FoveaAttentionDesc& d = c.desc;
     ask_for_results(c);
     // If batch entries end at different places, a part has no single number for the position of its queries.
-    if ((d.flags & FOVEA_FLAG_BATCH_TABLE) && d.align == FOVEA_ALIGN_BOTTOM_RIGHT)
+    if ((d.flags & FOVEA_FLAG_VARLEN) && d.align == FOVEA_ALIGN_BOTTOM_RIGHT)
         d.align = FOVEA_ALIGN_OFFSET, d.q_offset = int64_t(d.len_kv) - int64_t(d.len_q);
-    fill_keys(d.bias), fill_keys(d.keep);
+    fill_keys(d.bias), fill_keys(d.dropout_mask);
     // A log-sum-exp near -FLT_MAX does not tell of how many keys it is (docs/concepts/numerics.md).
     if (c.values == Values::low_bias) c.values = Values::normal, leave_out(c, Feature::values);
     if (c.bias_pattern == BiasPattern::single_lowest) c.bias_pattern = BiasPattern::single_infinity;
@@ -93,8 +93,8 @@ class PartOfKeys {
         d.o_type = FOVEA_F32, d.o_strides = {};
         if (first_) d.flags &= ~uint32_t(FOVEA_FLAG_SINKS);  // they count for one part
         place_queries();
-        if (d.dropout_p > 0 && !d.keep.present) d.first_key += first_;
-        const uint64_t mask_first = cut(d.mask), bias_first = cut(d.bias), keep_first = cut(d.keep);
+        if (d.dropout_p > 0 && !d.dropout_mask.present) d.first_key += first_;
+        const uint64_t mask_first = cut(d.mask), bias_first = cut(d.bias), keep_first = cut(d.dropout_mask);
         if (!masked_) d.mask = {};
         if (!d.page_size)
             d.k_strides = own_strides(d.k_strides, d.dim_qk), d.v_strides = own_strides(d.v_strides, d.dim_v);
@@ -110,7 +110,7 @@ class PartOfKeys {
         take(FOVEA_BIND_V, first_byte(d.v_type, d.v_strides));
         take(FOVEA_BIND_MASK, size_t(mask_first));
         if (masked_ && hash(c_.seed, copy_stream) % 2) copy_mask();
-        take(FOVEA_BIND_KEEP, size_t(keep_first));
+        take(FOVEA_BIND_DROPOUT_MASK, size_t(keep_first));
         if (d.bias.present) take(FOVEA_BIND_BIAS, size_t(bias_first) * dtype_bytes(d.bias.type));
         make_tables(*info);
         return std::move(part_);
@@ -160,14 +160,14 @@ class PartOfKeys {
 
     void make_tables(const FoveaPlanInfo& info) {
         const FoveaAttentionDesc &d = part_.desc, &w = c_.desc;
-        if (d.flags & FOVEA_FLAG_BATCH_TABLE) {
-            std::vector<FoveaBatchEntry> table = c_.table;
-            for (FoveaBatchEntry& e : table) {
+        if (d.flags & FOVEA_FLAG_VARLEN) {
+            std::vector<FoveaSequence> table = c_.table;
+            for (FoveaSequence& e : table) {
                 const int64_t keys = std::clamp<int64_t>(e.kv_length, 0, int64_t(w.len_kv)) - int64_t(first_);
                 e.kv_length = int32_t(std::clamp<int64_t>(keys, 0, int64_t(count_)));
             }
-            part_.inputs[FOVEA_BIND_BATCH_TABLE].resize(table.size() * sizeof table[0]);
-            memcpy(part_.inputs[FOVEA_BIND_BATCH_TABLE].data(), table.data(), table.size() * sizeof table[0]);
+            part_.inputs[FOVEA_BIND_SEQUENCES].resize(table.size() * sizeof table[0]);
+            memcpy(part_.inputs[FOVEA_BIND_SEQUENCES].data(), table.data(), table.size() * sizeof table[0]);
         }
         if (!d.page_size) return;
         Bytes& pages = part_.inputs[FOVEA_BIND_BLOCK_TABLE];
@@ -245,7 +245,7 @@ Case key_lists_case(uint64_t seed, const CaseLimits& limits) {
     d.window_left = d.window_right = 0;
     d.packed_rows_q = d.packed_rows_kv = 0;
     d.block_table_pages = d.page_size = d.page_count = 0;
-    d.bias = d.keep = {};
+    d.bias = d.dropout_mask = {};
     d.dropout_p = 0, d.dropout_seed = d.dropout_offset = 0;
     d.first_query = d.first_key = d.first_batch_head = 0;
     d.q_strides = d.o_strides = {};
@@ -300,7 +300,7 @@ Outcome run_key_lists(Executor& executor, const Case& c, const Tensors& inputs, 
     d.v_strides = {d.page_size * d.v_strides.row, d.page_size * d.v_strides.row, d.v_strides.row};
     d.block_table_pages = (longest + lists.rows - 1) / lists.rows + c.seed % 2;
     d.len_kv = longest;
-    if (!even) d.flags |= FOVEA_FLAG_BATCH_TABLE;
+    if (!even) d.flags |= FOVEA_FLAG_VARLEN;
     d.max_slice_cost = budget;
     Tensors mine = inputs;
     mine[FOVEA_BIND_MASK].clear();
@@ -310,7 +310,7 @@ Outcome run_key_lists(Executor& executor, const Case& c, const Tensors& inputs, 
         const uint64_t bits = hash(c.seed, list_stream, n);
         table[n] = bits % 2 ? int32_t(bits >> 33) : int32_t((bits >> 33) % d.page_count);
     }
-    std::vector<FoveaBatchEntry> entries;
+    std::vector<FoveaSequence> entries;
     for (uint32_t n = 0; n < count; ++n) {
         for (size_t k = 0; k < lists.blocks[n].size() && k < d.block_table_pages; ++k)
             table[size_t(n * d.block_table_pages) + k] = int32_t(n * blocks) + lists.blocks[n][k];
@@ -321,7 +321,7 @@ Outcome run_key_lists(Executor& executor, const Case& c, const Tensors& inputs, 
         if (!numbers.empty()) memcpy(mine[binding].data(), numbers.data(), mine[binding].size());
     };
     put(FOVEA_BIND_BLOCK_TABLE, table);
-    if (!even) put(FOVEA_BIND_BATCH_TABLE, entries);
+    if (!even) put(FOVEA_BIND_SEQUENCES, entries);
     const Result<FoveaPlanInfo> info = plan_info(d);
     if (!info) {
         Outcome outcome;

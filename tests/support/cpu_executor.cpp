@@ -87,23 +87,23 @@ class CpuExecutor : public Executor {
 
     Outcome run(const FoveaAttentionDesc& desc, const Tensors& inputs,
                 const ExecuteOptions& options) override {
-        return run_planned(plan_attention(facts(options), chosen(desc)), inputs, options);
+        return run_planned(plan_attention(properties(options), chosen(desc)), inputs, options);
     }
     Outcome run_backward(const FoveaAttentionDesc& forward, const FoveaAttentionBackwardDesc& given,
                          const Tensors& inputs, const ExecuteOptions& options) override {
         FoveaAttentionBackwardDesc backward = given;
         backward.kernel = choice_.kernel;
-        return run_planned(plan_attention_backward(facts(options), forward, backward), inputs, options);
+        return run_planned(plan_attention_backward(properties(options), forward, backward), inputs, options);
     }
     Outcome run_tile(const FoveaAttentionDesc& desc, const FoveaMapTileDesc& tile, const Tensors& inputs,
                      const ExecuteOptions& options) override {
-        return run_planned(plan_map_tile(facts(options), chosen(desc), tile), inputs, options);
+        return run_planned(plan_map_tile(properties(options), chosen(desc), tile), inputs, options);
     }
     Outcome run_merge(const FoveaMergeDesc& given, const Tensors& inputs,
                       const ExecuteOptions& options) override {
         FoveaMergeDesc merge = given;  // which has the loops' names, not those of kernels of attention
         if (choice_.kernel >= FOVEA_KERNEL_PLAIN) merge.kernel = choice_.kernel;
-        return run_planned(plan_merge(facts(options), merge), inputs, options);
+        return run_planned(plan_merge(properties(options), merge), inputs, options);
     }
 
   private:
@@ -111,12 +111,12 @@ class CpuExecutor : public Executor {
         desc.kernel = choice_.kernel;
         return desc;
     }
-    FoveaDeviceFacts facts(const ExecuteOptions& options) const {
-        FoveaDeviceFacts facts = cpu_device(options.workers);
-        FoveaDeviceFacts here = foveaDeviceFacts();
-        if (foveaCpuFacts(1, &here, nullptr) == FOVEA_OK) facts.features = here.features;
-        if (choice_.force_target) facts.cpu_target = choice_.target;
-        return facts;
+    FoveaDeviceProperties properties(const ExecuteOptions& options) const {
+        FoveaDeviceProperties properties = cpu_device(options.workers);
+        FoveaDeviceProperties here = foveaDeviceProperties();
+        if (foveaCpuProperties(1, &here, nullptr) == FOVEA_OK) properties.features = here.features;
+        if (choice_.force_target) properties.cpu_target = choice_.target;
+        return properties;
     }
 
     Outcome run_planned(const Result<Plan>& plan, const Tensors& inputs, const ExecuteOptions& options) {

@@ -8,7 +8,7 @@ namespace fovea::test {
 struct CpuChoice {
     FoveaKernel kernel = FOVEA_KERNEL_AUTO;
     bool force_target = false;
-    uint32_t target = 0;  // FoveaDeviceFacts::cpu_target
+    uint32_t target = 0;  // FoveaDeviceProperties::cpu_target
 };
 std::unique_ptr<Executor> make_cpu_executor(std::string name, const CpuChoice& choice);
 

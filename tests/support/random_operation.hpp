@@ -35,7 +35,7 @@ inline FoveaStrides random_strides(Random& random, uint64_t h, uint64_t l, uint6
     }
 }
 
-// Contiguous and paged caches, with and without a batch table; heads of up to `most_dim` elements, or of a
+// Contiguous and paged caches, with and without a sequence table; heads of up to `most_dim` elements, or of a
 // few blocks.
 inline FoveaAppendDesc random_append(Random& random, uint32_t most_dim) {
     FoveaAppendDesc d{};
@@ -45,8 +45,8 @@ inline FoveaAppendDesc random_append(Random& random, uint32_t most_dim) {
     d.batch = 1 + uint32_t(random.below(3)), d.heads = 1 + uint32_t(random.below(4));
     d.dim = 1 + uint32_t(random.below(most_dim)), d.len = 1 + random.below(9);
     if (x_block * y_block > 1) d.dim = std::max(x_block, y_block) * (1 + d.dim % 3);
-    d.has_batch_table = uint32_t(random.below(2));
-    d.first_row = d.has_batch_table ? 0 : random.below(20);
+    d.has_sequences = uint32_t(random.below(2));
+    d.first_row = d.has_sequences ? 0 : random.below(20);
     uint64_t rows = d.capacity = 1 + random.below(30);
     if (random.chance(0.5)) {
         d.page_size = 1 + uint32_t(random.below(6));

@@ -18,9 +18,9 @@ constexpr double kSmallest = 0x1p-126;  // below it a device may take float32 nu
 // The relative rounding error of an operand.
 double factor_rounding(FoveaPrecision precision) {
     switch (precision) {
-        case FOVEA_PRECISION_F16_PRODUCTS:
+        case FOVEA_PRECISION_F16_INPUTS:
             return 0x1p-11;
-        case FOVEA_PRECISION_BF16_PRODUCTS:
+        case FOVEA_PRECISION_BF16_INPUTS:
             return 0x1p-8;
         default:
             return 0;

@@ -23,27 +23,28 @@ struct Binding {
 
 class VulkanExecutor : public Executor {
   public:
-    VulkanExecutor(std::string name, FoveaKernel kernel, Engine engine, const FoveaDeviceFacts& facts)
-        : name_(std::move(name)), kernel_(kernel), engine_(std::move(engine)), facts_(facts) {}
+    VulkanExecutor(std::string name, FoveaKernel kernel, Engine engine,
+                   const FoveaDeviceProperties& properties)
+        : name_(std::move(name)), kernel_(kernel), engine_(std::move(engine)), properties_(properties) {}
     const std::string& name() const override { return name_; }
 
     Outcome run(const FoveaAttentionDesc& desc, const Tensors& inputs,
                 const ExecuteOptions& options) override {
-        return run_planned(plan_attention(facts_, chosen(desc)), inputs, options);
+        return run_planned(plan_attention(properties_, chosen(desc)), inputs, options);
     }
     Outcome run_backward(const FoveaAttentionDesc& forward, const FoveaAttentionBackwardDesc& given,
                          const Tensors& inputs, const ExecuteOptions& options) override {
         FoveaAttentionBackwardDesc backward = given;
         backward.kernel = kernel_;
-        return run_planned(plan_attention_backward(facts_, forward, backward), inputs, options);
+        return run_planned(plan_attention_backward(properties_, forward, backward), inputs, options);
     }
     Outcome run_tile(const FoveaAttentionDesc& desc, const FoveaMapTileDesc& tile, const Tensors& inputs,
                      const ExecuteOptions& options) override {
-        return run_planned(plan_map_tile(facts_, chosen(desc), tile), inputs, options);
+        return run_planned(plan_map_tile(properties_, chosen(desc), tile), inputs, options);
     }
     Outcome run_merge(const FoveaMergeDesc& merge, const Tensors& inputs,
                       const ExecuteOptions& options) override {
-        return run_planned(plan_merge(facts_, merge), inputs, options);
+        return run_planned(plan_merge(properties_, merge), inputs, options);
     }
 
   private:
@@ -160,7 +161,7 @@ class VulkanExecutor : public Executor {
     std::string name_;
     FoveaKernel kernel_;
     Engine engine_;
-    FoveaDeviceFacts facts_;
+    FoveaDeviceProperties properties_;
 };
 
 }  // namespace
@@ -177,22 +178,22 @@ std::unique_ptr<Executor> make_vulkan_executor(std::string name, FoveaKernel ker
     }
     // With instrumented shaders the layer says at the start which features it turns on for itself.
     if (getenv("VK_KHRONOS_VALIDATION_GPUAV_ENABLE")) engine->take_messages();
-    FoveaDeviceFacts facts = engine->facts();
+    FoveaDeviceProperties properties = engine->properties();
     while (!as.empty()) {
         const std::string_view kind = as.substr(0, as.find(','));
         as.remove_prefix(std::min(as.size(), kind.size() + 1));
         if (kind == "discrete") {
-            facts.device_class = FOVEA_CLASS_DISCRETE;
+            properties.device_class = FOVEA_CLASS_DISCRETE;
         } else if (kind == "nosubgroup") {
-            facts.features &= ~uint32_t{FOVEA_FEATURE_SUBGROUP_ARITHMETIC};
+            properties.features &= ~uint32_t{FOVEA_FEATURE_SUBGROUP_ARITHMETIC};
         } else if (kind == "six-buffers") {  // so that most inputs are gathered
-            facts.max_storage_buffers = 6;
+            properties.max_storage_buffers = 6;
         } else {
             error = "no kind of device is called " + std::string(kind);
             return nullptr;
         }
     }
-    return std::make_unique<VulkanExecutor>(std::move(name), kernel, std::move(*engine), facts);
+    return std::make_unique<VulkanExecutor>(std::move(name), kernel, std::move(*engine), properties);
 }
 
 }  // namespace fovea::test

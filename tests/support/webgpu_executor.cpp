@@ -142,19 +142,19 @@ class WebGpuExecutor : public Executor {
 
     Outcome run(const FoveaAttentionDesc& desc, const Tensors& inputs,
                 const ExecuteOptions& options) override {
-        return run_planned(plan_attention(gpu_->facts(), chosen(desc)), inputs, options);
+        return run_planned(plan_attention(gpu_->properties(), chosen(desc)), inputs, options);
     }
     Outcome run_backward(const FoveaAttentionDesc& forward, const FoveaAttentionBackwardDesc& backward,
                          const Tensors& inputs, const ExecuteOptions& options) override {
-        return run_planned(plan_attention_backward(gpu_->facts(), forward, backward), inputs, options);
+        return run_planned(plan_attention_backward(gpu_->properties(), forward, backward), inputs, options);
     }
     Outcome run_tile(const FoveaAttentionDesc& desc, const FoveaMapTileDesc& tile, const Tensors& inputs,
                      const ExecuteOptions& options) override {
-        return run_planned(plan_map_tile(gpu_->facts(), chosen(desc), tile), inputs, options);
+        return run_planned(plan_map_tile(gpu_->properties(), chosen(desc), tile), inputs, options);
     }
     Outcome run_merge(const FoveaMergeDesc& merge, const Tensors& inputs,
                       const ExecuteOptions& options) override {
-        return run_planned(plan_merge(gpu_->facts(), merge), inputs, options);
+        return run_planned(plan_merge(gpu_->properties(), merge), inputs, options);
     }
 
   private:
@@ -175,8 +175,8 @@ class WebGpuExecutor : public Executor {
 class PlayedWebGpu : public WebGpu {
   public:
     PlayedWebGpu(std::unique_ptr<Player> player, const web::GpuLimits& limits)
-        : player_(std::move(player)), facts_(web::gpu_facts(limits)) {}
-    const FoveaDeviceFacts& facts() const override { return facts_; }
+        : player_(std::move(player)), properties_(web::gpu_properties(limits)) {}
+    const FoveaDeviceProperties& properties() const override { return properties_; }
 
     Outcome run(const Plan& plan, const Tensors& inputs, const ExecuteOptions& options) override {
         const FoveaPlanInfo info = plan.info();
@@ -255,7 +255,7 @@ class PlayedWebGpu : public WebGpu {
     }
 
     std::unique_ptr<Player> player_;
-    FoveaDeviceFacts facts_;
+    FoveaDeviceProperties properties_;
 };
 
 }  // namespace

@@ -4,14 +4,14 @@
 
 namespace fovea::test {
 
-// A WebGPU in software: plans are made here, with the facts of its adapter, and played by the page's own
+// A WebGPU in software: plans are made here, with the properties of its adapter, and played by the page's own
 // script (web/tests/gpu_player.mjs, which node runs), in Chromium or, `dawn`, in node by npm's package of
 // Dawn.
 class WebGpu {
   public:
     virtual ~WebGpu() = default;
     // The properties for its plans.
-    virtual const FoveaDeviceFacts& facts() const = 0;
+    virtual const FoveaDeviceProperties& properties() const = 0;
     // Bindings that are not outputs need contents; outputs may have some.
     virtual Outcome run(const Plan& plan, const Tensors& inputs, const ExecuteOptions& options) = 0;
 };

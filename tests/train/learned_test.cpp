@@ -81,7 +81,7 @@ TEST(Learned, the_same_command_on_the_same_processor_makes_the_same_bits) {
         while (state.step < model.state.step) ASSERT_TRUE(trainer.step(state));
         const Result<TensorSet> again = weight_tensors(state);
         ASSERT_TRUE(again) << again.error().text;
-        if (std::string("CPU (") + foveaCpuTargetName(cpu_facts(1)->cpu_target) + ")" ==
+        if (std::string("CPU (") + foveaCpuTargetName(cpu_properties(1)->cpu_target) + ")" ==
             *model.file.find_metadata("device")) {
             for (const Tensor& tensor : again->tensors) {
                 const Tensor* committed = model.file.find(tensor.name);

@@ -76,10 +76,10 @@ TEST(Abi, OlderResultsAreNotWrittenPastTheirEnd) {
         ASSERT_EQ(old.get()->struct_size, size);
         ASSERT_EQ(memcmp(&old.get()->backend, &whole.backend, size - 4), 0) << size;
     }
-    for (size_t size = 8; size < sizeof(FoveaDeviceFacts); ++size) {
-        Sized<FoveaDeviceFacts> old({}, size, 0xab);
-        const bool is_cut = FieldsOf<FoveaDeviceFacts>::end_inside({}, size);
-        ASSERT_EQ(foveaCpuFacts(1, old.get(), nullptr), is_cut ? FOVEA_ABI_MISMATCH : FOVEA_OK);
+    for (size_t size = 8; size < sizeof(FoveaDeviceProperties); ++size) {
+        Sized<FoveaDeviceProperties> old({}, size, 0xab);
+        const bool is_cut = FieldsOf<FoveaDeviceProperties>::end_inside({}, size);
+        ASSERT_EQ(foveaCpuProperties(1, old.get(), nullptr), is_cut ? FOVEA_ABI_MISMATCH : FOVEA_OK);
         if (is_cut) continue;
         ASSERT_FALSE(old.touched_behind()) << size;
     }

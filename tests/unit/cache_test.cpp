@@ -13,9 +13,9 @@ namespace {
 std::string cache_of(FoveaContext context) {
     Diag diag;
     size_t size = 0;
-    EXPECT_EQ(foveaGetCacheData(context, nullptr, &size, &diag), FOVEA_OK) << diag.text;
+    EXPECT_EQ(foveaGetPipelineCacheData(context, nullptr, &size, &diag), FOVEA_OK) << diag.text;
     std::string data(size, '\0');
-    EXPECT_EQ(foveaGetCacheData(context, data.data(), &size, &diag), FOVEA_OK) << diag.text;
+    EXPECT_EQ(foveaGetPipelineCacheData(context, data.data(), &size, &diag), FOVEA_OK) << diag.text;
     data.resize(size);
     return data;
 }
@@ -23,11 +23,11 @@ std::string cache_of(FoveaContext context) {
 // Was the blob handed to the driver?
 bool accepted(const std::string& blob, const FakeDevice& device = {}) {
     FakeHost host(device);
-    host.host.cache_data = blob.data();
-    host.host.cache_size = blob.size();
+    host.host.pipeline_cache_data = blob.data();
+    host.host.pipeline_cache_size = blob.size();
     FoveaContext context = nullptr;
     EXPECT_EQ(foveaCreateContext(&host.host, &context, nullptr), FOVEA_OK);
-    const bool accepted = foveaCacheWasAccepted(context) != 0;
+    const bool accepted = foveaPipelineCacheWasAccepted(context) != 0;
     EXPECT_EQ(accepted, !host.vulkan.last_initial_cache_data().empty());
     foveaDestroyContext(context);
     return accepted;
@@ -38,7 +38,7 @@ std::string written_blob() {
     host.vulkan.set_cache_payload(std::string(300, 'x') + std::string(3, '\0'));
     FoveaContext context = nullptr;
     EXPECT_EQ(foveaCreateContext(&host.host, &context, nullptr), FOVEA_OK);
-    EXPECT_EQ(foveaCacheWasAccepted(context), 0u);
+    EXPECT_EQ(foveaPipelineCacheWasAccepted(context), 0u);
     std::string blob = cache_of(context);
     foveaDestroyContext(context);
     return blob;
@@ -109,14 +109,14 @@ TEST(PipelineCache, SaysWhatRoomItNeeds) {
     ASSERT_EQ(foveaCreateContext(&host.host, &context, nullptr), FOVEA_OK);
     Diag diag;
     size_t size = 0;
-    ASSERT_EQ(foveaGetCacheData(context, nullptr, &size, &diag), FOVEA_OK);
+    ASSERT_EQ(foveaGetPipelineCacheData(context, nullptr, &size, &diag), FOVEA_OK);
     std::string data(size, '\0');
     const size_t needed = size;
     size = needed - 1;
-    EXPECT_EQ(foveaGetCacheData(context, data.data(), &size, &diag), FOVEA_LIMIT_EXCEEDED);
+    EXPECT_EQ(foveaGetPipelineCacheData(context, data.data(), &size, &diag), FOVEA_LIMIT_EXCEEDED);
     EXPECT_STREQ(diag.field, "size");
     EXPECT_EQ(size, needed);
-    EXPECT_EQ(foveaGetCacheData(context, nullptr, nullptr, &diag), FOVEA_INVALID_ARGUMENT);
+    EXPECT_EQ(foveaGetPipelineCacheData(context, nullptr, nullptr, &diag), FOVEA_INVALID_ARGUMENT);
     foveaDestroyContext(context);
 }
 
@@ -126,10 +126,10 @@ TEST(PipelineCache, IsNotWrittenInHalf) {
     ASSERT_EQ(foveaCreateContext(&host.host, &context, nullptr), FOVEA_OK);
     Diag diag;
     size_t size = 0;
-    ASSERT_EQ(foveaGetCacheData(context, nullptr, &size, &diag), FOVEA_OK);
+    ASSERT_EQ(foveaGetPipelineCacheData(context, nullptr, &size, &diag), FOVEA_OK);
     std::string data(size, '\0');
     host.vulkan.grow_cache_between_calls();
-    EXPECT_EQ(foveaGetCacheData(context, data.data(), &size, &diag), FOVEA_LIMIT_EXCEEDED);
+    EXPECT_EQ(foveaGetPipelineCacheData(context, data.data(), &size, &diag), FOVEA_LIMIT_EXCEEDED);
     foveaDestroyContext(context);
 }
 

@@ -1,4 +1,4 @@
-// Contexts on the fake Vulkan table: what a device must have, what the facts say, what is cleaned up.
+// Contexts on the fake Vulkan table: what a device must have, what the properties say, what is cleaned up.
 #include "unit/fake_host.hpp"
 
 #include <gtest/gtest.h>
@@ -24,21 +24,21 @@ TEST(Context, ReportsWhatTheHostEnabled) {
     FakeHost host;
     const Created made = create(host);
     ASSERT_EQ(made.code, FOVEA_OK) << made.diag.text;
-    const FoveaDeviceFacts facts = host.facts(made.context);
-    EXPECT_EQ(facts.backend, FOVEA_BACKEND_VULKAN);
-    EXPECT_EQ(facts.device_class, FOVEA_CLASS_INTEGRATED);
-    EXPECT_EQ(facts.features, FOVEA_FEATURE_F16_STORAGE | FOVEA_FEATURE_F16_ARITHMETIC |
-                                  FOVEA_FEATURE_SUBGROUP_ARITHMETIC | FOVEA_FEATURE_SUBGROUP_SHUFFLE |
-                                  FOVEA_FEATURE_SUBGROUP_SIZE_CONTROL | FOVEA_FEATURE_COOPMAT |
-                                  FOVEA_FEATURE_PUSH_DESCRIPTORS | FOVEA_FEATURE_TIMESTAMPS);
-    EXPECT_EQ(facts.max_workgroup_invocations, 256u);
-    EXPECT_EQ(facts.min_subgroup_size, 16u);
-    EXPECT_EQ(facts.max_subgroup_size, 64u);
-    EXPECT_EQ(facts.storage_offset_alignment, 256u);
-    EXPECT_EQ(facts.core_count, 20u);
+    const FoveaDeviceProperties properties = host.properties(made.context);
+    EXPECT_EQ(properties.backend, FOVEA_BACKEND_VULKAN);
+    EXPECT_EQ(properties.device_class, FOVEA_CLASS_INTEGRATED);
+    EXPECT_EQ(properties.features, FOVEA_FEATURE_F16_STORAGE | FOVEA_FEATURE_F16_ARITHMETIC |
+                                       FOVEA_FEATURE_SUBGROUP_ARITHMETIC | FOVEA_FEATURE_SUBGROUP_SHUFFLE |
+                                       FOVEA_FEATURE_SUBGROUP_SIZE_CONTROL | FOVEA_FEATURE_COOPMAT |
+                                       FOVEA_FEATURE_PUSH_DESCRIPTORS | FOVEA_FEATURE_TIMESTAMPS);
+    EXPECT_EQ(properties.max_workgroup_invocations, 256u);
+    EXPECT_EQ(properties.min_subgroup_size, 16u);
+    EXPECT_EQ(properties.max_subgroup_size, 64u);
+    EXPECT_EQ(properties.storage_offset_alignment, 256u);
+    EXPECT_EQ(properties.core_count, 20u);
     // 16x16x16 with f32 sums comes before the larger one, and before the one with f16 sums.
-    EXPECT_EQ(facts.coopmat_m, 16u);
-    EXPECT_EQ(facts.coopmat_k, 16u);
+    EXPECT_EQ(properties.coopmat_m, 16u);
+    EXPECT_EQ(properties.coopmat_k, 16u);
     foveaDestroyContext(made.context);
     EXPECT_EQ(host.vulkan.live_objects(), 0u);
     EXPECT_EQ(host.vulkan.live_allocations(), 0u);
@@ -53,7 +53,7 @@ TEST(Context, TakesNoMatricesWhoseSumsAreRounded) {
     FakeHost host(device);
     FoveaContext context = nullptr;
     ASSERT_EQ(foveaCreateContext(&host.host, &context, nullptr), FOVEA_OK);
-    EXPECT_EQ(host.facts(context).coopmat_m, 8u);
+    EXPECT_EQ(host.properties(context).coopmat_m, 8u);
     foveaDestroyContext(context);
 }
 
@@ -68,11 +68,11 @@ TEST(Context, TakesBfloat16InTheShapeOfFloat16) {
         if (!enabled) --host.host.enabled_extension_count;  // it is the last
         FoveaContext context = nullptr;
         EXPECT_EQ(foveaCreateContext(&host.host, &context, nullptr), FOVEA_OK);
-        const FoveaDeviceFacts facts = host.facts(context);
+        const FoveaDeviceProperties properties = host.properties(context);
         foveaDestroyContext(context);
-        EXPECT_EQ(facts.coopmat_m, 16u);
-        const uint32_t bit = FOVEA_FEATURE_BF16_PRODUCTS;
-        return std::pair{(facts.features & bit) != 0, (facts.features_not_enabled & bit) != 0};
+        EXPECT_EQ(properties.coopmat_m, 16u);
+        const uint32_t bit = FOVEA_FEATURE_BF16_INPUTS;
+        return std::pair{(properties.features & bit) != 0, (properties.features_not_enabled & bit) != 0};
     };
     constexpr auto kF32 = VK_COMPONENT_TYPE_FLOAT32_KHR;
     EXPECT_EQ(features_with(16, true, kF32), std::pair(true, false));
@@ -90,14 +90,14 @@ TEST(Context, TakesTheFlexibleMatricesOfTheSmallestWorkgroup) {
         FakeHost host(device);
         const Created made = create(host);
         ASSERT_EQ(made.code, FOVEA_OK) << made.diag.text;
-        const FoveaDeviceFacts facts = host.facts(made.context);
-        EXPECT_TRUE(facts.features & FOVEA_FEATURE_COOPMAT2);
-        EXPECT_EQ(facts.coopmat2_threads, workgroups ? 128u : 0u);
-        EXPECT_EQ(facts.coopmat2_m, workgroups ? 32u : 16u);
-        EXPECT_EQ(facts.coopmat2_n, workgroups ? 16u : 8u);
-        EXPECT_EQ(facts.coopmat2_k, 16u);
-        EXPECT_EQ(facts.coopmat2_max_side, 1024u);
-        EXPECT_EQ(facts.coopmat2_reserved_bytes, 512u);
+        const FoveaDeviceProperties properties = host.properties(made.context);
+        EXPECT_TRUE(properties.features & FOVEA_FEATURE_COOPMAT2);
+        EXPECT_EQ(properties.coopmat2_threads, workgroups ? 128u : 0u);
+        EXPECT_EQ(properties.coopmat2_m, workgroups ? 32u : 16u);
+        EXPECT_EQ(properties.coopmat2_n, workgroups ? 16u : 8u);
+        EXPECT_EQ(properties.coopmat2_k, 16u);
+        EXPECT_EQ(properties.coopmat2_max_side, 1024u);
+        EXPECT_EQ(properties.coopmat2_reserved_bytes, 512u);
         foveaDestroyContext(made.context);
         EXPECT_EQ(host.memory.live(), 0u);
     }
@@ -105,9 +105,9 @@ TEST(Context, TakesTheFlexibleMatricesOfTheSmallestWorkgroup) {
     silent.host.enabled_extension_count = 0;
     const Created made = create(silent);
     ASSERT_EQ(made.code, FOVEA_OK) << made.diag.text;
-    const FoveaDeviceFacts facts = silent.facts(made.context);
-    EXPECT_FALSE(facts.features & FOVEA_FEATURE_COOPMAT2);
-    EXPECT_EQ(facts.coopmat2_m + facts.coopmat2_max_side + facts.coopmat2_reserved_bytes, 0u);
+    const FoveaDeviceProperties properties = silent.properties(made.context);
+    EXPECT_FALSE(properties.features & FOVEA_FEATURE_COOPMAT2);
+    EXPECT_EQ(properties.coopmat2_m + properties.coopmat2_max_side + properties.coopmat2_reserved_bytes, 0u);
     foveaDestroyContext(made.context);
 }
 
@@ -117,10 +117,10 @@ TEST(Context, CountsOnlyWhatWasEnabled) {
     host.host.enabled_extension_count = 0;
     const Created made = create(host);
     ASSERT_EQ(made.code, FOVEA_OK) << made.diag.text;
-    const FoveaDeviceFacts facts = host.facts(made.context);
-    EXPECT_EQ(facts.features, FOVEA_FEATURE_SUBGROUP_ARITHMETIC | FOVEA_FEATURE_SUBGROUP_SHUFFLE |
-                                  FOVEA_FEATURE_TIMESTAMPS | FOVEA_FEATURE_DEVICE_ATOMICS);
-    EXPECT_EQ(facts.coopmat_m, 0u);
+    const FoveaDeviceProperties properties = host.properties(made.context);
+    EXPECT_EQ(properties.features, FOVEA_FEATURE_SUBGROUP_ARITHMETIC | FOVEA_FEATURE_SUBGROUP_SHUFFLE |
+                                       FOVEA_FEATURE_TIMESTAMPS | FOVEA_FEATURE_DEVICE_ATOMICS);
+    EXPECT_EQ(properties.coopmat_m, 0u);
     foveaDestroyContext(made.context);
 }
 
@@ -134,7 +134,7 @@ TEST(Context, DoesNotBelieveInFeaturesThatTheDeviceLacks) {
     other.host.enabled_features = host.host.enabled_features;
     const Created made = create(other);
     ASSERT_EQ(made.code, FOVEA_OK);
-    EXPECT_EQ(other.facts(made.context).features &
+    EXPECT_EQ(other.properties(made.context).features &
                   (FOVEA_FEATURE_F16_ARITHMETIC | FOVEA_FEATURE_F16_STORAGE | FOVEA_FEATURE_COOPMAT),
               0u);
     foveaDestroyContext(made.context);
@@ -150,7 +150,7 @@ TEST(Context, CountsNoFeatureWithoutItsExtensionOrVersion) {
     host.host.enabled_extension_count = 0;
     const Created made = create(host);
     ASSERT_EQ(made.code, FOVEA_OK) << made.diag.text;
-    const uint32_t features = host.facts(made.context).features;
+    const uint32_t features = host.properties(made.context).features;
     EXPECT_FALSE(features & FOVEA_FEATURE_F16_ARITHMETIC);
     EXPECT_FALSE(features & FOVEA_FEATURE_SUBGROUP_SIZE_CONTROL);
     EXPECT_FALSE(features & FOVEA_FEATURE_COOPMAT);
@@ -168,7 +168,7 @@ TEST(Context, ReadsFeaturesFromCoreVersionStructs) {
     host.host.enabled_features = &root;
     const Created made = create(host);
     ASSERT_EQ(made.code, FOVEA_OK);
-    const uint32_t features = host.facts(made.context).features;
+    const uint32_t features = host.properties(made.context).features;
     EXPECT_TRUE(features & FOVEA_FEATURE_F16_STORAGE);
     EXPECT_TRUE(features & FOVEA_FEATURE_F16_ARITHMETIC);
     EXPECT_FALSE(features & FOVEA_FEATURE_SUBGROUP_SIZE_CONTROL);
@@ -178,7 +178,7 @@ TEST(Context, ReadsFeaturesFromCoreVersionStructs) {
 struct BadHost {
     const char* name;
     std::function<void(FakeDevice&)> device;
-    std::function<void(FoveaVulkanHost&)> host;
+    std::function<void(FoveaVulkanDevice&)> host;
     FoveaResult code;
     const char* field;
 };
@@ -303,28 +303,28 @@ TEST(Context, CompilesAPlanForALesserDeviceAndNoPlanForAGreaterOne) {
     FakeHost host(lenient);
     const Created made = create(host);
     ASSERT_EQ(made.code, FOVEA_OK) << made.diag.text;
-    const FoveaDeviceFacts device = host.facts(made.context);
+    const FoveaDeviceProperties device = host.properties(made.context);
     const struct {
         const char* field;
-        std::function<void(FoveaDeviceFacts&, bool)> change;  // to more than the device has, or to less
+        std::function<void(FoveaDeviceProperties&, bool)> change;  // to more than the device has, or to less
     } kLimits[] = {
-        {"facts.max_workgroup_invocations",
+        {"properties.max_workgroup_invocations",
          [](auto& f, bool more) {
              f.max_workgroup_invocations = more ? f.max_workgroup_invocations + 1 : 128;
          }},
-        {"facts.max_shared_bytes",
+        {"properties.max_shared_bytes",
          [](auto& f, bool more) { f.max_shared_bytes = more ? f.max_shared_bytes + 1 : 16384; }},
-        {"facts.max_push_bytes",
+        {"properties.max_push_bytes",
          [](auto& f, bool more) { f.max_push_bytes = more ? f.max_push_bytes + 1 : 128; }},
-        {"facts.max_workgroup_count[0]",
+        {"properties.max_workgroup_count[0]",
          [](auto& f, bool more) { f.max_workgroup_count[0] += more ? 1 : uint32_t(-1); }},
-        {"facts.max_workgroup_count[1]",
+        {"properties.max_workgroup_count[1]",
          [](auto& f, bool more) { f.max_workgroup_count[1] += more ? 1 : uint32_t(-1); }},
-        {"facts.max_workgroup_count[2]",
+        {"properties.max_workgroup_count[2]",
          [](auto& f, bool more) { f.max_workgroup_count[2] += more ? 1 : uint32_t(-1); }},
-        {"facts.max_storage_range",
+        {"properties.max_storage_range",
          [](auto& f, bool more) { f.max_storage_range += more ? 1 : uint64_t(-4); }},
-        {"facts.storage_offset_alignment",
+        {"properties.storage_offset_alignment",
          [](auto& f, bool more) {
              f.storage_offset_alignment =
                  more ? f.storage_offset_alignment / 2 : 2 * f.storage_offset_alignment;
@@ -333,9 +333,9 @@ TEST(Context, CompilesAPlanForALesserDeviceAndNoPlanForAGreaterOne) {
     for (const auto& limit : kLimits) {
         for (const bool more : {false, true}) {
             SCOPED_TRACE(std::string(limit.field) + (more ? " beyond the device" : " within the device"));
-            FoveaDeviceFacts facts = device;
-            limit.change(facts, more);
-            const Result<Plan> plan = plan_attention(facts, sliced_attention());
+            FoveaDeviceProperties properties = device;
+            limit.change(properties, more);
+            const Result<Plan> plan = plan_attention(properties, sliced_attention());
             ASSERT_TRUE(plan) << plan.error().text;
             Diag diag;
             EXPECT_EQ(foveaCompilePlan(made.context, plan->get(), &diag),
@@ -347,14 +347,14 @@ TEST(Context, CompilesAPlanForALesserDeviceAndNoPlanForAGreaterOne) {
         }
     }
     for (const uint32_t bit : {FOVEA_FEATURE_COOPMAT2, FOVEA_FEATURE_DEVICE_ATOMICS}) {
-        FoveaDeviceFacts facts = device;
-        ASSERT_FALSE(facts.features & bit);
-        facts.features |= bit;
-        const Result<Plan> plan = plan_attention(facts, sliced_attention());
+        FoveaDeviceProperties properties = device;
+        ASSERT_FALSE(properties.features & bit);
+        properties.features |= bit;
+        const Result<Plan> plan = plan_attention(properties, sliced_attention());
         ASSERT_TRUE(plan) << plan.error().text;
         Diag diag;
         EXPECT_EQ(foveaCompilePlan(made.context, plan->get(), &diag), FOVEA_UNSUPPORTED);
-        EXPECT_STREQ(diag.field, "facts.features");
+        EXPECT_STREQ(diag.field, "properties.features");
     }
     foveaDestroyContext(made.context);
 }
@@ -373,33 +373,34 @@ TEST(Context, UsesTheHostsPipelineCacheAndLeavesItAlone) {
 TEST(Context, NullsAreHarmless) {
     foveaDestroyContext(nullptr);
     foveaCmdSliceBarrier(nullptr, nullptr);
-    EXPECT_EQ(foveaCacheWasAccepted(nullptr), 0u);
+    EXPECT_EQ(foveaPipelineCacheWasAccepted(nullptr), 0u);
     Diag diag;
-    FoveaDeviceFacts facts{};
+    FoveaDeviceProperties properties{};
     size_t size = 0;
     EXPECT_EQ(foveaCreateContext(nullptr, nullptr, &diag), FOVEA_INVALID_ARGUMENT);
-    EXPECT_EQ(foveaContextFacts(nullptr, &facts, &diag), FOVEA_INVALID_ARGUMENT);
-    EXPECT_EQ(foveaGetCacheData(nullptr, nullptr, &size, &diag), FOVEA_INVALID_ARGUMENT);
+    EXPECT_EQ(foveaContextProperties(nullptr, &properties, &diag), FOVEA_INVALID_ARGUMENT);
+    EXPECT_EQ(foveaGetPipelineCacheData(nullptr, nullptr, &size, &diag), FOVEA_INVALID_ARGUMENT);
     EXPECT_EQ(foveaCompilePlan(nullptr, nullptr, &diag), FOVEA_INVALID_ARGUMENT);
     EXPECT_EQ(foveaCmdRun(nullptr, nullptr, &diag), FOVEA_INVALID_ARGUMENT);
 }
 
-TEST(DeviceNeeds, ListsWhatIsThereAndWhatItBuys) {
+TEST(RecommendedFeatures, ListsWhatIsThereAndWhatItBuys) {
     FakeHost host;
-    FoveaDeviceNeeds needs{};
-    needs.struct_size = sizeof needs;
+    FoveaRecommendedFeatures recommended{};
+    recommended.struct_size = sizeof recommended;
     Diag diag;
-    ASSERT_EQ(foveaQueryDeviceNeeds(FakeVulkan::instance_getter(), host.vulkan.instance(), VK_API_VERSION_1_3,
-                                    host.vulkan.physical_device(), host.allocator(), &needs, &diag),
+    ASSERT_EQ(foveaQueryRecommendedFeatures(FakeVulkan::instance_getter(), host.vulkan.instance(),
+                                            VK_API_VERSION_1_3, host.vulkan.physical_device(),
+                                            host.allocator(), &recommended, &diag),
               FOVEA_OK)
         << diag.text;
     EXPECT_EQ(host.memory.live(), 0u);
-    ASSERT_LE(needs.count, uint32_t{FOVEA_MAX_NEEDED_EXTENSIONS});
+    ASSERT_LE(recommended.count, uint32_t{FOVEA_MAX_RECOMMENDED_FEATURES});
     bool push = false, coopmat2 = false;
-    for (uint32_t i = 0; i < needs.count; ++i) {
-        const FoveaDeviceNeed& n = needs.items[i];
+    for (uint32_t i = 0; i < recommended.count; ++i) {
+        const FoveaRecommendedFeature& n = recommended.items[i];
         EXPECT_TRUE(n.extension || n.feature);
-        EXPECT_NE(n.buys, nullptr);
+        EXPECT_NE(n.benefit, nullptr);
         EXPECT_EQ(n.required, 0u);
         const std::string extension = n.extension ? n.extension : "";
         push |= extension == "VK_KHR_push_descriptor" && n.available;
@@ -409,41 +410,42 @@ TEST(DeviceNeeds, ListsWhatIsThereAndWhatItBuys) {
     EXPECT_FALSE(coopmat2);
 }
 
-TEST(DeviceNeeds, PushDescriptorsOfTheCoreNeedNoExtension) {
+TEST(RecommendedFeatures, PushDescriptorsOfTheCoreNeedNoExtension) {
     for (const bool extension : {true, false}) {
         FakeDevice device;
         device.api_version = device.instance_version = VK_API_VERSION_1_4;
         device.core_push = true;
         if (!extension) device.extensions.erase(device.extensions.begin());
         FakeHost host(device);
-        FoveaDeviceNeeds needs = foveaDeviceNeeds();
+        FoveaRecommendedFeatures recommended = foveaRecommendedFeatures();
         Diag diag;
-        ASSERT_EQ(
-            foveaQueryDeviceNeeds(FakeVulkan::instance_getter(), host.vulkan.instance(), VK_API_VERSION_1_4,
-                                  host.vulkan.physical_device(), host.allocator(), &needs, &diag),
-            FOVEA_OK)
+        ASSERT_EQ(foveaQueryRecommendedFeatures(FakeVulkan::instance_getter(), host.vulkan.instance(),
+                                                VK_API_VERSION_1_4, host.vulkan.physical_device(),
+                                                host.allocator(), &recommended, &diag),
+                  FOVEA_OK)
             << diag.text;
         const auto names = [&](const char* name) {
-            return std::count_if(needs.items, needs.items + needs.count, [&](const FoveaDeviceNeed& need) {
-                const char* own = need.extension ? need.extension : need.feature;
-                return strcmp(own, name) == 0 && need.available;
-            });
+            return std::count_if(recommended.items, recommended.items + recommended.count,
+                                 [&](const FoveaRecommendedFeature& item) {
+                                     const char* own = item.extension ? item.extension : item.feature;
+                                     return strcmp(own, name) == 0 && item.available;
+                                 });
         };
         EXPECT_EQ(names("VK_KHR_push_descriptor"), extension);
         EXPECT_EQ(names("pushDescriptor"), !extension);
     }
 }
 
-TEST(DeviceNeeds, RefusesBelowTheFloorAndNulls) {
+TEST(RecommendedFeatures, RefusesBelowTheFloorAndNulls) {
     FakeDevice device;
     device.max_shared_bytes = 16383;
     FakeHost host(device);
-    FoveaDeviceNeeds needs{};
-    needs.struct_size = sizeof needs;
+    FoveaRecommendedFeatures recommended{};
+    recommended.struct_size = sizeof recommended;
     Diag diag;
     const auto query = [&](VkInstance instance, VkPhysicalDevice physical_device) {
-        return foveaQueryDeviceNeeds(FakeVulkan::instance_getter(), instance, VK_API_VERSION_1_3,
-                                     physical_device, nullptr, &needs, &diag);
+        return foveaQueryRecommendedFeatures(FakeVulkan::instance_getter(), instance, VK_API_VERSION_1_3,
+                                             physical_device, nullptr, &recommended, &diag);
     };
     EXPECT_EQ(query(host.vulkan.instance(), host.vulkan.physical_device()), FOVEA_UNSUPPORTED);
     EXPECT_STREQ(diag.text, "fake device: maxComputeSharedMemorySize is 16383; at least 16384 is needed");

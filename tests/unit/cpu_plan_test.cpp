@@ -18,10 +18,10 @@ namespace {
 
 constexpr uint32_t kAvx2 = 3, kAvx512 = 4;
 
-FoveaDeviceFacts facts_of(uint32_t threads, uint32_t target) {
-    FoveaDeviceFacts facts = cpu_device(threads, target);
-    facts.l2_bytes = 1 << 20;
-    return facts;
+FoveaDeviceProperties properties_of(uint32_t threads, uint32_t target) {
+    FoveaDeviceProperties properties = cpu_device(threads, target);
+    properties.l2_bytes = 1 << 20;
+    return properties;
 }
 
 struct Shape {
@@ -68,7 +68,7 @@ const KernelCase kKernelCases[] = {
 TEST(CpuPlan, chooses_the_kernel_by_rows_and_keys) {
     for (const KernelCase& c : kKernelCases) {
         SCOPED_TRACE(c.name);
-        const Result<Plan> plan = plan_attention(facts_of(2, kAvx2), c.shape.desc());
+        const Result<Plan> plan = plan_attention(properties_of(2, kAvx2), c.shape.desc());
         ASSERT_TRUE(plan) << plan.error().text;
         EXPECT_EQ(plan->info().kernel, c.kernel) << plan->info().reason;
         EXPECT_NE(strstr(plan->info().reason, c.reason), nullptr) << plan->info().reason;
@@ -79,11 +79,11 @@ TEST(CpuPlan, chooses_the_kernel_by_rows_and_keys) {
 // The places of a block, 32 rows apart, use the same sets of L1 if they are whole pages apart.
 TEST(CpuPlan, fetches_into_the_second_cache_where_the_first_has_no_more_ways_than_places) {
     const auto fetches_to_second = [](uint64_t l1_bytes, uint32_t dim, FoveaDtype type) {
-        FoveaDeviceFacts facts = facts_of(1, kAvx512);
-        facts.l1_bytes = l1_bytes;
+        FoveaDeviceProperties properties = properties_of(1, kAvx512);
+        properties.l1_bytes = l1_bytes;
         FoveaAttentionDesc desc = Shape{1, 4, 1, 1, 4096, dim}.desc();
         desc.k_type = desc.v_type = type;
-        const Result<Plan> plan = plan_attention(facts, desc);
+        const Result<Plan> plan = plan_attention(properties, desc);
         EXPECT_TRUE(plan) << plan.error().text;
         return plan->explain().find("fetched ahead into the second cache") != std::string::npos;
     };
@@ -99,7 +99,7 @@ TEST(CpuPlan, fetches_into_the_second_cache_where_the_first_has_no_more_ways_tha
 TEST(CpuPlan, refuses_decode_by_name_where_its_panel_is_too_small) {
     FoveaAttentionDesc desc = Shape{1, 1, 1, 100, 512, 64}.desc();
     desc.kernel = FOVEA_KERNEL_DECODE;
-    const Result<Plan> plan = plan_attention(facts_of(1, kAvx512), desc);
+    const Result<Plan> plan = plan_attention(properties_of(1, kAvx512), desc);
     ASSERT_FALSE(plan);
     EXPECT_EQ(plan.error().code, FOVEA_UNSUPPORTED);
     EXPECT_EQ(plan.error().field, "kernel");
@@ -120,7 +120,7 @@ TEST(CpuPlan, chooses_decode_up_to_the_rows_that_a_target_and_a_head_allow) {
         const auto chosen = [&](uint32_t rows, uint64_t keys, uint32_t dim_qk, uint32_t dim_v) {
             FoveaAttentionDesc desc = Shape{1, rows, 1, 1, keys, dim_qk}.desc();
             desc.dim_v = dim_v;
-            const Result<Plan> plan = plan_attention(facts_of(1, target), desc);
+            const Result<Plan> plan = plan_attention(properties_of(1, target), desc);
             return plan ? plan->info().kernel : FOVEA_KERNEL_AUTO;
         };
         for (const Bound& bound : kBounds) {
@@ -148,7 +148,7 @@ TEST(CpuPlan, takes_decode_by_name_up_to_the_rows_of_one_panel) {
             for (FoveaAttentionDesc desc :
                  {Shape{1, rows, 1, 1, 512, 64}.desc(), Shape{2, 3, 3, rows, 512, 64}.desc()}) {
                 desc.kernel = FOVEA_KERNEL_DECODE;
-                const Result<Plan> plan = plan_attention(facts_of(1, target), desc);
+                const Result<Plan> plan = plan_attention(properties_of(1, target), desc);
                 EXPECT_EQ(bool(plan), rows == panel);
                 if (plan) continue;
                 EXPECT_EQ(plan.error().code, FOVEA_UNSUPPORTED);
@@ -164,7 +164,7 @@ TEST(CpuPlan, decode_cuts_smaller_slices_before_it_refuses_a_workspace) {
     for (const uint32_t threads : {1u, 3u}) {
         FoveaAttentionDesc desc = Shape{16, 16, 16, 1, 8192, 64}.desc();
         desc.kernel = FOVEA_KERNEL_DECODE;
-        const Result<Plan> roomy = plan_attention(facts_of(threads, kAvx2), desc);
+        const Result<Plan> roomy = plan_attention(properties_of(threads, kAvx2), desc);
         ASSERT_TRUE(roomy) << roomy.error().text;
         const CpuPlan cut = roomy->get()->cpu;
         const uint64_t head = cut.splits * cut.partial_bytes, scratch = cut.scratch_bytes * threads;
@@ -172,14 +172,14 @@ TEST(CpuPlan, decode_cuts_smaller_slices_before_it_refuses_a_workspace) {
         EXPECT_EQ(roomy->info().workspace_bytes, scratch + cut.groups_per_slice * head);
         for (const uint64_t heads : {uint64_t{1}, uint64_t{2}, cut.groups_per_slice}) {
             desc.workspace_limit = scratch + heads * head;
-            const Result<Plan> tight = plan_attention(facts_of(threads, kAvx2), desc);
+            const Result<Plan> tight = plan_attention(properties_of(threads, kAvx2), desc);
             ASSERT_TRUE(tight) << tight.error().text;
             EXPECT_EQ(tight->get()->cpu.groups_per_slice, heads);
             EXPECT_EQ(tight->info().workspace_bytes, desc.workspace_limit);
             EXPECT_EQ(tight->info().slice_count, (256 + heads - 1) / heads);
         }
         desc.workspace_limit = scratch + head - 1;
-        const Result<Plan> refused = plan_attention(facts_of(threads, kAvx2), desc);
+        const Result<Plan> refused = plan_attention(properties_of(threads, kAvx2), desc);
         ASSERT_FALSE(refused);
         EXPECT_EQ(refused.error().code, FOVEA_LIMIT_EXCEEDED);
         EXPECT_EQ(refused.error().field, "workspace_limit");
@@ -187,7 +187,7 @@ TEST(CpuPlan, decode_cuts_smaller_slices_before_it_refuses_a_workspace) {
 }
 
 CpuPlan cut_of(const Shape& shape, uint32_t threads, uint32_t target) {
-    const Result<Plan> plan = plan_attention(facts_of(threads, target), shape.desc());
+    const Result<Plan> plan = plan_attention(properties_of(threads, target), shape.desc());
     return plan ? plan->get()->cpu : CpuPlan{};
 }
 
@@ -266,7 +266,7 @@ TEST(CpuPlan, small_problems_wake_no_thread) {
 TEST(CpuPlan, workspace_grows_with_the_length_at_most_and_stays_small) {
     for (const uint32_t threads : {1u, 4u}) {
         for (const Shape& shape : {Shape{1, 1, 1, 16384, 16384, 64, true}, Shape{1, 32, 8, 1, 16384, 128}}) {
-            const Result<Plan> plan = plan_attention(facts_of(threads, kAvx512), shape.desc());
+            const Result<Plan> plan = plan_attention(properties_of(threads, kAvx512), shape.desc());
             ASSERT_TRUE(plan);
             EXPECT_LE(plan->info().workspace_bytes, uint64_t{threads} * (4u << 20));
         }
@@ -286,16 +286,16 @@ TEST(CpuPlan, a_workspace_has_scratch_for_every_worker) {
     tile.struct_size = sizeof tile;
     tile.height = tile.width = 64;
     tile.outputs = FOVEA_TILE_MASS;
-    const std::function<Result<Plan>(const FoveaDeviceFacts&)> calls[] = {
-        [&](const FoveaDeviceFacts& facts) { return plan_attention(facts, desc); },
-        [&](const FoveaDeviceFacts& facts) { return plan_attention(facts, plain); },
-        [&](const FoveaDeviceFacts& facts) { return plan_linear(facts, linear); },
-        [&](const FoveaDeviceFacts& facts) { return plan_map_tile(facts, desc, tile); },
-        [&](const FoveaDeviceFacts& facts) {
-            return plan_attention_backward(facts, desc, attention_backward());
+    const std::function<Result<Plan>(const FoveaDeviceProperties&)> calls[] = {
+        [&](const FoveaDeviceProperties& properties) { return plan_attention(properties, desc); },
+        [&](const FoveaDeviceProperties& properties) { return plan_attention(properties, plain); },
+        [&](const FoveaDeviceProperties& properties) { return plan_linear(properties, linear); },
+        [&](const FoveaDeviceProperties& properties) { return plan_map_tile(properties, desc, tile); },
+        [&](const FoveaDeviceProperties& properties) {
+            return plan_attention_backward(properties, desc, attention_backward());
         }};
     for (const auto& call : calls) {
-        const Result<Plan> one = call(facts_of(1, kAvx2)), four = call(facts_of(4, kAvx2));
+        const Result<Plan> one = call(properties_of(1, kAvx2)), four = call(properties_of(4, kAvx2));
         ASSERT_TRUE(one && four);
         SCOPED_TRACE(one->info().reason);
         EXPECT_GT(one->info().workspace_bytes, 0u);
@@ -320,7 +320,7 @@ TEST(CpuPlan, a_slice_budget_is_kept_down_to_the_smallest_slice_and_refuses_noth
             double smallest = 0;
             for (const double budget : {1.0, 1e4, 1e5, 1e6, 1e7, 1e8, 1e12}) {
                 desc.max_slice_cost = budget;
-                const Result<Plan> plan = plan_attention(facts_of(threads, kAvx2), desc);
+                const Result<Plan> plan = plan_attention(properties_of(threads, kAvx2), desc);
                 ASSERT_TRUE(plan) << plan.error().text;
                 const FoveaPlanInfo info = plan->info();
                 if (smallest == 0) smallest = info.max_slice_flops;
@@ -341,7 +341,7 @@ TEST(CpuPlan, slices_of_gradients_hold_all_work_and_keep_their_budget) {
         for (const double budget : {1.0, 1e6, 1e7, 1e8, 1e12}) {
             SCOPED_TRACE("gradients " + std::to_string(gradients) + ", budget " + std::to_string(budget));
             desc.max_slice_cost = budget;
-            const Result<Plan> plan = plan_attention_backward(facts_of(2, kAvx2), desc, backward);
+            const Result<Plan> plan = plan_attention_backward(properties_of(2, kAvx2), desc, backward);
             ASSERT_TRUE(plan) << plan.error().text;
             const FoveaPlanInfo info = plan->info();
             if (smallest == 0) smallest = info.max_slice_flops;
@@ -354,20 +354,20 @@ TEST(CpuPlan, slices_of_gradients_hold_all_work_and_keep_their_budget) {
 TEST(CpuPlan, gradients_keep_the_limit_of_the_workspace) {
     FoveaAttentionDesc desc = Shape{2, 8, 4, 512, 512, 64}.desc();
     FoveaAttentionBackwardDesc backward = attention_backward();
-    const Result<Plan> plan = plan_attention_backward(facts_of(4, kAvx2), desc, backward);
+    const Result<Plan> plan = plan_attention_backward(properties_of(4, kAvx2), desc, backward);
     ASSERT_TRUE(plan) << plan.error().text;
     ASSERT_EQ(plan->info().kernel, FOVEA_KERNEL_FLASH);
     desc.workspace_limit = plan->info().workspace_bytes;
-    const Result<Plan> just = plan_attention_backward(facts_of(4, kAvx2), desc, backward);
+    const Result<Plan> just = plan_attention_backward(properties_of(4, kAvx2), desc, backward);
     ASSERT_TRUE(just) << just.error().text;
     EXPECT_EQ(just->info().kernel, FOVEA_KERNEL_FLASH);
     --desc.workspace_limit;
-    const Result<Plan> less = plan_attention_backward(facts_of(4, kAvx2), desc, backward);
+    const Result<Plan> less = plan_attention_backward(properties_of(4, kAvx2), desc, backward);
     ASSERT_TRUE(less) << less.error().text;
     EXPECT_EQ(less->info().kernel, FOVEA_KERNEL_PLAIN);
     EXPECT_LE(less->info().workspace_bytes, desc.workspace_limit);
     backward.kernel = FOVEA_KERNEL_FLASH;
-    const Result<Plan> refused = plan_attention_backward(facts_of(4, kAvx2), desc, backward);
+    const Result<Plan> refused = plan_attention_backward(properties_of(4, kAvx2), desc, backward);
     ASSERT_FALSE(refused);
     EXPECT_EQ(refused.error().field, "workspace_limit");
 }
@@ -376,7 +376,7 @@ TEST(CpuPlan, gradients_keep_the_limit_of_the_workspace) {
 std::vector<std::byte> run_with(const Shape& shape, uint32_t target, uint32_t threads) {
     FoveaAttentionDesc desc = shape.desc();
     desc.outputs = FOVEA_OUTPUT_O | FOVEA_OUTPUT_LSE;
-    const Result<Plan> plan = plan_attention(facts_of(threads, target), desc);
+    const Result<Plan> plan = plan_attention(properties_of(threads, target), desc);
     EXPECT_TRUE(plan);
     const FoveaPlanInfo info = plan->info();
     std::vector<std::vector<float>> memory(FOVEA_BIND_COUNT);
@@ -409,7 +409,7 @@ std::vector<std::byte> run_with(const Shape& shape, uint32_t target, uint32_t th
 }
 
 TEST(CpuPlan, threads_change_no_bit) {
-    const uint32_t best = cpu_facts(1)->cpu_target;
+    const uint32_t best = cpu_properties(1)->cpu_target;
     for (uint32_t target = 1; target <= best; ++target) {
         if (cpu::runnable_targets() >> target & 1u) {
             for (const Shape& shape : {Shape{1, 4, 2, 150, 300, 20, true}, Shape{2, 8, 2, 1, 2500, 40},
@@ -425,7 +425,7 @@ TEST(CpuPlan, threads_change_no_bit) {
 
 // Each set of instructions against each other one: they round in different orders and nothing more.
 TEST(CpuPlan, instruction_sets_agree) {
-    const uint32_t best = cpu_facts(1)->cpu_target;
+    const uint32_t best = cpu_properties(1)->cpu_target;
     for (const Shape& shape : {Shape{1, 4, 2, 150, 300, 20, true}, Shape{2, 8, 2, 1, 2500, 40}}) {
         const std::vector<std::byte> expected = run_with(shape, best, 1);
         for (uint32_t target = 1; target < best; ++target) {

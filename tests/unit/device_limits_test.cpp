@@ -69,10 +69,10 @@ TEST(DeviceLimits, WorkgroupsAndAlignmentsAreRefusedByName) {
     }
 }
 
-FoveaDeviceFacts facts_of(const FakeHost& host, FoveaContext& context) {
+FoveaDeviceProperties properties_of(const FakeHost& host, FoveaContext& context) {
     Diag diag;
     EXPECT_EQ(foveaCreateContext(&host.host, &context, &diag), FOVEA_OK) << diag.text;
-    return host.facts(context);
+    return host.properties(context);
 }
 
 // The smallest of the four limits that bound a shader's storage buffers is the one that counts.
@@ -86,7 +86,7 @@ TEST(DeviceLimits, EveryLimitOfStorageBuffersCounts) {
             const FakeHost host(device, push);
             FoveaContext context = nullptr;
             const uint32_t expected = member == &FakeDevice::max_push_descriptors && !push ? 16u : 5u;
-            EXPECT_EQ(facts_of(host, context).max_storage_buffers, expected);
+            EXPECT_EQ(properties_of(host, context).max_storage_buffers, expected);
             foveaDestroyContext(context);
         }
     }
@@ -95,10 +95,9 @@ TEST(DeviceLimits, EveryLimitOfStorageBuffersCounts) {
 // A call that has every optional input at once.
 FoveaAttentionDesc everything(FoveaKernel kernel) {
     FoveaAttentionDesc call = Attention().batch(2).heads(2).lengths(40, 50).dims(32).kernel(kernel).desc;
-    call.flags |= FOVEA_FLAG_ALIBI | FOVEA_FLAG_SINKS | FOVEA_FLAG_BATCH_TABLE,
-        call.align = FOVEA_ALIGN_TOP_LEFT;
-    call.mask.present = call.bias.present = call.keep.present = 1;
-    call.mask.type = call.keep.type = FOVEA_U8;
+    call.flags |= FOVEA_FLAG_ALIBI | FOVEA_FLAG_SINKS | FOVEA_FLAG_VARLEN, call.align = FOVEA_ALIGN_TOP_LEFT;
+    call.mask.present = call.bias.present = call.dropout_mask.present = 1;
+    call.mask.type = call.dropout_mask.type = FOVEA_U8;
     call.dropout_p = 0.5f;
     call.outputs = FOVEA_OUTPUT_O | FOVEA_OUTPUT_LSE;
     return call;
@@ -113,7 +112,7 @@ TEST(DeviceLimits, PlansKeepToTheNumberOfStorageBuffersOrAreRefusedByName) {
         device.max_stage_buffers = buffers;
         const FakeHost host(device);
         FoveaContext context = nullptr;
-        const FoveaDeviceFacts facts = facts_of(host, context);
+        const FoveaDeviceProperties properties = properties_of(host, context);
         for (const FoveaKernel kernel : {FOVEA_KERNEL_AUTO, FOVEA_KERNEL_FLASH, FOVEA_KERNEL_STAGED}) {
             for (const bool all : {false, true}) {
                 const FoveaAttentionDesc call =
@@ -121,13 +120,13 @@ TEST(DeviceLimits, PlansKeepToTheNumberOfStorageBuffersOrAreRefusedByName) {
                         : Attention().batch(1).heads(2).lengths(40, 50).dims(32).kernel(kernel).desc;
                 FoveaPlan handle = nullptr;
                 Diag diag;
-                const FoveaResult code = foveaPlanAttention(&facts, &call, nullptr, &handle, &diag);
+                const FoveaResult code = foveaPlanAttention(&properties, &call, nullptr, &handle, &diag);
                 const Plan plan(handle);
                 uint32_t& least = served[all][kernel];
                 if (code != FOVEA_OK) {
                     EXPECT_EQ(least, 0u) << "fewer buffers were enough";
                     EXPECT_EQ(code, FOVEA_LIMIT_EXCEEDED) << diag.text;
-                    EXPECT_STREQ(diag.field, "facts.max_storage_buffers");
+                    EXPECT_STREQ(diag.field, "properties.max_storage_buffers");
                     EXPECT_NE(std::string(diag.text).find("is " + std::to_string(buffers)), std::string::npos)
                         << diag.text;
                     continue;
@@ -155,15 +154,16 @@ TEST(DeviceLimits, TheNextKernelIsPlannedAsIfItHadBeenAskedFor) {
     device.max_stage_buffers = 5;  // one fewer than flash binds
     const FakeHost host(device);
     FoveaContext context = nullptr;
-    const FoveaDeviceFacts facts = facts_of(host, context);
+    const FoveaDeviceProperties properties = properties_of(host, context);
     const auto plan_of = [&](FoveaKernel kernel) {
-        Result<Plan> plan = plan_attention(facts, everything(kernel));
+        Result<Plan> plan = plan_attention(properties, everything(kernel));
         EXPECT_TRUE(plan) << plan.error().text;
         return std::move(*plan);
     };
     const Plan chosen = plan_of(FOVEA_KERNEL_AUTO), named = plan_of(FOVEA_KERNEL_STAGED);
     ASSERT_EQ(chosen.info().kernel, FOVEA_KERNEL_STAGED);
-    EXPECT_NE(chosen.explain().find("facts.max_storage_buffers is 5"), std::string::npos) << chosen.explain();
+    EXPECT_NE(chosen.explain().find("properties.max_storage_buffers is 5"), std::string::npos)
+        << chosen.explain();
     EXPECT_EQ(chosen.info().workspace_bytes, named.info().workspace_bytes);
     EXPECT_EQ(chosen.info().slice_count, named.info().slice_count);
     FoveaDispatch a[16] = {}, b[16] = {};
@@ -175,26 +175,26 @@ TEST(DeviceLimits, TheNextKernelIsPlannedAsIfItHadBeenAskedFor) {
     foveaDestroyContext(context);
 }
 
-// A plan made with facts of another device, or without the number, meets the device's own when it is
+// A plan made with properties of another device, or without the number, meets the device's own when it is
 // compiled.
 TEST(DeviceLimits, CompilingRefusesMoreBuffersThanTheDeviceTakes) {
     FakeDevice device;
     device.max_stage_buffers = 4;
     const FakeHost host(device);
     FoveaContext context = nullptr;
-    FoveaDeviceFacts facts = facts_of(host, context);
-    facts.max_storage_buffers = 0;
-    const Result<Plan> plan = plan_attention(facts, Attention()
-                                                        .batch(1)
-                                                        .heads(2)
-                                                        .lengths(40, 50)
-                                                        .dims(32)
-                                                        .kernel(FOVEA_KERNEL_FLASH)
-                                                        .outputs(FOVEA_OUTPUT_O | FOVEA_OUTPUT_LSE));
+    FoveaDeviceProperties properties = properties_of(host, context);
+    properties.max_storage_buffers = 0;
+    const Result<Plan> plan = plan_attention(properties, Attention()
+                                                             .batch(1)
+                                                             .heads(2)
+                                                             .lengths(40, 50)
+                                                             .dims(32)
+                                                             .kernel(FOVEA_KERNEL_FLASH)
+                                                             .outputs(FOVEA_OUTPUT_O | FOVEA_OUTPUT_LSE));
     ASSERT_TRUE(plan) << plan.error().text;
     Diag diag;
     EXPECT_EQ(foveaCompilePlan(context, plan->get(), &diag), FOVEA_LIMIT_EXCEEDED);
-    EXPECT_STREQ(diag.field, "facts.max_storage_buffers");
+    EXPECT_STREQ(diag.field, "properties.max_storage_buffers");
     EXPECT_EQ(host.vulkan.count("vkCreatePipelineLayout"), 0u);
     foveaDestroyContext(context);
 }
@@ -223,16 +223,16 @@ TEST(DeviceLimits, AVersionAboveTheInstancesIsRefused) {
     }
 }
 
-TEST(DeviceLimits, UnknownFeaturesInFactsAreRefused) {
+TEST(DeviceLimits, UnknownFeaturesInPropertiesAreRefused) {
     const FakeHost host;
     FoveaContext context = nullptr;
-    FoveaDeviceFacts facts = facts_of(host, context);
-    facts.features |= 1u << 30;
+    FoveaDeviceProperties properties = properties_of(host, context);
+    properties.features |= 1u << 30;
     Diag diag;
     FoveaPlan plan = nullptr;
     const FoveaAttentionDesc call = Attention().batch(1).heads(2).lengths(40, 50).dims(32).desc;
-    EXPECT_EQ(foveaPlanAttention(&facts, &call, nullptr, &plan, &diag), FOVEA_INVALID_ARGUMENT);
-    EXPECT_STREQ(diag.field, "facts.features");
+    EXPECT_EQ(foveaPlanAttention(&properties, &call, nullptr, &plan, &diag), FOVEA_INVALID_ARGUMENT);
+    EXPECT_STREQ(diag.field, "properties.features");
     foveaDestroyContext(context);
 }
 

@@ -36,10 +36,10 @@ TEST(Explain, says_where_query_0_stands) {
                  {"positions: query 0 stands at key 204 (BOTTOM_RIGHT: len_kv - len_q), causal"});
     expect_lines(
         explained([](D& d) {
-            d.flags = FOVEA_FLAG_CAUSAL | FOVEA_FLAG_BATCH_TABLE, d.align = FOVEA_ALIGN_BOTTOM_RIGHT;
+            d.flags = FOVEA_FLAG_CAUSAL | FOVEA_FLAG_VARLEN, d.align = FOVEA_ALIGN_BOTTOM_RIGHT;
         }),
         {"positions: query 0 stands at key kv_length - q_length of its batch entry (BOTTOM_RIGHT), causal",
-         "lengths: of each batch entry, from BATCH_TABLE"});
+         "lengths: of each batch entry, from SEQUENCES"});
     expect_lines(
         explained([](D& d) {
             d.flags = FOVEA_FLAG_WINDOW | FOVEA_FLAG_ALIBI, d.align = FOVEA_ALIGN_OFFSET;
@@ -70,7 +70,7 @@ TEST(Explain, says_how_each_tensor_is_read_and_what_is_shared) {
                  }),
                  {"k: f32, pages 9, heads 2, rows 16, dim 32; strides 1024, 512, 32",
                   "mask: u8, keys 200 of 208; strides 0, 800, 200; one for the whole batch"});
-    expect_lines(explained([](D& d) { d.flags = FOVEA_FLAG_BATCH_TABLE, d.packed_rows_q = 6; }),
+    expect_lines(explained([](D& d) { d.flags = FOVEA_FLAG_VARLEN, d.packed_rows_q = 6; }),
                  {"q: f32, packed batch 1, heads 4, rows 6, dim 32; strides 0, 32, 128"});
 }
 

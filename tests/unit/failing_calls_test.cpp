@@ -19,23 +19,23 @@ Outcome run_all(FakeHost& host, bool push_descriptors) {
     FoveaContext context = nullptr;
     FoveaPlan plan = nullptr;
     const auto body = [&]() -> FoveaResult {
-        FoveaDeviceNeeds needs{};
-        needs.struct_size = sizeof needs;
-        FoveaResult r =
-            foveaQueryDeviceNeeds(FakeVulkan::instance_getter(), host.vulkan.instance(), VK_API_VERSION_1_3,
-                                  host.vulkan.physical_device(), host.allocator(), &needs, &out.diag);
+        FoveaRecommendedFeatures recommended{};
+        recommended.struct_size = sizeof recommended;
+        FoveaResult r = foveaQueryRecommendedFeatures(FakeVulkan::instance_getter(), host.vulkan.instance(),
+                                                      VK_API_VERSION_1_3, host.vulkan.physical_device(),
+                                                      host.allocator(), &recommended, &out.diag);
         if (r) return r;
         if ((r = foveaCreateContext(&host.host, &context, &out.diag))) return r;
-        const FoveaDeviceFacts facts = host.facts(context);
+        const FoveaDeviceProperties properties = host.properties(context);
         const FoveaAttentionDesc desc = sliced_attention();
-        if ((r = foveaPlanAttention(&facts, &desc, host.allocator(), &plan, &out.diag))) return r;
+        if ((r = foveaPlanAttention(&properties, &desc, host.allocator(), &plan, &out.diag))) return r;
         if ((r = foveaCompilePlan(context, plan, &out.diag))) return r;
         FoveaPlanInfo info{};
         info.struct_size = sizeof info;
         foveaGetPlanInfo(plan, &info, nullptr);
         FakeBindings bindings(info);
         bindings.record.cmd = host.vulkan.command_buffer();
-        if (!push_descriptors) bindings.record.arena.pool = (VkDescriptorPool)0x66;
+        if (!push_descriptors) bindings.record.descriptor_pool.pool = (VkDescriptorPool)0x66;
         const uint32_t before = host.vulkan.count("vkCmd");
         if ((r = foveaCmdRun(plan, &bindings.record, &out.diag))) {
             out.commands_when_refused = host.vulkan.count("vkCmd") - before;
@@ -43,8 +43,8 @@ Outcome run_all(FakeHost& host, bool push_descriptors) {
         }
         char cache[4096];
         size_t size = 0;
-        if ((r = foveaGetCacheData(context, nullptr, &size, &out.diag))) return r;
-        return foveaGetCacheData(context, cache, &size, &out.diag);
+        if ((r = foveaGetPipelineCacheData(context, nullptr, &size, &out.diag))) return r;
+        return foveaGetPipelineCacheData(context, cache, &size, &out.diag);
     };
     out.code = body();
     foveaDestroyPlan(plan);
@@ -97,7 +97,7 @@ TEST_P(FailingCalls, EachGivesAnErrorAndLeaksNothing) {
             const std::string where = "call " + std::to_string(n) + " of " + std::to_string(total) + " (" +
                                       out.diag.field + ") returns " + std::to_string(result);
             EXPECT_EQ(out.code, expected_code(result, push ? ""
-                                                      : out.diag.field == std::string("arena.pool")
+                                                      : out.diag.field == std::string("descriptor_pool.pool")
                                                           ? "vkAllocateDescriptorSets"
                                                           : ""))
                 << where;
@@ -129,20 +129,20 @@ TEST_P(FailingCalls, EachHostAllocationMayFail) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Descriptors, FailingCalls, ::testing::Bool(),
-                         [](const auto& which) { return which.param ? "Pushed" : "FromArena"; });
+                         [](const auto& which) { return which.param ? "Pushed" : "FromAPool"; });
 
 TEST(DeviceLoss, IsRememberedByTheContext) {
     FakeHost host;
     FoveaContext context = nullptr;
     Diag diag;
     ASSERT_EQ(foveaCreateContext(&host.host, &context, &diag), FOVEA_OK);
-    const FoveaDeviceFacts facts = host.facts(context);
+    const FoveaDeviceProperties properties = host.properties(context);
     FoveaAttentionDesc desc = sliced_attention();
     FoveaPlan good = nullptr, late = nullptr;
-    ASSERT_EQ(foveaPlanAttention(&facts, &desc, nullptr, &good, &diag), FOVEA_OK) << diag.text;
+    ASSERT_EQ(foveaPlanAttention(&properties, &desc, nullptr, &good, &diag), FOVEA_OK) << diag.text;
     ASSERT_EQ(foveaCompilePlan(context, good, &diag), FOVEA_OK);
     desc.q_type = FOVEA_F16;  // another shader
-    ASSERT_EQ(foveaPlanAttention(&facts, &desc, nullptr, &late, &diag), FOVEA_OK);
+    ASSERT_EQ(foveaPlanAttention(&properties, &desc, nullptr, &late, &diag), FOVEA_OK);
     host.vulkan.fail_call(1, VK_ERROR_DEVICE_LOST);
     EXPECT_EQ(foveaCompilePlan(context, late, &diag), FOVEA_DEVICE_LOST);
     host.vulkan.forget_calls();
@@ -157,12 +157,12 @@ TEST(DeviceLoss, IsRememberedByTheContext) {
     EXPECT_EQ(foveaCmdRun(good, &bindings.record, &diag), FOVEA_DEVICE_LOST);
     foveaCmdSliceBarrier(good, bindings.record.cmd);
     size_t size = 0;
-    EXPECT_EQ(foveaGetCacheData(context, nullptr, &size, &diag), FOVEA_DEVICE_LOST);
+    EXPECT_EQ(foveaGetPipelineCacheData(context, nullptr, &size, &diag), FOVEA_DEVICE_LOST);
     EXPECT_EQ(host.vulkan.calls(), std::vector<std::string>{});
 
-    FoveaDeviceFacts again{};
+    FoveaDeviceProperties again{};
     again.struct_size = sizeof again;
-    EXPECT_EQ(foveaContextFacts(context, &again, &diag), FOVEA_OK);
+    EXPECT_EQ(foveaContextProperties(context, &again, &diag), FOVEA_OK);
     foveaDestroyPlan(good);
     foveaDestroyPlan(late);
     foveaDestroyContext(context);

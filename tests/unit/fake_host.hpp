@@ -58,17 +58,17 @@ class FakeHost {
     FakeHost(const FakeHost&) = delete;
     FakeHost& operator=(const FakeHost&) = delete;
 
-    FoveaDeviceFacts facts(FoveaContext context) const {
-        FoveaDeviceFacts out{};
+    FoveaDeviceProperties properties(FoveaContext context) const {
+        FoveaDeviceProperties out{};
         out.struct_size = sizeof out;
-        foveaContextFacts(context, &out, nullptr);
+        foveaContextProperties(context, &out, nullptr);
         return out;
     }
     const FoveaHostAllocator* allocator() const { return &allocator_; }
 
     CountingAllocator memory;
     FakeVulkan vulkan;
-    FoveaVulkanHost host{};
+    FoveaVulkanDevice host{};
 
   private:
     std::vector<const char*> extensions_;

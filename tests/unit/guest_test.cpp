@@ -54,9 +54,10 @@ struct Planned {
     explicit Planned(const FakeHost& host) {
         Diag diag;
         EXPECT_EQ(foveaCreateContext(&host.host, &context, &diag), FOVEA_OK) << diag.text;
-        const FoveaDeviceFacts facts = host.facts(context);
+        const FoveaDeviceProperties properties = host.properties(context);
         const FoveaAttentionDesc desc = sliced_attention();
-        EXPECT_EQ(foveaPlanAttention(&facts, &desc, host.allocator(), &plan, &diag), FOVEA_OK) << diag.text;
+        EXPECT_EQ(foveaPlanAttention(&properties, &desc, host.allocator(), &plan, &diag), FOVEA_OK)
+            << diag.text;
         EXPECT_EQ(foveaCompilePlan(context, plan, &diag), FOVEA_OK) << diag.text;
         info.struct_size = sizeof info;
         foveaGetPlanInfo(plan, &info, nullptr);
@@ -194,7 +195,7 @@ TEST(Guest, WorksOnAPortableDriverOfTheFloor) {
     const Planned planned(host);
     FakeBindings bindings(planned.info);
     bindings.record.cmd = host.vulkan.command_buffer();
-    bindings.record.arena.pool = (VkDescriptorPool)0x66;
+    bindings.record.descriptor_pool.pool = (VkDescriptorPool)0x66;
     Diag diag;
     EXPECT_EQ(foveaCmdRun(planned.plan, &bindings.record, &diag), FOVEA_OK) << diag.text;
     EXPECT_EQ(host.vulkan.mistakes(), std::vector<std::string>{});

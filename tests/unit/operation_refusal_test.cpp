@@ -21,20 +21,20 @@ struct Bad {
 
 template <class Desc, class Make, size_t N>
 void expect_refusals(Desc good, Make make, const Bad<Desc> (&table)[N]) {
-    FoveaDeviceFacts facts{};
-    facts.struct_size = sizeof facts;
+    FoveaDeviceProperties properties{};
+    properties.struct_size = sizeof properties;
     FoveaPlan plan = nullptr;
     fovea::Diag diag;
-    ASSERT_EQ(make(&facts, &good, nullptr, &plan, &diag), FOVEA_OK) << diag.text;
+    ASSERT_EQ(make(&properties, &good, nullptr, &plan, &diag), FOVEA_OK) << diag.text;
     foveaDestroyPlan(plan);
-    EXPECT_EQ(make(&facts, nullptr, nullptr, &plan, &diag), kInvalid);
+    EXPECT_EQ(make(&properties, nullptr, nullptr, &plan, &diag), kInvalid);
     EXPECT_STREQ(diag.field, "desc");
     for (const Bad<Desc>& bad : table) {
         SCOPED_TRACE(bad.what);
         Desc desc = good;
         bad.edit(desc);
         fovea::Diag why;
-        EXPECT_EQ(make(&facts, &desc, nullptr, &plan, &why), bad.code);
+        EXPECT_EQ(make(&properties, &desc, nullptr, &plan, &why), bad.code);
         EXPECT_STREQ(why.field, bad.field);
         EXPECT_NE(why.text[0], '\0');
         EXPECT_EQ(plan, nullptr);
@@ -139,7 +139,7 @@ const Bad<Append> kAppend[] = {
     {"first row of 2^32", [](Append& d) { d.first_row = k2_32; }, kOverflow, "first_row"},
     {"x of bytes", [](Append& d) { d.x_type = FOVEA_U8; }, kInvalid, "x_type"},
     {"y of integers", [](Append& d) { d.y_type = FOVEA_I32; }, kInvalid, "y_type"},
-    {"table twice", [](Append& d) { d.has_batch_table = 2; }, kInvalid, "has_batch_table"},
+    {"table twice", [](Append& d) { d.has_sequences = 2; }, kInvalid, "has_sequences"},
     {"reserved0", [](Append& d) { d.reserved0 = 1; }, kInvalid, "reserved0"},
     {"rows of the cache overlapping",
      [](Append& d) {
@@ -164,9 +164,9 @@ const Bad<Append> kAppend[] = {
     {"rows past the room", [](Append& d) { d.first_row = 16; }, FOVEA_LIMIT_EXCEEDED, "first_row"},
     {"a first row past the room", [](Append& d) { d.first_row = 900; }, FOVEA_LIMIT_EXCEEDED, "first_row"},
     {"more rows than room", [](Append& d) { d.capacity = 4; }, FOVEA_LIMIT_EXCEEDED, "len"},
-    {"more rows than room, placed by a table", [](Append& d) { d.capacity = 4, d.has_batch_table = 1; },
+    {"more rows than room, placed by a table", [](Append& d) { d.capacity = 4, d.has_sequences = 1; },
      FOVEA_LIMIT_EXCEEDED, "len"},
-    {"a first row beside a table", [](Append& d) { d.first_row = 1, d.has_batch_table = 1; }, kInvalid,
+    {"a first row beside a table", [](Append& d) { d.first_row = 1, d.has_sequences = 1; }, kInvalid,
      "first_row"},
     {"pages of no size", [](Append& d) { d.page_count = 3; }, kInvalid, "page_size"},
     {"a pool of 2^31 pages", [](Append& d) { pages(d), d.page_count = 1u << 31; }, kOverflow, "page_count"},
@@ -279,9 +279,9 @@ TEST(OperationRefusal, map_tile) {
     Tile good{};
     good.struct_size = sizeof good;
     const FoveaAttentionDesc call = tiled_call();
-    const auto make = [&](const FoveaDeviceFacts* facts, const Tile* tile,
+    const auto make = [&](const FoveaDeviceProperties* properties, const Tile* tile,
                           const FoveaHostAllocator* allocator, FoveaPlan* out, FoveaDiag* diag) {
-        const FoveaResult r = foveaPlanMapTile(facts, &call, tile, allocator, out, diag);
+        const FoveaResult r = foveaPlanMapTile(properties, &call, tile, allocator, out, diag);
         if (!tile && diag) strcpy(diag->field, strcmp(diag->field, "tile") == 0 ? "desc" : "?");
         return r;
     };
@@ -289,28 +289,28 @@ TEST(OperationRefusal, map_tile) {
 }
 
 TEST(OperationRefusal, map_tile_refuses_a_bad_call) {
-    FoveaDeviceFacts facts{};
-    facts.struct_size = sizeof facts;
+    FoveaDeviceProperties properties{};
+    properties.struct_size = sizeof properties;
     Tile tile{};
     tile.struct_size = sizeof tile;
     FoveaPlan plan = nullptr;
     fovea::Diag diag;
     FoveaAttentionDesc call = tiled_call();
     call.dim_qk = 0;
-    EXPECT_EQ(foveaPlanMapTile(&facts, &call, &tile, nullptr, &plan, &diag), kInvalid);
+    EXPECT_EQ(foveaPlanMapTile(&properties, &call, &tile, nullptr, &plan, &diag), kInvalid);
     EXPECT_STREQ(diag.field, "dim_qk");
     call = tiled_call();
     call.dropout_p = 0.999f;
-    EXPECT_EQ(foveaPlanMapTile(&facts, &call, &tile, nullptr, &plan, &diag), FOVEA_UNSUPPORTED);
+    EXPECT_EQ(foveaPlanMapTile(&properties, &call, &tile, nullptr, &plan, &diag), FOVEA_UNSUPPORTED);
     EXPECT_STREQ(diag.field, "dropout_p");
-    EXPECT_EQ(foveaPlanMapTile(&facts, nullptr, &tile, nullptr, &plan, &diag), kInvalid);
+    EXPECT_EQ(foveaPlanMapTile(&properties, nullptr, &tile, nullptr, &plan, &diag), kInvalid);
     EXPECT_STREQ(diag.field, "desc");
     EXPECT_EQ(plan, nullptr);
 }
 
 TEST(OperationRefusal, map_tile_takes_the_last_heads_rows_and_keys) {
-    FoveaDeviceFacts facts{};
-    facts.struct_size = sizeof facts;
+    FoveaDeviceProperties properties{};
+    properties.struct_size = sizeof properties;
     const FoveaAttentionDesc call = tiled_call();
     const std::function<void(Tile&)> edits[] = {
         [](Tile& d) { d.batch = 1, d.first_head = 5, d.head_count = 1; },
@@ -327,7 +327,7 @@ TEST(OperationRefusal, map_tile_takes_the_last_heads_rows_and_keys) {
         edit(tile);
         fovea::Diag diag;
         FoveaPlan plan = nullptr;
-        EXPECT_EQ(foveaPlanMapTile(&facts, &call, &tile, nullptr, &plan, &diag), FOVEA_OK) << diag.text;
+        EXPECT_EQ(foveaPlanMapTile(&properties, &call, &tile, nullptr, &plan, &diag), FOVEA_OK) << diag.text;
         foveaDestroyPlan(plan);
     }
     Tile tile{};
@@ -335,7 +335,7 @@ TEST(OperationRefusal, map_tile_takes_the_last_heads_rows_and_keys) {
     tile.row_count = (uint64_t{1} << 22) + 1, tile.height = 1;
     fovea::Diag diag;
     FoveaPlan plan = nullptr;
-    EXPECT_EQ(foveaPlanMapTile(&facts, &call, &tile, nullptr, &plan, &diag), FOVEA_LIMIT_EXCEEDED);
+    EXPECT_EQ(foveaPlanMapTile(&properties, &call, &tile, nullptr, &plan, &diag), FOVEA_LIMIT_EXCEEDED);
     EXPECT_STREQ(diag.field, "height");
 }
 
@@ -360,8 +360,8 @@ uint64_t counted_pairs(const FoveaAttentionDesc& d, uint64_t i0, uint64_t i1, ui
 }
 
 TEST(VisitedPairs, are_the_cells_that_windows_and_causal_bounds_leave) {
-    FoveaDeviceFacts facts{};
-    facts.struct_size = sizeof facts;
+    FoveaDeviceProperties properties{};
+    properties.struct_size = sizeof properties;
     for (const FoveaAlign align : {FOVEA_ALIGN_TOP_LEFT, FOVEA_ALIGN_BOTTOM_RIGHT, FOVEA_ALIGN_OFFSET}) {
         for (const int64_t left : {-2, -1, 0, 3, 100}) {
             for (const int64_t right : {-1, 0, 5}) {
@@ -378,14 +378,14 @@ TEST(VisitedPairs, are_the_cells_that_windows_and_causal_bounds_leave) {
                     if (right == 5) call.mask.present = 1, call.mask.type = FOVEA_U8, call.mask.keys = 61;
                     SCOPED_TRACE(testing::Message() << "align " << int(align) << " window " << left << ", "
                                                     << right << (causal ? " causal" : ""));
-                    const auto whole = fovea::plan_attention(facts, call);
+                    const auto whole = fovea::plan_attention(properties, call);
                     ASSERT_TRUE(whole) << whole.error().text;
                     EXPECT_EQ(whole->info().visited_pairs, 12.0 * double(counted_pairs(call, 0, 50, 0, 70)));
                     Tile tile{};
                     tile.struct_size = sizeof tile;
                     tile.first_head = 2, tile.head_count = 3;
                     tile.first_row = 11, tile.row_count = 60, tile.first_key = 9, tile.key_count = 33;
-                    const auto part = fovea::plan_map_tile(facts, call, tile);
+                    const auto part = fovea::plan_map_tile(properties, call, tile);
                     ASSERT_TRUE(part) << part.error().text;
                     EXPECT_EQ(part->info().visited_pairs, 3.0 * double(counted_pairs(call, 11, 50, 9, 42)));
                 }

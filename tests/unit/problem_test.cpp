@@ -46,8 +46,8 @@ TEST(Problem, dropout_drops_the_words_below_p_times_2_to_the_32) {
     }
     EXPECT_FALSE(problem_of(small_call()).dropout);
     FoveaAttentionDesc kept = small_call();
-    kept.keep.present = 1, kept.keep.type = FOVEA_U8;
-    EXPECT_TRUE(problem_of(kept).dropout) << "a keep matrix drops without a probability";
+    kept.dropout_mask.present = 1, kept.dropout_mask.type = FOVEA_U8;
+    EXPECT_TRUE(problem_of(kept).dropout) << "a dropout mask drops without a probability";
     EXPECT_EQ(problem_of(kept).keep_scale, 1.0f);
 }
 
@@ -98,7 +98,7 @@ TEST(Problem, matrices_that_count_for_all_do_not_move) {
 // Packed rows are token by token; a pool of pages is page by page.
 TEST(Problem, packed_and_paged_tensors_have_strides_of_their_own) {
     FoveaAttentionDesc desc = small_call();
-    desc.flags = FOVEA_FLAG_BATCH_TABLE;
+    desc.flags = FOVEA_FLAG_VARLEN;
     desc.packed_rows_q = 11, desc.packed_rows_kv = 23;
     const Problem packed = problem_of(desc);
     expect_strides(packed.q, 0, 32, 4 * 32);
@@ -107,7 +107,7 @@ TEST(Problem, packed_and_paged_tensors_have_strides_of_their_own) {
     expect_strides(packed.v, 0, 24, 2 * 24);
     EXPECT_EQ(packed.binding_bytes[FOVEA_BIND_Q], 11u * 4 * 32 * 4);
     EXPECT_EQ(packed.binding_bytes[FOVEA_BIND_V], 23u * 2 * 24 * 4);
-    EXPECT_EQ(packed.binding_bytes[FOVEA_BIND_BATCH_TABLE], 2u * sizeof(FoveaBatchEntry));
+    EXPECT_EQ(packed.binding_bytes[FOVEA_BIND_SEQUENCES], 2u * sizeof(FoveaSequence));
     desc = small_call();
     desc.page_size = 5, desc.page_count = 9, desc.block_table_pages = 4;
     const Problem paged = problem_of(desc);

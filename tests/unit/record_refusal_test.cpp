@@ -76,9 +76,9 @@ std::vector<Refusal> refusals(const FoveaPlanInfo& info) {
         {"a bias that the plan does not have",
          [](auto& b) { b.bindings[FOVEA_BIND_BIAS] = b.bindings[FOVEA_BIND_MASK]; }, FOVEA_INVALID_ARGUMENT,
          "bindings[BIAS]"},
-        {"a batch table without its flag",
-         [](auto& b) { b.bindings[FOVEA_BIND_BATCH_TABLE] = b.bindings[FOVEA_BIND_MASK]; },
-         FOVEA_INVALID_ARGUMENT, "bindings[BATCH_TABLE]"},
+        {"a sequence table without its flag",
+         [](auto& b) { b.bindings[FOVEA_BIND_SEQUENCES] = b.bindings[FOVEA_BIND_MASK]; },
+         FOVEA_INVALID_ARGUMENT, "bindings[SEQUENCES]"},
         {"weights that were not asked for",
          [](auto& b) {
              b.bindings[FOVEA_BIND_WEIGHTS] = {(VkBuffer)0x999, 0, 1 << 20};
@@ -113,9 +113,9 @@ struct Fixture {
         : host(device, push_descriptors) {
         Diag diag;
         EXPECT_EQ(foveaCreateContext(&host.host, &context, &diag), FOVEA_OK) << diag.text;
-        const FoveaDeviceFacts facts = host.facts(context);
+        const FoveaDeviceProperties properties = host.properties(context);
         const FoveaAttentionDesc desc = refusal_attention();
-        EXPECT_EQ(foveaPlanAttention(&facts, &desc, nullptr, &plan, &diag), FOVEA_OK) << diag.text;
+        EXPECT_EQ(foveaPlanAttention(&properties, &desc, nullptr, &plan, &diag), FOVEA_OK) << diag.text;
         if (compile) {
             EXPECT_EQ(foveaCompilePlan(context, plan, &diag), FOVEA_OK) << diag.text;
         }
@@ -218,39 +218,39 @@ TEST(RecordRefusal, NoTimestampsOnThisDevice) {
     EXPECT_TRUE(f.host.vulkan.calls().empty());
 }
 
-TEST(RecordRefusal, NoArenaWithoutPushDescriptors) {
+TEST(RecordRefusal, NoPoolWithoutPushDescriptors) {
     Fixture f({}, false);
     FakeBindings bindings(f.info);
     bindings.record.cmd = f.host.vulkan.command_buffer();
     Diag diag;
     EXPECT_EQ(foveaCmdRun(f.plan, &bindings.record, &diag), FOVEA_INVALID_ARGUMENT);
-    EXPECT_STREQ(diag.field, "arena.pool");
-    bindings.record.arena.pool = (VkDescriptorPool)0x66;
+    EXPECT_STREQ(diag.field, "descriptor_pool.pool");
+    bindings.record.descriptor_pool.pool = (VkDescriptorPool)0x66;
     f.host.vulkan.fail_call(2, VK_ERROR_OUT_OF_POOL_MEMORY);
     EXPECT_EQ(foveaCmdRun(f.plan, &bindings.record, &diag), FOVEA_LIMIT_EXCEEDED);
-    EXPECT_STREQ(diag.field, "arena.pool");
+    EXPECT_STREQ(diag.field, "descriptor_pool.pool");
     EXPECT_EQ(f.host.vulkan.count("vkCmd"), 0u);
 }
 
-TEST(RecordRefusal, MoreDispatchesThanOneCallTakesFromAnArena) {
+TEST(RecordRefusal, MoreDispatchesThanOneCallTakesFromAPool) {
     FakeHost host({}, false);
     FoveaContext context = nullptr;
     Diag diag;
     ASSERT_EQ(foveaCreateContext(&host.host, &context, &diag), FOVEA_OK);
-    const FoveaDeviceFacts facts = host.facts(context);
+    const FoveaDeviceProperties properties = host.properties(context);
     FoveaAttentionDesc desc = sliced_attention();
     desc.len_q = 4096;
     desc.max_slice_cost = 6500;
     FoveaPlan plan = nullptr;
-    ASSERT_EQ(foveaPlanAttention(&facts, &desc, nullptr, &plan, &diag), FOVEA_OK) << diag.text;
+    ASSERT_EQ(foveaPlanAttention(&properties, &desc, nullptr, &plan, &diag), FOVEA_OK) << diag.text;
     ASSERT_EQ(foveaCompilePlan(context, plan, &diag), FOVEA_OK);
     FoveaPlanInfo info{};
     info.struct_size = sizeof info;
     foveaGetPlanInfo(plan, &info, nullptr);
-    ASSERT_GT(info.slice_count * info.dispatches_per_slice, uint64_t{FOVEA_MAX_ARENA_SETS});
+    ASSERT_GT(info.slice_count * info.dispatches_per_slice, uint64_t{FOVEA_MAX_DESCRIPTOR_SETS});
     FakeBindings bindings(info);
     bindings.record.cmd = host.vulkan.command_buffer();
-    bindings.record.arena.pool = (VkDescriptorPool)0x66;
+    bindings.record.descriptor_pool.pool = (VkDescriptorPool)0x66;
     EXPECT_EQ(foveaCmdRun(plan, &bindings.record, &diag), FOVEA_LIMIT_EXCEEDED);
     EXPECT_STREQ(diag.field, "slice_count");
     EXPECT_EQ(host.vulkan.count("vkCmd"), 0u);

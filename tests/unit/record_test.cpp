@@ -14,8 +14,9 @@ class Record : public ::testing::Test {
     void open(const FoveaAttentionDesc& desc, bool push_descriptors = true, const FakeDevice& device = {}) {
         host = std::make_unique<FakeHost>(device, push_descriptors);
         ASSERT_EQ(foveaCreateContext(&host->host, &context, &diag), FOVEA_OK) << diag.text;
-        const FoveaDeviceFacts facts = host->facts(context);
-        ASSERT_EQ(foveaPlanAttention(&facts, &desc, host->allocator(), &plan, &diag), FOVEA_OK) << diag.text;
+        const FoveaDeviceProperties properties = host->properties(context);
+        ASSERT_EQ(foveaPlanAttention(&properties, &desc, host->allocator(), &plan, &diag), FOVEA_OK)
+            << diag.text;
         ASSERT_EQ(foveaCompilePlan(context, plan, &diag), FOVEA_OK) << diag.text;
         info.struct_size = sizeof info;
         ASSERT_EQ(foveaGetPlanInfo(plan, &info, &diag), FOVEA_OK);
@@ -135,9 +136,9 @@ TEST_F(Record, WritesATimestampAfterEachDispatchWhereTheseAreAskedFor) {
     EXPECT_EQ(calls.back(), "vkCmdWriteTimestamp " + std::to_string(10 + info.slice_count + dispatches - 1));
 }
 
-TEST_F(Record, TakesSetsFromTheArenaBeforeTheFirstCommand) {
+TEST_F(Record, TakesSetsFromThePoolBeforeTheFirstCommand) {
     open(sliced_attention(), false);
-    bindings->record.arena.pool = (VkDescriptorPool)0x66;
+    bindings->record.descriptor_pool.pool = (VkDescriptorPool)0x66;
     ASSERT_EQ(record(), FOVEA_OK) << diag.text;
     const std::vector<std::string> calls = host->vulkan.calls();
     const uint32_t dispatches = host->vulkan.count("vkCmdDispatch");
@@ -168,10 +169,10 @@ TEST_F(Record, LabelsAndNamesWhereDebugUtilsAreEnabled) {
     ASSERT_EQ(record(), FOVEA_OK);
     EXPECT_EQ(host->vulkan.count("vkCmdBeginDebugUtilsLabelEXT fovea"), 1u);
     EXPECT_EQ(host->vulkan.count("vkCmdEndDebugUtilsLabelEXT"), 1u);
-    const FoveaDeviceFacts facts = host->facts(context);
+    const FoveaDeviceProperties properties = host->properties(context);
     FoveaPlan second = nullptr;
     const FoveaAttentionDesc other = Attention().batch(1).heads(1).lengths(5, 7).dims(3).desc;
-    ASSERT_EQ(foveaPlanAttention(&facts, &other, nullptr, &second, &diag), FOVEA_OK) << diag.text;
+    ASSERT_EQ(foveaPlanAttention(&properties, &other, nullptr, &second, &diag), FOVEA_OK) << diag.text;
     ASSERT_EQ(foveaCompilePlan(context, second, &diag), FOVEA_OK);
     EXPECT_EQ(host->vulkan.count("vkCreateComputePipelines"),
               host->vulkan.count("vkSetDebugUtilsObjectNameEXT "));
@@ -186,10 +187,10 @@ TEST_F(Record, SliceBarrierIsTheDocumentedOne) {
 
 TEST_F(Record, PlansShareTheContextsPipelines) {
     open(sliced_attention());
-    const FoveaDeviceFacts facts = host->facts(context);
+    const FoveaDeviceProperties properties = host->properties(context);
     const FoveaAttentionDesc desc = sliced_attention();
     FoveaPlan again = nullptr;
-    ASSERT_EQ(foveaPlanAttention(&facts, &desc, nullptr, &again, &diag), FOVEA_OK);
+    ASSERT_EQ(foveaPlanAttention(&properties, &desc, nullptr, &again, &diag), FOVEA_OK);
     ASSERT_EQ(foveaCompilePlan(context, again, &diag), FOVEA_OK);
     ASSERT_EQ(foveaCompilePlan(context, again, &diag), FOVEA_OK);
     EXPECT_TRUE(host->vulkan.calls().empty());
@@ -198,7 +199,7 @@ TEST_F(Record, PlansShareTheContextsPipelines) {
 
 TEST_F(Record, ManyThreadsCompileAndRecordAtOnce) {
     open(sliced_attention());
-    const FoveaDeviceFacts facts = host->facts(context);
+    const FoveaDeviceProperties properties = host->properties(context);
     FoveaAttentionDesc desc = sliced_attention();
     desc.q_type = desc.o_type = FOVEA_F16;  // other pipelines than those that are there already
     std::vector<std::thread> threads;
@@ -206,7 +207,7 @@ TEST_F(Record, ManyThreadsCompileAndRecordAtOnce) {
     for (FoveaResult& result : results) {
         threads.emplace_back([&] {
             FoveaPlan own = nullptr;
-            result = foveaPlanAttention(&facts, &desc, nullptr, &own, nullptr);
+            result = foveaPlanAttention(&properties, &desc, nullptr, &own, nullptr);
             if (result == FOVEA_OK) result = foveaCompilePlan(context, own, nullptr);
             for (int i = 0; i < 100 && result == FOVEA_OK; ++i)
                 result = foveaCmdRun(plan, &bindings->record, nullptr);
@@ -218,7 +219,7 @@ TEST_F(Record, ManyThreadsCompileAndRecordAtOnce) {
     for (const FoveaResult result : results) EXPECT_EQ(result, FOVEA_OK);
 }
 
-TEST_F(Record, RefusesAnotherContextAndForeignFacts) {
+TEST_F(Record, RefusesAnotherContextAndForeignProperties) {
     open(sliced_attention());
     FakeHost second;
     FoveaContext other = nullptr;
@@ -226,16 +227,16 @@ TEST_F(Record, RefusesAnotherContextAndForeignFacts) {
     EXPECT_EQ(foveaCompilePlan(other, plan, &diag), FOVEA_INVALID_ARGUMENT);
     EXPECT_STREQ(diag.field, "context");
 
-    FoveaDeviceFacts larger = second.facts(other);
+    FoveaDeviceProperties larger = second.properties(other);
     larger.max_workgroup_invocations *= 4;
     const FoveaAttentionDesc desc = sliced_attention();
     FoveaPlan foreign = nullptr;
     ASSERT_EQ(foveaPlanAttention(&larger, &desc, nullptr, &foreign, &diag), FOVEA_OK);
     EXPECT_EQ(foveaCompilePlan(other, foreign, &diag), FOVEA_LIMIT_EXCEEDED);
-    EXPECT_STREQ(diag.field, "facts.max_workgroup_invocations");
+    EXPECT_STREQ(diag.field, "properties.max_workgroup_invocations");
     foveaDestroyPlan(foreign);
 
-    FoveaDeviceFacts smaller = second.facts(other);
+    FoveaDeviceProperties smaller = second.properties(other);
     smaller.max_workgroup_invocations = 128;
     smaller.features = 0;
     ASSERT_EQ(foveaPlanAttention(&smaller, &desc, nullptr, &foreign, &diag), FOVEA_OK);
@@ -246,16 +247,16 @@ TEST_F(Record, RefusesAnotherContextAndForeignFacts) {
 
 TEST_F(Record, RefusesMatricesOfAShapeThatTheDeviceDoesNotUse) {
     Attention call;
-    call.batch(1).heads(2).lengths(64, 64).dims(32, 32).precision(FOVEA_PRECISION_F16_PRODUCTS);
+    call.batch(1).heads(2).lengths(64, 64).dims(32, 32).precision(FOVEA_PRECISION_F16_INPUTS);
     call.kernel(FOVEA_KERNEL_FLASH_COOPMAT);
     open(call.desc);
-    FoveaDeviceFacts facts = host->facts(context);
-    ASSERT_EQ(facts.coopmat_m, 16u);
-    facts.coopmat_m = 8;
+    FoveaDeviceProperties properties = host->properties(context);
+    ASSERT_EQ(properties.coopmat_m, 16u);
+    properties.coopmat_m = 8;
     FoveaPlan foreign = nullptr;
-    ASSERT_EQ(foveaPlanAttention(&facts, &call.desc, nullptr, &foreign, &diag), FOVEA_OK) << diag.text;
+    ASSERT_EQ(foveaPlanAttention(&properties, &call.desc, nullptr, &foreign, &diag), FOVEA_OK) << diag.text;
     EXPECT_EQ(foveaCompilePlan(context, foreign, &diag), FOVEA_UNSUPPORTED);
-    EXPECT_STREQ(diag.field, "facts.coopmat_m");
+    EXPECT_STREQ(diag.field, "properties.coopmat_m");
     foveaDestroyPlan(foreign);
 }
 
@@ -264,10 +265,10 @@ TEST_F(Record, RefusesPlansOfMoreSlicesThanItCanLookAt) {
     Attention call;
     call.batch(1).heads(1024).lengths(1 << 16, 64).dims(64).kernel(FOVEA_KERNEL_FLASH);
     open(sliced_attention());
-    const FoveaDeviceFacts facts = host->facts(context);
+    const FoveaDeviceProperties properties = host->properties(context);
     FoveaPlan many = nullptr;
     call.desc.max_slice_cost = 3e5;
-    ASSERT_EQ(foveaPlanAttention(&facts, &call.desc, nullptr, &many, &diag), FOVEA_OK) << diag.text;
+    ASSERT_EQ(foveaPlanAttention(&properties, &call.desc, nullptr, &many, &diag), FOVEA_OK) << diag.text;
     FoveaPlanInfo cut = foveaPlanInfo();
     foveaGetPlanInfo(many, &cut, nullptr);
     ASSERT_GT(cut.slice_count, 1u << 20);

@@ -90,8 +90,11 @@ const BadAttention kNumbers[] = {
     {"dropout negative", [](D& d) { d.dropout_p = -0.1f; }, kInvalid, "dropout_p"},
     {"dropout NaN", [](D& d) { d.dropout_p = kNan; }, kInvalid, "dropout_p"},
     {"counters from a query without dropout", [](D& d) { d.first_query = 1; }, kInvalid, "first_query"},
-    {"counters from a head beside a keep mask",
-     [](D& d) { d.dropout_p = 0.5f, d.keep.present = 1, d.keep.type = FOVEA_U8, d.first_batch_head = 1; },
+    {"counters from a head beside a dropout mask",
+     [](D& d) {
+         d.dropout_p = 0.5f, d.dropout_mask.present = 1, d.dropout_mask.type = FOVEA_U8,
+         d.first_batch_head = 1;
+     },
      kInvalid, "first_batch_head"},
     {"counters from within four keys", [](D& d) { d.dropout_p = 0.5f, d.first_key = 6; }, kInvalid,
      "first_key"},
@@ -121,8 +124,8 @@ const BadAttention kNumbers[] = {
      "align"},
     {"window without its alignment", [](D& d) { d.flags = FOVEA_FLAG_WINDOW; }, kInvalid, "align"},
     {"ALiBi without its alignment", [](D& d) { d.flags = FOVEA_FLAG_ALIBI; }, kInvalid, "align"},
-    {"causal with a table and no alignment",
-     [](D& d) { d.flags = FOVEA_FLAG_CAUSAL | FOVEA_FLAG_BATCH_TABLE; }, kInvalid, "align"},
+    {"causal with a table and no alignment", [](D& d) { d.flags = FOVEA_FLAG_CAUSAL | FOVEA_FLAG_VARLEN; },
+     kInvalid, "align"},
     {"offset without its alignment", [](D& d) { d.q_offset = 4; }, kInvalid, "q_offset"},
     {"offset past 2^30", [](D& d) { d.align = FOVEA_ALIGN_OFFSET, d.q_offset = int64_t(k2_31); }, kOverflow,
      "q_offset"},
@@ -177,7 +180,7 @@ const BadAttention kStrides[] = {
      kInvalid, "k_strides.row"},
     {"packed rows told by the distance of rows alone",
      [](D& d) {
-         d.flags = FOVEA_FLAG_BATCH_TABLE, d.packed_rows_kv = 12, d.k_strides = {0, 0, 64};
+         d.flags = FOVEA_FLAG_VARLEN, d.packed_rows_kv = 12, d.k_strides = {0, 0, 64};
      },
      kInvalid, "k_strides.head"},
     {"pages of a pool in one place",
@@ -240,7 +243,7 @@ const BadAttention kStrides[] = {
 const BadAttention kMatrices[] = {
     {"mask of floats", [](D& d) { d.mask = matrix(FOVEA_F32); }, kInvalid, "mask.type"},
     {"bias of bytes", [](D& d) { d.bias = matrix(FOVEA_U8); }, kInvalid, "bias.type"},
-    {"keep of integers", [](D& d) { d.keep = matrix(FOVEA_I32); }, kInvalid, "keep.type"},
+    {"keep of integers", [](D& d) { d.dropout_mask = matrix(FOVEA_I32); }, kInvalid, "dropout_mask.type"},
     {"mask of three entries for two", [](D& d) { d.mask = matrix(FOVEA_U8), d.mask.batch = 3; }, kInvalid,
      "mask.batch"},
     {"mask over key heads", [](D& d) { d.mask = matrix(FOVEA_U8), d.mask.heads = 2; }, kInvalid,
@@ -252,7 +255,8 @@ const BadAttention kMatrices[] = {
      "bias.rows"},
     {"bias of 2^40 keys", [](D& d) { d.bias = matrix(FOVEA_F32), d.bias.keys = uint64_t{1} << 40; }, kInvalid,
      "bias.keys"},
-    {"keep of five heads", [](D& d) { d.keep = matrix(FOVEA_U8), d.keep.heads = 5; }, kInvalid, "keep.heads"},
+    {"keep of five heads", [](D& d) { d.dropout_mask = matrix(FOVEA_U8), d.dropout_mask.heads = 5; },
+     kInvalid, "dropout_mask.heads"},
     {"mask running backwards",
      [](D& d) {
          d.mask = matrix(FOVEA_U8), d.mask.strides = {0, 0, -16};
@@ -267,8 +271,10 @@ const BadAttention kMatrices[] = {
     {"a mask of bytes that is not there", [](D& d) { d.mask.type = FOVEA_U8; }, kInvalid, "mask.present"},
     {"a bias of heads that is not there", [](D& d) { d.bias.heads = 4; }, kInvalid, "bias.present"},
     {"a bias of entries that is not there", [](D& d) { d.bias.batch = 2; }, kInvalid, "bias.present"},
-    {"a keep of rows that is not there", [](D& d) { d.keep.rows = 8; }, kInvalid, "keep.present"},
-    {"a keep of keys that is not there", [](D& d) { d.keep.keys = 16; }, kInvalid, "keep.present"},
+    {"a keep of rows that is not there", [](D& d) { d.dropout_mask.rows = 8; }, kInvalid,
+     "dropout_mask.present"},
+    {"a keep of keys that is not there", [](D& d) { d.dropout_mask.keys = 16; }, kInvalid,
+     "dropout_mask.present"},
     {"a mask with strides that is not there", [](D& d) { d.mask.strides.row = 16; }, kInvalid,
      "mask.present"},
     {"bias past 64 bits",
@@ -283,26 +289,26 @@ const BadAttention kStorage[] = {
     {"packed keys without a table", [](D& d) { d.packed_rows_kv = 12; }, kInvalid, "packed_rows_kv"},
     {"packed queries with a batch stride",
      [](D& d) {
-         d.flags = FOVEA_FLAG_BATCH_TABLE, d.packed_rows_q = 12, d.q_strides = {9, 32, 128};
+         d.flags = FOVEA_FLAG_VARLEN, d.packed_rows_q = 12, d.q_strides = {9, 32, 128};
      },
      kInvalid, "q_strides.batch"},
     {"packed results with a batch stride",
      [](D& d) {
-         d.flags = FOVEA_FLAG_BATCH_TABLE, d.packed_rows_q = 12, d.o_strides = {9, 24, 96};
+         d.flags = FOVEA_FLAG_VARLEN, d.packed_rows_q = 12, d.o_strides = {9, 24, 96};
      },
      kInvalid, "o_strides.batch"},
     {"packed keys with a batch stride",
      [](D& d) {
-         d.flags = FOVEA_FLAG_BATCH_TABLE, d.packed_rows_kv = 12, d.k_strides = {9, 32, 64};
+         d.flags = FOVEA_FLAG_VARLEN, d.packed_rows_kv = 12, d.k_strides = {9, 32, 64};
      },
      kInvalid, "k_strides.batch"},
     {"packed values with a batch stride",
      [](D& d) {
-         d.flags = FOVEA_FLAG_BATCH_TABLE, d.packed_rows_kv = 12, d.v_strides = {9, 24, 48};
+         d.flags = FOVEA_FLAG_VARLEN, d.packed_rows_kv = 12, d.v_strides = {9, 24, 48};
      },
      kInvalid, "v_strides.batch"},
-    {"packed rows past 2^30", [](D& d) { d.flags = FOVEA_FLAG_BATCH_TABLE, d.packed_rows_kv = k2_32; },
-     kOverflow, "packed_rows_kv"},
+    {"packed rows past 2^30", [](D& d) { d.flags = FOVEA_FLAG_VARLEN, d.packed_rows_kv = k2_32; }, kOverflow,
+     "packed_rows_kv"},
     {"pages of no size", [](D& d) { d.page_count = 9; }, kInvalid, "page_size"},
     {"a block table without pages", [](D& d) { d.block_table_pages = 9; }, kInvalid, "page_size"},
     {"pages of 2^31 rows", [](D& d) { pages(d), d.page_size = uint32_t(k2_31); }, kOverflow, "page_size"},
@@ -311,7 +317,7 @@ const BadAttention kStorage[] = {
      "block_table_pages"},
     {"a block table of 2^40 pages", [](D& d) { pages(d), d.block_table_pages = uint64_t{1} << 40; }, kInvalid,
      "block_table_pages"},
-    {"keys packed and paged", [](D& d) { pages(d), d.flags = FOVEA_FLAG_BATCH_TABLE, d.packed_rows_kv = 12; },
+    {"keys packed and paged", [](D& d) { pages(d), d.flags = FOVEA_FLAG_VARLEN, d.packed_rows_kv = 12; },
      kInvalid, "packed_rows_kv"},
 };
 
@@ -333,12 +339,13 @@ void expect_diag(const FoveaDiag& diag, FoveaResult code, const char* field) {
 
 template <size_t N>
 void expect_refusals(const BadAttention (&table)[N], bool known_without_device) {
-    const FoveaDeviceFacts facts = cpu_device(2);
+    const FoveaDeviceProperties properties = cpu_device(2);
     for (const BadAttention& bad : table) {
         SCOPED_TRACE(bad.what);
         FoveaAttentionDesc desc = good();
         bad.edit(desc);
-        for (const FoveaDeviceFacts* device : {&facts, static_cast<const FoveaDeviceFacts*>(nullptr)}) {
+        for (const FoveaDeviceProperties* device :
+             {&properties, static_cast<const FoveaDeviceProperties*>(nullptr)}) {
             if (!device && !known_without_device) continue;
             fovea::Diag diag;
             EXPECT_EQ(foveaCheckAttention(device, &desc, &diag), bad.code);
@@ -346,19 +353,19 @@ void expect_refusals(const BadAttention (&table)[N], bool known_without_device) 
         }
         fovea::Diag diag;
         auto plan = reinterpret_cast<FoveaPlan>(uintptr_t{64});
-        EXPECT_EQ(foveaPlanAttention(&facts, &desc, nullptr, &plan, &diag), bad.code);
+        EXPECT_EQ(foveaPlanAttention(&properties, &desc, nullptr, &plan, &diag), bad.code);
         expect_diag(diag, bad.code, bad.field);
         EXPECT_EQ(plan, nullptr);
-        EXPECT_EQ(foveaPlanAttention(&facts, &desc, nullptr, &plan, nullptr),
+        EXPECT_EQ(foveaPlanAttention(&properties, &desc, nullptr, &plan, nullptr),
                   bad.code);  // a diag is optional
     }
 }
 
 TEST(Refusal, the_good_description_is_good) {
-    const FoveaDeviceFacts facts = cpu_device(2);
+    const FoveaDeviceProperties properties = cpu_device(2);
     const FoveaAttentionDesc desc = good();
     fovea::Diag diag;
-    EXPECT_EQ(foveaCheckAttention(&facts, &desc, &diag), FOVEA_OK) << diag.text;
+    EXPECT_EQ(foveaCheckAttention(&properties, &desc, &diag), FOVEA_OK) << diag.text;
 }
 TEST(Refusal, shapes_and_types) { expect_refusals(kShapes, true); }
 TEST(Refusal, numbers_and_choices) { expect_refusals(kNumbers, true); }
@@ -373,16 +380,16 @@ TEST(Refusal, strides_that_do_not_count_may_be_zero_and_a_broadcast_is_said_by_n
         FoveaAttentionDesc d = good();
         edit(d);
         d.k_strides = k;
-        const FoveaDeviceFacts facts = cpu_device(2);
+        const FoveaDeviceProperties properties = cpu_device(2);
         FoveaPlan handle = nullptr;
         fovea::Diag diag;
-        EXPECT_EQ(foveaPlanAttention(&facts, &d, nullptr, &handle, &diag), FOVEA_OK) << diag.text;
+        EXPECT_EQ(foveaPlanAttention(&properties, &d, nullptr, &handle, &diag), FOVEA_OK) << diag.text;
         const fovea::Plan plan(handle);
         return handle ? plan.info().binding_bytes[FOVEA_BIND_K] : 0;
     };
     const auto as_is = [](D&) {};
     const auto one_head = [](D& d) { d.batch = d.heads_kv = 1; };
-    const auto packed_rows = [](D& d) { d.flags = FOVEA_FLAG_BATCH_TABLE, d.packed_rows_kv = 12; };
+    const auto packed_rows = [](D& d) { d.flags = FOVEA_FLAG_VARLEN, d.packed_rows_kv = 12; };
     const auto empty = [](D& d) { d.len_kv = 0; };
     EXPECT_EQ(k_bytes({FOVEA_BROADCAST, FOVEA_BROADCAST, 32}, as_is), 16u * 32 * 4);
     EXPECT_EQ(k_bytes({FOVEA_BROADCAST, 16 * 32, 32}, as_is), 2u * 16 * 32 * 4);
@@ -395,13 +402,13 @@ TEST(Refusal, strides_that_do_not_count_may_be_zero_and_a_broadcast_is_said_by_n
 
 // Unusual layouts in which every row has separate bytes.
 TEST(Refusal, rows_of_o_may_lie_in_any_order_that_keeps_them_apart) {
-    const FoveaDeviceFacts facts = cpu_device(2);
+    const FoveaDeviceProperties properties = cpu_device(2);
     for (const FoveaStrides& o : {FoveaStrides{4 * 8 * 24, 24, 4 * 24}, FoveaStrides{4 * 24, 24, 2 * 4 * 24},
                                   FoveaStrides{24, 2 * 8 * 24, 2 * 24}, FoveaStrides{0, 0, 0}}) {
         FoveaAttentionDesc desc = good();
         desc.o_strides = o;
         fovea::Diag diag;
-        EXPECT_EQ(foveaCheckAttention(&facts, &desc, &diag), FOVEA_OK) << diag.text;
+        EXPECT_EQ(foveaCheckAttention(&properties, &desc, &diag), FOVEA_OK) << diag.text;
     }
 }
 
@@ -427,7 +434,7 @@ TEST(Refusal, limits_are_where_the_header_says) {
         [](D& d) { d.bias = matrix(FOVEA_F16), d.bias.rows = 1; },
         [](D& d) { pages(d), d.page_count = uint32_t(k2_30); },
         [](D& d) { pages(d), d.page_size = uint32_t(k2_30), d.block_table_pages = 1, d.page_count = 1; },
-        [](D& d) { d.flags = FOVEA_FLAG_BATCH_TABLE, d.packed_rows_q = k2_30; },
+        [](D& d) { d.flags = FOVEA_FLAG_VARLEN, d.packed_rows_q = k2_30; },
     };
     for (const auto& edit : edits) {
         SCOPED_TRACE(&edit - edits);
@@ -442,40 +449,40 @@ TEST(Refusal, limits_are_where_the_header_says) {
 TEST(Refusal, matrices_need_whole_words) {
     FoveaAttentionDesc desc = good();
     desc.len_q = 3, desc.len_kv = 5;
-    desc.mask = matrix(FOVEA_U8), desc.bias = matrix(FOVEA_F16), desc.keep = matrix(FOVEA_U8);
+    desc.mask = matrix(FOVEA_U8), desc.bias = matrix(FOVEA_F16), desc.dropout_mask = matrix(FOVEA_U8);
     const FoveaPlanInfo info = fovea::plan_cpu(desc, 1).value().info();
     EXPECT_EQ(info.binding_bytes[FOVEA_BIND_MASK], 16u);
-    EXPECT_EQ(info.binding_bytes[FOVEA_BIND_KEEP], 16u);
+    EXPECT_EQ(info.binding_bytes[FOVEA_BIND_DROPOUT_MASK], 16u);
     EXPECT_EQ(info.binding_bytes[FOVEA_BIND_BIAS], 32u);
 }
 
 TEST(Refusal, null_and_foreign_arguments) {
-    const FoveaDeviceFacts facts = cpu_device(2);
+    const FoveaDeviceProperties properties = cpu_device(2);
     const FoveaAttentionDesc desc = good();
     FoveaPlan plan = nullptr;
     fovea::Diag diag;
     EXPECT_EQ(foveaCheckAttention(nullptr, nullptr, &diag), kInvalid);
     EXPECT_STREQ(diag.field, "desc");
-    EXPECT_EQ(foveaPlanAttention(&facts, nullptr, nullptr, &plan, &diag), kInvalid);
+    EXPECT_EQ(foveaPlanAttention(&properties, nullptr, nullptr, &plan, &diag), kInvalid);
     EXPECT_STREQ(diag.field, "desc");
     EXPECT_EQ(foveaPlanAttention(nullptr, &desc, nullptr, &plan, &diag), kInvalid);
-    EXPECT_STREQ(diag.field, "facts");
-    EXPECT_EQ(foveaPlanAttention(&facts, &desc, nullptr, nullptr, &diag), kInvalid);
+    EXPECT_STREQ(diag.field, "properties");
+    EXPECT_EQ(foveaPlanAttention(&properties, &desc, nullptr, nullptr, &diag), kInvalid);
     EXPECT_STREQ(diag.field, "out");
-    FoveaDeviceFacts other = facts;
+    FoveaDeviceProperties other = properties;
     other.struct_size = 0;
     EXPECT_EQ(foveaPlanAttention(&other, &desc, nullptr, &plan, &diag), FOVEA_ABI_MISMATCH);
-    other = facts, other.backend = FoveaBackend(7);
+    other = properties, other.backend = FoveaBackend(7);
     EXPECT_EQ(foveaPlanAttention(&other, &desc, nullptr, &plan, &diag), kInvalid);
-    EXPECT_STREQ(diag.field, "facts.backend");
-    other = facts, other.device_class = FoveaDeviceClass(4);
+    EXPECT_STREQ(diag.field, "properties.backend");
+    other = properties, other.device_class = FoveaDeviceClass(4);
     EXPECT_EQ(foveaPlanAttention(&other, &desc, nullptr, &plan, &diag), kInvalid);
-    EXPECT_STREQ(diag.field, "facts.device_class");
+    EXPECT_STREQ(diag.field, "properties.device_class");
     FoveaHostAllocator half{};
     half.allocate = [](void*, size_t, size_t) -> void* { return nullptr; };
-    EXPECT_EQ(foveaPlanAttention(&facts, &desc, &half, &plan, &diag), kInvalid);
+    EXPECT_EQ(foveaPlanAttention(&properties, &desc, &half, &plan, &diag), kInvalid);
     half.release = [](void*, void*, size_t) {};
-    EXPECT_EQ(foveaPlanAttention(&facts, &desc, &half, &plan, &diag), FOVEA_OUT_OF_HOST_MEMORY);
+    EXPECT_EQ(foveaPlanAttention(&properties, &desc, &half, &plan, &diag), FOVEA_OUT_OF_HOST_MEMORY);
     EXPECT_EQ(plan, nullptr);
 }
 
@@ -511,14 +518,14 @@ TEST(Refusal, an_older_struct_has_zeros_for_its_missing_tail) {
     desc.workspace_limit = 1;  // would be refused
     desc.kernel = FOVEA_KERNEL_REFERENCE;
     desc.struct_size = offsetof(FoveaAttentionDesc, workspace_limit);
-    const FoveaDeviceFacts facts = cpu_device(2);
+    const FoveaDeviceProperties properties = cpu_device(2);
     fovea::Diag diag;
-    EXPECT_EQ(foveaCheckAttention(&facts, &desc, &diag), FOVEA_OK) << diag.text;
+    EXPECT_EQ(foveaCheckAttention(&properties, &desc, &diag), FOVEA_OK) << diag.text;
 }
 
 // Sizes on both sides of what 27, 31 and 32 bits hold come out exact; nothing wraps.
 TEST(Refusal, sizes_around_powers_of_two_are_exact) {
-    FoveaDeviceFacts facts = cpu_device(2);
+    FoveaDeviceProperties properties = cpu_device(2);
     for (const uint64_t bytes : {k2_27, k2_31, k2_32, uint64_t{1} << 40}) {
         for (const int64_t step : {-1, 0, 1}) {
             FoveaAttentionDesc d = foveaAttentionDesc();
@@ -530,7 +537,7 @@ TEST(Refusal, sizes_around_powers_of_two_are_exact) {
             d.workspace_limit = uint64_t{1} << 50;
             FoveaPlan handle = nullptr;
             fovea::Diag diag;
-            ASSERT_EQ(foveaPlanAttention(&facts, &d, nullptr, &handle, &diag), FOVEA_OK) << diag.text;
+            ASSERT_EQ(foveaPlanAttention(&properties, &d, nullptr, &handle, &diag), FOVEA_OK) << diag.text;
             const fovea::Plan plan(handle);
             EXPECT_EQ(plan.info().binding_bytes[FOVEA_BIND_K],
                       uint64_t(int64_t(bytes) + step * 4 * d.dim_qk));

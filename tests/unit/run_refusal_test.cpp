@@ -28,7 +28,7 @@ struct Call {
         FoveaAttentionDesc d = foveaAttentionDesc();
         d.batch = 2, d.heads_q = d.heads_kv = 2, d.len_q = 8, d.len_kv = 16, d.dim_qk = 32, d.dim_v = 24;
         d.k_type = FOVEA_F16;
-        d.flags = FOVEA_FLAG_SINKS | FOVEA_FLAG_BATCH_TABLE;
+        d.flags = FOVEA_FLAG_SINKS | FOVEA_FLAG_VARLEN;
         d.mask.present = 1, d.mask.type = FOVEA_U8;
         d.outputs = FOVEA_OUTPUT_O | FOVEA_OUTPUT_LSE | FOVEA_OUTPUT_WEIGHTS;
         d.kernel = FOVEA_KERNEL_PLAIN;
@@ -73,8 +73,8 @@ const BadRun kRuns[] = {
     {"o is null", [](Call& c) { c.bindings[FOVEA_BIND_O].data = nullptr; }, kInvalid, "bindings[O]"},
     {"mask is null", [](Call& c) { c.bindings[FOVEA_BIND_MASK] = {}; }, kInvalid, "bindings[MASK]"},
     {"sinks are null", [](Call& c) { c.bindings[FOVEA_BIND_SINKS] = {}; }, kInvalid, "bindings[SINKS]"},
-    {"table is null", [](Call& c) { c.bindings[FOVEA_BIND_BATCH_TABLE] = {}; }, kInvalid,
-     "bindings[BATCH_TABLE]"},
+    {"table is null", [](Call& c) { c.bindings[FOVEA_BIND_SEQUENCES] = {}; }, kInvalid,
+     "bindings[SEQUENCES]"},
     {"lse is null", [](Call& c) { c.bindings[FOVEA_BIND_LSE] = {}; }, kInvalid, "bindings[LSE]"},
     {"q one byte short", [](Call& c) { --c.bindings[FOVEA_BIND_Q].size_bytes; }, kInvalid,
      "bindings[Q].size_bytes"},
@@ -86,8 +86,8 @@ const BadRun kRuns[] = {
      "bindings[MASK].size_bytes"},
     {"weights one byte short", [](Call& c) { --c.bindings[FOVEA_BIND_WEIGHTS].size_bytes; }, kInvalid,
      "bindings[WEIGHTS].size_bytes"},
-    {"table of one entry", [](Call& c) { c.bindings[FOVEA_BIND_BATCH_TABLE].size_bytes = 16; }, kInvalid,
-     "bindings[BATCH_TABLE].size_bytes"},
+    {"table of one entry", [](Call& c) { c.bindings[FOVEA_BIND_SEQUENCES].size_bytes = 16; }, kInvalid,
+     "bindings[SEQUENCES].size_bytes"},
     {"q off by two bytes", [](Call& c) { move(c.bindings[FOVEA_BIND_Q], 2); }, kInvalid, "bindings[Q].data"},
     {"f16 k off by one byte", [](Call& c) { move(c.bindings[FOVEA_BIND_K], 1); }, kInvalid,
      "bindings[K].data"},
@@ -169,15 +169,15 @@ TEST(RunRefusal, names_the_field_and_writes_nothing) {
 }
 
 // Without the table every entry reads the whole pool: with it bound and its flag forgotten that would pass.
-TEST(RunRefusal, a_batch_table_without_its_flag_says_which_flag) {
+TEST(RunRefusal, sequences_without_their_flag_say_which_flag) {
     FoveaAttentionDesc d = foveaAttentionDesc();
     d.batch = d.heads_q = d.heads_kv = 1, d.len_q = d.len_kv = 2, d.dim_qk = d.dim_v = 4;
     const fovea::Plan plan = fovea::plan_cpu(d).value();
     float tensor[4][8] = {};
-    FoveaBatchEntry table{0, 2, 0, 1};
+    FoveaSequence table{0, 2, 0, 1};
     FoveaHostBuffer bindings[FOVEA_BIND_COUNT] = {};
     for (uint32_t i = FOVEA_BIND_Q; i <= FOVEA_BIND_O; ++i) bindings[i] = {tensor[i], sizeof tensor[i]};
-    bindings[FOVEA_BIND_BATCH_TABLE] = {&table, sizeof table};
+    bindings[FOVEA_BIND_SEQUENCES] = {&table, sizeof table};
     alignas(64) static std::byte workspace[1 << 16];
     FoveaCpuRun run{};
     run.struct_size = sizeof run;
@@ -186,9 +186,9 @@ TEST(RunRefusal, a_batch_table_without_its_flag_says_which_flag) {
     run.workspace = {workspace, sizeof workspace};  // more than needed, or not needed: both are fine
     fovea::Diag diag;
     EXPECT_EQ(foveaRunCpu(plan.get(), &run, &diag), kInvalid);
-    EXPECT_STREQ(diag.field, "bindings[BATCH_TABLE]");
-    EXPECT_NE(strstr(diag.text, "FOVEA_FLAG_BATCH_TABLE"), nullptr) << diag.text;
-    bindings[FOVEA_BIND_BATCH_TABLE] = {};
+    EXPECT_STREQ(diag.field, "bindings[SEQUENCES]");
+    EXPECT_NE(strstr(diag.text, "FOVEA_FLAG_VARLEN"), nullptr) << diag.text;
+    bindings[FOVEA_BIND_SEQUENCES] = {};
     EXPECT_EQ(foveaRunCpu(plan.get(), &run, &diag), FOVEA_OK) << diag.text;
 }
 
@@ -198,9 +198,9 @@ TEST(RunRefusal, a_map_tile_takes_the_bindings_of_its_call) {
     d.batch = d.heads_q = d.heads_kv = 1, d.len_q = d.len_kv = 2, d.dim_qk = d.dim_v = 4;
     d.flags = FOVEA_FLAG_SINKS;
     d.outputs = FOVEA_OUTPUT_O | FOVEA_OUTPUT_LSE;
-    const fovea::Result<FoveaDeviceFacts> facts = fovea::cpu_facts();
-    ASSERT_TRUE(facts);
-    const fovea::Plan plan = fovea::plan_map_tile(*facts, d, foveaMapTileDesc()).value();
+    const fovea::Result<FoveaDeviceProperties> properties = fovea::cpu_properties();
+    ASSERT_TRUE(properties);
+    const fovea::Plan plan = fovea::plan_map_tile(*properties, d, foveaMapTileDesc()).value();
     float tensor[FOVEA_BIND_COUNT][8] = {};
     FoveaHostBuffer bindings[FOVEA_BIND_COUNT] = {};
     for (const FoveaBinding i : {FOVEA_BIND_Q, FOVEA_BIND_K, FOVEA_BIND_V, FOVEA_BIND_O, FOVEA_BIND_SINKS,
@@ -252,11 +252,11 @@ TEST(RunRefusal, rope_runs_in_place_and_nowhere_near) {
     FoveaRopeDesc d{};
     d.struct_size = sizeof d;
     d.batch = 1, d.heads = 2, d.dim = 16, d.len = 5;
-    FoveaDeviceFacts facts{};
-    facts.struct_size = sizeof facts;
+    FoveaDeviceProperties properties{};
+    properties.struct_size = sizeof properties;
     fovea::Diag diag;
     FoveaPlan handle = nullptr;
-    ASSERT_EQ(foveaPlanRope(&facts, &d, nullptr, &handle, &diag), FOVEA_OK) << diag.text;
+    ASSERT_EQ(foveaPlanRope(&properties, &d, nullptr, &handle, &diag), FOVEA_OK) << diag.text;
     const fovea::Plan plan(handle);
     const FoveaPlanInfo info = plan.info();
     alignas(64) static std::byte memory[1 << 14];
@@ -285,9 +285,9 @@ TEST(RunRefusal, rope_runs_in_place_and_nowhere_near) {
     }
 }
 
-FoveaDeviceFacts any_cpu() {
-    FoveaDeviceFacts facts = foveaDeviceFacts();
-    return facts;
+FoveaDeviceProperties any_cpu() {
+    FoveaDeviceProperties properties = foveaDeviceProperties();
+    return properties;
 }
 
 // The same memory under another type or at other distances would be read after it was written.
@@ -364,7 +364,7 @@ TEST(RunRefusal, a_tensor_larger_than_the_address_space_is_refused) {
 // A run that begins after the last slice: for every operation and every kernel that iterates over rows.
 TEST(RunRefusal, running_no_slices_does_nothing) {
     std::vector<fovea::Result<fovea::Plan>> plans;
-    const FoveaDeviceFacts facts = any_cpu();
+    const FoveaDeviceProperties properties = any_cpu();
     fovea::Attention call;
     call.batch(1).heads(2).lengths(10, 10).dims(8);
     call.desc.max_slice_cost = 1000;
@@ -373,31 +373,31 @@ TEST(RunRefusal, running_no_slices_does_nothing) {
         fovea::Attention one = call;
         one.kernel(FoveaKernel(kernel)).outputs(kernel == FOVEA_KERNEL_STAGED ? FOVEA_OUTPUT_WEIGHTS : 0);
         if (kernel == FOVEA_KERNEL_DECODE) one.lengths(1, 10);
-        plans.push_back(fovea::plan_attention(facts, one));
+        plans.push_back(fovea::plan_attention(properties, one));
     }
     for (const FoveaKernel kernel : {FOVEA_KERNEL_AUTO, FOVEA_KERNEL_PLAIN, FOVEA_KERNEL_REFERENCE}) {
         FoveaAttentionBackwardDesc backward = foveaAttentionBackwardDesc();
         backward.kernel = kernel;
-        plans.push_back(fovea::plan_attention_backward(facts, call, backward));
+        plans.push_back(fovea::plan_attention_backward(properties, call, backward));
         fovea::Attention mapped = call;
-        plans.push_back(fovea::plan_map_tile(facts, mapped.kernel(kernel), foveaMapTileDesc()));
+        plans.push_back(fovea::plan_map_tile(properties, mapped.kernel(kernel), foveaMapTileDesc()));
         FoveaRopeDesc rope = foveaRopeDesc();
         rope.batch = 1, rope.heads = 2, rope.dim = 8, rope.len = 10, rope.kernel = kernel;
-        plans.push_back(fovea::plan_rope(facts, rope));
+        plans.push_back(fovea::plan_rope(properties, rope));
         FoveaLinearDesc linear = foveaLinearDesc();
         linear.n_in = linear.n_out = 8, linear.rows = 10, linear.kernel = kernel;
-        plans.push_back(fovea::plan_linear(facts, linear));
+        plans.push_back(fovea::plan_linear(properties, linear));
         FoveaMergeDesc merge = foveaMergeDesc();
         merge.parts = 2, merge.batch = 1, merge.heads = 2, merge.dim = 8, merge.len = 10,
         merge.kernel = kernel;
-        plans.push_back(fovea::plan_merge(facts, merge));
+        plans.push_back(fovea::plan_merge(properties, merge));
     }
     FoveaAppendDesc append = foveaAppendDesc();
     append.batch = 1, append.heads = 2, append.dim = 8, append.len = append.capacity = 10;
-    plans.push_back(fovea::plan_append(facts, append));
+    plans.push_back(fovea::plan_append(properties, append));
     FoveaGatherDesc gather = foveaGatherDesc();
     gather.batch = 1, gather.heads = 2, gather.dim = 8, gather.len = gather.capacity = 10;
-    plans.push_back(fovea::plan_gather(facts, gather));
+    plans.push_back(fovea::plan_gather(properties, gather));
     for (size_t n = 0; n < plans.size(); ++n) {
         SCOPED_TRACE(n);
         ASSERT_TRUE(plans[n]) << plans[n].error().text;

@@ -25,8 +25,8 @@ DeviceInfo gpu(uint32_t number, FoveaDeviceClass kind, bool usable = true) {
     DeviceInfo d;
     d.number = number;
     d.name = "device " + std::to_string(number);
-    d.facts.backend = FOVEA_BACKEND_VULKAN;
-    d.facts.device_class = kind;
+    d.properties.backend = FOVEA_BACKEND_VULKAN;
+    d.properties.device_class = kind;
     d.usable = usable;
     if (!usable) d.refusal = "too old";
     return d;

@@ -14,7 +14,7 @@ DeviceInfo some_gpu() {
     DeviceInfo device;
     device.name = "Some GPU (rev 2)";
     device.driver = "some driver: 1.2, Vulkan 1.3.4";
-    device.facts = test::gpu_facts();
+    device.properties = test::gpu_properties();
     return device;
 }
 
@@ -79,8 +79,8 @@ TEST(Tuning, refuses_a_malformed_text_by_field_and_line) {
 TEST(Tuning, is_for_the_device_and_driver_that_it_was_made_on) {
     DeviceInfo device = some_gpu();
     ASSERT_TRUE(apply_tuning(some_tuning(), device));
-    EXPECT_EQ(device.facts.mask_map, FOVEA_MASK_MAP_NEVER);
-    EXPECT_EQ(device.facts.flash_tiles[4].rows, 3u);
+    EXPECT_EQ(device.properties.mask_map, FOVEA_MASK_MAP_NEVER);
+    EXPECT_EQ(device.properties.flash_tiles[4].rows, 3u);
     const auto refused = [](const Tuning& tuning, DeviceInfo to, const char* field, const char* says) {
         const Result<void> r = apply_tuning(tuning, to);
         ASSERT_FALSE(r);
@@ -97,9 +97,9 @@ TEST(Tuning, is_for_the_device_and_driver_that_it_was_made_on) {
     }
     other = some_tuning();
     other.flash_tiles[2] = {9, 16, 1};
-    refused(other, some_gpu(), "facts.flash_tiles[2]", "9 rows, 16 threads");
+    refused(other, some_gpu(), "properties.flash_tiles[2]", "9 rows, 16 threads");
     other.flash_tiles[2] = {8, 64, 1};
-    refused(other, some_gpu(), "facts.flash_tiles[2]", "64 threads");
+    refused(other, some_gpu(), "properties.flash_tiles[2]", "64 threads");
     refused(some_tuning(), list_devices(1)[0], "tuning.device", "for a Vulkan device");
 }
 

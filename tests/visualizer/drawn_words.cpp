@@ -102,7 +102,7 @@ class Reader {
         const float pen = v[0].pos.x * along.x + v[0].pos.y * along.y - (g.X0 + cut_left) * scale;
         const float line = v[0].pos.y * along.x - v[0].pos.x * along.y - (g.Y0 + cut_top) * scale;
         const float space = letter->font->GetCharAdvance(' ') * scale, gap = pen - pen_;
-        const bool same = begun_ && font_ == letter->font && out_.back().colour == v[0].col &&
+        const bool same = begun_ && font_ == letter->font && out_.back().color == v[0].col &&
                           std::abs(line - line_) < 1.5f && std::abs(along.y - along_.y) < 0.01f &&
                           gap > -0.6f && gap < 3 * space;
         const float spaces = std::round(gap / space);

@@ -14,7 +14,7 @@ struct DrawnWords {
     std::string text;
     float left = 0, top = 0, right = 0, bottom = 0;  // bounds of the letters' ink, in pixels
     float rise = 0;  // slope of a rising line, per pixel to the right: 0 level
-    ImU32 colour = 0;
+    ImU32 color = 0;
     bool cut = false;  // a letter of it is not whole within what may be drawn on
     float font_size = 0;
     std::string window;  // the ImGui window that contains it

@@ -227,9 +227,9 @@ TEST_F(FileTest, sessions_come_back_as_they_were) {
     s.painted.cells[5] = s.painted.cells[40] = 0;
     bench->document.change(s);
     compute();
-    bench->view.colours.map = ColourMap::magma;
-    bench->view.colours.automatic_map = false;
-    bench->view.colours.range_high = 0.25f;
+    bench->view.colors.map = Colormap::magma;
+    bench->view.colors.automatic_map = false;
+    bench->view.colors.range_high = 0.25f;
     bench->view.compared_head = 3;
     show("scaled");
     const std::filesystem::path path = folder / "kept.fovea";
@@ -237,9 +237,9 @@ TEST_F(FileTest, sessions_come_back_as_they_were) {
     Workbench other(*device, false);
     ASSERT_TRUE(open_session(other, path));
     EXPECT_EQ(other.document.settings(), s);
-    EXPECT_EQ(other.view.colours.map, ColourMap::magma);
-    EXPECT_EQ(other.view.colours.range_high, 0.25f);
-    EXPECT_TRUE(std::isnan(other.view.colours.range_low));
+    EXPECT_EQ(other.view.colors.map, Colormap::magma);
+    EXPECT_EQ(other.view.colors.range_high, 0.25f);
+    EXPECT_TRUE(std::isnan(other.view.colors.range_low));
     EXPECT_EQ(other.view.compared_head, 3);
     std::swap(bench->view.wanted_stage, other.view.wanted_stage);
     EXPECT_EQ(bench->view.wanted_stage, "scaled");

@@ -1,5 +1,5 @@
 // Pictures of every level and panel against kept ones, as coarse grids of lightness: a panel that moved, lost
-// its contents or its colours is seen; other fonts and drivers are not. FOVEA_WRITE_GOLDEN=FILE writes the
+// its contents or its colors is seen; other fonts and drivers are not. FOVEA_WRITE_GOLDEN=FILE writes the
 // grids anew.
 #include "visualizer_fixture.hpp"
 

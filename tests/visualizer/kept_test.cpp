@@ -213,7 +213,7 @@ TEST_F(KeptTest, precisions_and_places_are_compared) {
     d = difference_of(*c.a, 0, *c.b, 0, 1);
     EXPECT_LT(d.largest, 1e-6);
     bench->computation.drop_kept();
-    s.precision = Precision::f16_products;
+    s.precision = Precision::f16_inputs;
     bench->document.change(s);
     // The CPU multiplies float32, and reports that.
     compute();
@@ -229,9 +229,9 @@ TEST_F(KeptTest, products_of_halves_give_the_context_or_a_reason) {
     compute();
     const Stage* context = bench->computation.find_stage(StageId::context);
     const std::vector<float> exact(context->values.begin(), context->values.end());
-    s.precision = Precision::f16_products;
+    s.precision = Precision::f16_inputs;
     bench->document.change(s);
-    if (device->facts().coopmat_m == 0) {
+    if (device->properties().coopmat_m == 0) {
         EXPECT_FALSE(update());
         EXPECT_NE(bench->computation.problem().find("cooperative"), std::string::npos)
             << bench->computation.problem();

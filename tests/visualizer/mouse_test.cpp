@@ -24,14 +24,14 @@ class MouseTest : public VisualizerTest {
         const std::byte* p = &image.bytes[(y * image.shape[1] + x) * 4];
         return IM_COL32(uint8_t(p[0]), uint8_t(p[1]), uint8_t(p[2]), 255);
     }
-    // The middle of a square of the colour, as far as the picture has one.
-    std::optional<PictureMouse> spot_of(const Tensor& image, ImU32 colour, uint64_t side, uint64_t left,
+    // The middle of a square of the color, as far as the picture has one.
+    std::optional<PictureMouse> spot_of(const Tensor& image, ImU32 color, uint64_t side, uint64_t left,
                                         uint64_t right, uint64_t top) const {
         for (uint64_t y = top; y + side < size.height - 40; ++y)
             for (uint64_t x = left; x + side < right; ++x) {
                 bool all = true;
                 for (uint64_t n = 0; n < side * side && all; ++n)
-                    all = at(image, x + n % side, y + n / side) == colour;
+                    all = at(image, x + n % side, y + n / side) == color;
                 if (all) return PictureMouse{float(x + side / 2), float(y + side / 2)};
             }
         return {};
@@ -95,7 +95,7 @@ TEST_F(MouseTest, the_query_is_dragged_in_the_plane_and_the_weights_follow) {
     alone(CentreTab::vectors);
     const Tensor before = after({});
     EXPECT_FALSE(bench->vectors.tries());
-    // The picked query's end is the one spot of the accent's colour that is so large; tabs are above.
+    // The picked query's end is the one spot of the accent's color that is so large; tabs are above.
     const std::optional<PictureMouse> query = spot_of(before, palette(Theme::dark).accent, 6, 4, 560, 110);
     ASSERT_TRUE(query);
     std::vector<PictureMouse> drag{*query, *query};

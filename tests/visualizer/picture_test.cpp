@@ -1,9 +1,9 @@
-// Pictures without a window: right size, right colours in the right place, both themes and two scales, silent
+// Pictures without a window: right size, right colors in the right place, both themes and two scales, silent
 // validation.
 #include "panels/canvas.hpp"
 #include "visualizer_fixture.hpp"
 
-#include <fovea/inspect/colour_map.hpp>
+#include <fovea/inspect/colormap.hpp>
 
 #include <string>
 
@@ -15,11 +15,11 @@ class PictureTest : public testing::Test {
     TemporaryFolder folder;
 };
 
-uint64_t count_of(const Tensor& image, Rgb colour) {
+uint64_t count_of(const Tensor& image, Rgb color) {
     uint64_t count = 0;
     for (size_t i = 0; i + 3 < image.bytes.size(); i += 4)
-        count += uint8_t(image.bytes[i]) == colour.r && uint8_t(image.bytes[i + 1]) == colour.g &&
-                 uint8_t(image.bytes[i + 2]) == colour.b;
+        count += uint8_t(image.bytes[i]) == color.r && uint8_t(image.bytes[i + 1]) == color.g &&
+                 uint8_t(image.bytes[i + 2]) == color.b;
     return count;
 }
 
@@ -34,7 +34,7 @@ TEST_F(PictureTest, both_themes_and_scales_show_the_matrix) {
             ASSERT_EQ(image.shape, (std::vector<uint64_t>{uint64_t(720 * scale), uint64_t(1200 * scale), 4}));
             // The largest weight has the map's last color: a whole cell of it, except for its digits and
             // frame.
-            const Rgb brightest = colour_table(ColourMap::viridis)[255];
+            const Rgb brightest = color_table(Colormap::viridis)[255];
             EXPECT_GT(count_of(image, brightest), uint64_t(900 * scale * scale));
             const ImU32 ground = palette(theme).panel;
             const Rgb panel{uint8_t(ground), uint8_t(ground >> 8), uint8_t(ground >> 16)};
@@ -44,9 +44,9 @@ TEST_F(PictureTest, both_themes_and_scales_show_the_matrix) {
 }
 
 // Six words keep cells of 46 units, which have digits, in a small window and with large type. Frame and
-// digits of the picked cell are not its colour.
+// digits of the picked cell are not its color.
 TEST_F(PictureTest, small_windows_and_large_type_keep_the_cells) {
-    const Rgb brightest = colour_table(ColourMap::viridis)[255];
+    const Rgb brightest = color_table(Colormap::viridis)[255];
     for (const auto& [width, height, scale] : {std::tuple{1024u, 640u, 1.0f}, {800u, 480u, 2.0f}}) {
         Options o;
         o.scale = scale;
@@ -93,13 +93,13 @@ TEST_F(PictureTest, words_of_the_gpu_panel_end_before_the_roofs_picture) {
         o.roof = true;
         const Tensor image = picture_of(o, folder);
         ASSERT_FALSE(image.bytes.empty());
-        const auto is = [&](uint64_t x, uint64_t y, ImU32 colour) {
+        const auto is = [&](uint64_t x, uint64_t y, ImU32 color) {
             const std::byte* p = &image.bytes[(y * width + x) * 4];
-            return uint8_t(p[0]) == uint8_t(colour) && uint8_t(p[1]) == uint8_t(colour >> 8) &&
-                   uint8_t(p[2]) == uint8_t(colour >> 16);
+            return uint8_t(p[0]) == uint8_t(color) && uint8_t(p[1]) == uint8_t(color >> 8) &&
+                   uint8_t(p[2]) == uint8_t(color >> 16);
         };
         const ImU32 raised = palette(Theme::light).raised, panel = palette(Theme::light).panel;
-        // The frame's left edge is the first column with so high a run of its colour; bar and buttons are
+        // The frame's left edge is the first column with so high a run of its color; bar and buttons are
         // lower.
         constexpr uint64_t kFrameHeight = 70;
         uint64_t left = 0, top = 0;
@@ -139,7 +139,7 @@ TEST_F(PictureTest, what_the_picked_number_is_ends_within_the_panel) {
 
 // Half of a causal map is masked, not 0: it has the background's color, in both themes, and cells do at any
 // zoom.
-TEST_F(PictureTest, what_a_causal_map_hides_is_not_coloured_as_a_weight) {
+TEST_F(PictureTest, what_a_causal_map_hides_is_not_colored_as_a_weight) {
     for (const Theme theme : {Theme::dark, Theme::light}) {
         Options o;
         o.theme = theme;
@@ -150,7 +150,7 @@ TEST_F(PictureTest, what_a_causal_map_hides_is_not_coloured_as_a_weight) {
         const Rgb ground{uint8_t(hidden), uint8_t(hidden >> 8), uint8_t(hidden >> 16)};
         const uint64_t half = 400 * 400 / 2;
         EXPECT_GT(count_of(image, ground), half * 9 / 10);
-        EXPECT_LT(count_of(image, colour_table(ColourMap::magma)[0]), half * 12 / 10);
+        EXPECT_LT(count_of(image, color_table(Colormap::magma)[0]), half * 12 / 10);
     }
 }
 
@@ -170,16 +170,16 @@ TEST_F(PictureTest, no_level_is_lit_above_a_synthetic_map) {
     EXPECT_EQ(lit("4k"), 0u);
 }
 
-// The frame of a picked cell leaves most of a small one to its colour: cells are 12 pixels and more here.
-TEST_F(PictureTest, the_picked_cell_keeps_its_colour_when_it_is_small) {
+// The frame of a picked cell leaves most of a small one to its color: cells are 12 pixels and more here.
+TEST_F(PictureTest, the_picked_cell_keeps_its_color_when_it_is_small) {
     const auto bright = [&](const char* pick) {
         Options o;
         o.task = "induction";
         o.width = 1024, o.height = 768;
         o.pick = pick;
-        return count_of(picture_of(o, folder), colour_table(ColourMap::viridis)[255]);
+        return count_of(picture_of(o, folder), color_table(Colormap::viridis)[255]);
     };
-    // Both leave the same column's lines; the first is a weight of 1, in the brightest colour, the second is
+    // Both leave the same column's lines; the first is a weight of 1, in the brightest color, the second is
     // not.
     const uint64_t framed = bright("0,0"), plain = bright("19,0");
     EXPECT_LT(framed, plain);
@@ -197,7 +197,7 @@ TEST_F(PictureTest, parts_of_the_window_and_nothing_behind_them) {
     o.look = {PicturePart::matrix, 1, true, true};
     const Tensor whole = picture_of(o, folder);
     ASSERT_EQ(whole.shape.size(), 3u);
-    const Rgb brightest = colour_table(ColourMap::viridis)[255];
+    const Rgb brightest = color_table(Colormap::viridis)[255];
     EXPECT_GT(count_of(whole, brightest), 3000u);  // the first cell, and no frame of a picked one
     EXPECT_EQ(alpha_at(whole, 0, 0), 0);
     uint64_t clear = 0, solid = 0;

@@ -164,19 +164,19 @@ TEST_F(SessionTest, sums_of_rows_and_shares_of_dropped_weights_add_up) {
     EXPECT_NE(describe(*bench).find("context[3, 0] = "), std::string::npos);
 }
 
-TEST_F(SessionTest, a_row_with_one_key_does_not_stretch_the_colours) {
+TEST_F(SessionTest, a_row_with_one_key_does_not_stretch_the_colors) {
     bench->document.change(level_settings(3));
     compute();
     show("weights");
-    const ColourRange& range = bench->stage().ranges[0];
+    const ColorRange& range = bench->stage().ranges[0];
     EXPECT_NEAR(range.high, 0.5517, 1e-4);  // not the first row's 1
     double least = 1;
     for (const float w : bench->stage().head_values(0))
         if (w > 0) least = std::min(least, double(w));
     EXPECT_EQ(range.least, least);
-    ColourChoice logarithmic;
+    ColorChoice logarithmic;
     logarithmic.spread = Spread::logarithmic;
-    EXPECT_EQ(colouring_of(logarithmic, range).low, least);
+    EXPECT_EQ(coloring_of(logarithmic, range).low, least);
 }
 
 TEST(Comparison, names_what_differs) {
@@ -273,7 +273,7 @@ TEST_F(SessionTest, keys_before_the_first_result_wait_for_it) {
     EXPECT_EQ(bench->view.stage, stage - 1);
     // The range is that of the result with the mask, or a line says why it is not.
     compute();
-    EXPECT_FALSE(std::isnan(bench->view.colours.range_high));
+    EXPECT_FALSE(std::isnan(bench->view.colors.range_high));
 }
 
 // A key without an event cannot work.

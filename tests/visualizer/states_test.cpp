@@ -356,15 +356,15 @@ TEST_F(StatesTest, devices_are_ranked_by_how_fast_a_frame_is) {
     EXPECT_GT(rank(VK_PHYSICAL_DEVICE_TYPE_CPU, kSwiftShader), 0);
 }
 
-// A logit's colour means one thing in every stage, whichever signs its matrix has.
-TEST_F(StatesTest, logits_of_all_stages_have_one_map_of_colours) {
+// A logit's color means one thing in every stage, whichever signs its matrix has.
+TEST_F(StatesTest, logits_of_all_stages_have_one_map_of_colors) {
     for (int level = 1; level <= kLevelCount; ++level) {
         bench->show_level(level);
         compute();
         for (const Stage& stage : bench->computation.stages()) {
             if (!stage.id || !stage_text(*stage.id).is_signed) continue;
-            for (const ColourRange& range : stage.ranges)
-                EXPECT_EQ(colouring_of({}, range).map, ColourMap::blue_orange)
+            for (const ColorRange& range : stage.ranges)
+                EXPECT_EQ(coloring_of({}, range).map, Colormap::blue_orange)
                     << "level " << level << " " << stage.name;
         }
     }

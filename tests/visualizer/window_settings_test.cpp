@@ -56,7 +56,7 @@ TEST(WindowSettingsTest, a_damaged_file_is_refused_in_words) {
         {with("sides swapped", "sides left"), "'as_at_first' or 'swapped'"},
         {with("motion off", "motion 0"), "'system', 'on' or 'off'"},
         {with("width 1281", "width 1e30"), "from 320 to 16384"},
-        {good + "colour red\n", "a name that this version knows"},
+        {good + "color red\n", "a name that this version knows"},
         {good + "left 300\n", "each name once"},
     };
     for (const auto& c : cases) {

@@ -9,7 +9,7 @@
 
 #include <imgui_internal.h>
 #include <fovea/inspect.hpp>
-#include <fovea/inspect/colour_map.hpp>
+#include <fovea/inspect/colormap.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -37,7 +37,7 @@ class WordsTest : public VisualizerTest {
         const std::byte* p = &picture.bytes[(size_t(y) * picture.shape[1] + size_t(x)) * 4];
         return {uint8_t(p[0]), uint8_t(p[1]), uint8_t(p[2])};
     }
-    static Rgb rgb(ImU32 colour) { return {uint8_t(colour), uint8_t(colour >> 8), uint8_t(colour >> 16)}; }
+    static Rgb rgb(ImU32 color) { return {uint8_t(color), uint8_t(color >> 8), uint8_t(color >> 16)}; }
     std::vector<DrawnWords> words_of(const std::string& window, std::vector<PictureMouse> mouse = {}) {
         std::vector<DrawnWords> all = words(std::move(mouse));
         std::erase_if(all, [&](const DrawnWords& one) { return !one.window.starts_with(window); });
@@ -99,9 +99,9 @@ TEST_F(WordsTest, key_words_of_a_long_sentence_stand_slanted_in_matrix_and_compa
     for (const DrawnWords& one : words_of("matrix")) EXPECT_EQ(one.rise, 0) << one.text;
 }
 
-TEST_F(WordsTest, the_scale_of_the_colours_and_both_axes_have_whole_names) {
+TEST_F(WordsTest, the_scale_of_the_colors_and_both_axes_have_whole_names) {
     level(2);
-    bench->view.colours.spread = Spread::logarithmic;
+    bench->view.colors.spread = Spread::logarithmic;
     const std::vector<DrawnWords> all = words_of("matrix");
     expect_whole(all, "scale: log");
     expect_whole(all, "query \xe2\x86\x93  key \xe2\x86\x92");
@@ -159,7 +159,7 @@ TEST_F(WordsTest, what_dropout_dropped_is_told_from_small_weights_and_from_maske
                       all.begin(), all.end(),
                       [](const DrawnWords& one) { return one.window == "matrix" && one.text == "0"; })),
                   dropped + 1)
-            << "zeros in the cells, and the colour bar's";
+            << "zeros in the cells, and the color bar's";
         expect_whole(all, "masked");
         const auto marks = [&](const char* name) {
             return std::count_if(all.begin(), all.end(), [&](const DrawnWords& one) {
@@ -169,7 +169,7 @@ TEST_F(WordsTest, what_dropout_dropped_is_told_from_small_weights_and_from_maske
         EXPECT_EQ(marks("masked"), 1);
         EXPECT_EQ(marks("dropped"), 2) << "the stage's name, and the mark's";
         // Cells: rows and columns of their names. A dropped one is hatched, and nowhere has the map's lowest
-        // colour.
+        // color.
         const auto name = [&](const char* word, bool above) {
             for (const DrawnWords& one : all)
                 if (one.window == "matrix" && one.text == word &&
@@ -179,7 +179,7 @@ TEST_F(WordsTest, what_dropout_dropped_is_told_from_small_weights_and_from_maske
             return DrawnWords{};
         };
         constexpr const char* kWords[] = {"Your", "journey", "starts", "with", "one", "step"};
-        const Rgb hatch = rgb(palette(Theme::dark).mark), lowest = colour_table(ColourMap::viridis)[0];
+        const Rgb hatch = rgb(palette(Theme::dark).mark), lowest = color_table(Colormap::viridis)[0];
         for (uint64_t row = 1; row < 5; ++row)
             for (uint64_t key = 0; key <= row; ++key) {
                 const DrawnWords across = name(kWords[key], true), down = name(kWords[row], false);
@@ -212,7 +212,7 @@ TEST_F(WordsTest, what_dropout_dropped_is_told_from_small_weights_and_from_maske
     EXPECT_FALSE(find_words(words_of("matrix"), "dropped"));
 }
 
-// On nearly white cells, in both themes: a frame of the text's colour with a line of the ground within.
+// On nearly white cells, in both themes: a frame of the text's color with a line of the ground within.
 TEST_F(WordsTest, the_picked_cells_frame_is_seen_on_a_difference) {
     level(3);
     bench->keep_result();
@@ -231,7 +231,7 @@ TEST_F(WordsTest, the_picked_cells_frame_is_seen_on_a_difference) {
             return one.window == "matrix" && one.text == "0.0000";
         });
         ASSERT_TRUE(digits != all.end()) << all_words(all);
-        // From the digits to the left: the cell's colour, the ground, the frame.
+        // From the digits to the left: the cell's color, the ground, the frame.
         const Rgb frame = rgb(palette(theme).text), ground = rgb(palette(theme).matrix_ground);
         const float y = (digits->top + digits->bottom) / 2;
         float x = digits->left - 4;
@@ -268,15 +268,15 @@ TEST_F(WordsTest, a_sliders_number_is_read_over_its_grab) {
     size.height = 1100;
     for (const Theme theme : {Theme::dark, Theme::light}) {
         bench->window.theme = theme;
-        const Palette& colours = palette(theme);
-        EXPECT_GE(contrast(rgb(colours.text), rgb(colours.grab)), 4.5);
+        const Palette& colors = palette(theme);
+        EXPECT_GE(contrast(rgb(colors.text), rgb(colors.grab)), 4.5);
         const std::vector<DrawnWords> all = words();
         const DrawnWords* number = find_words(all, "0.45");
         ASSERT_TRUE(number) << all_words(all);
         size_t grab = 0, ink = 0;
         for (float y = number->top - 4; y < number->bottom + 4; ++y)
             for (float x = number->left; x < number->right; ++x)
-                grab += at(x, y) == rgb(colours.grab), ink += contrast(at(x, y), rgb(colours.grab)) > 2.5;
+                grab += at(x, y) == rgb(colors.grab), ink += contrast(at(x, y), rgb(colors.grab)) > 2.5;
         EXPECT_GT(grab, 40u) << "the grab is not under the number";
         EXPECT_GT(ink, 12u) << "the number is not over the grab";
     }
@@ -484,17 +484,17 @@ TEST_F(WordsTest, a_dimension_lights_no_word) {
     level(2);
     bench->view.picked_column = 1;
     const ImU32 lit = palette(Theme::dark).text, soft = palette(Theme::dark).text_soft;
-    const auto colour_of = [&](const char* word) {
+    const auto color_of = [&](const char* word) {
         const std::vector<DrawnWords> all = words_of("tokens");
         const DrawnWords* one = find_words(all, word);
         EXPECT_TRUE(one) << all_words(all);
-        return one ? one->colour : 0;
+        return one ? one->color : 0;
     };
-    EXPECT_EQ(colour_of("journey"), lit);
-    EXPECT_EQ(colour_of("starts"), soft);
+    EXPECT_EQ(color_of("journey"), lit);
+    EXPECT_EQ(color_of("starts"), soft);
     show("context");
     bench->view.picked_column = 1;
-    EXPECT_EQ(colour_of("journey"), soft) << "the column is a dimension of the context, not this key";
+    EXPECT_EQ(color_of("journey"), soft) << "the column is a dimension of the context, not this key";
 }
 
 TEST_F(WordsTest, one_click_names_a_folder_and_two_enter_it) {
@@ -752,14 +752,14 @@ TEST_F(WordsTest, equal_tokens_are_told_apart_in_list_cell_and_status) {
 }
 
 // Beyond the range of a causal matrix is the first row's 1.
-TEST_F(WordsTest, the_colour_bar_says_that_values_are_beyond_it) {
+TEST_F(WordsTest, the_color_bar_says_that_values_are_beyond_it) {
     level(3);
     std::vector<DrawnWords> all = words_of("matrix");
     EXPECT_TRUE(find_beginning(all, "\xe2\x89\xa5 ")) << all_words(all);
     EXPECT_FALSE(find_beginning(all, "\xe2\x89\xa4 "));
     level(2);
     EXPECT_FALSE(find_beginning(words_of("matrix"), "\xe2\x89\xa5 "));
-    bench->view.colours.range_low = 0.16f;
+    bench->view.colors.range_low = 0.16f;
     EXPECT_TRUE(find_beginning(words_of("matrix"), "\xe2\x89\xa4 "));
 }
 

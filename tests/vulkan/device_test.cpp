@@ -1,4 +1,4 @@
-// Contexts and plans on a real driver: facts, pipeline cache, several devices at once.
+// Contexts and plans on a real driver: properties, pipeline cache, several devices at once.
 #include "vulkan/gpu.hpp"
 
 #include <fovea/runtime.hpp>
@@ -12,18 +12,18 @@ FoveaAttentionDesc small_attention() {
     return call.desc;
 }
 
-TEST(VulkanDevice, FactsAgreeWithTheDevicesLimits) {
+TEST(VulkanDevice, PropertiesAgreeWithTheDevicesLimits) {
     Gpu gpu;
     ASSERT_TRUE(gpu.ok());
-    const FoveaDeviceFacts facts = gpu.device->facts();
+    const FoveaDeviceProperties properties = gpu.device->properties();
     const VkPhysicalDeviceLimits& limits = gpu.device->limits();
-    EXPECT_EQ(facts.max_workgroup_invocations, limits.maxComputeWorkGroupInvocations);
-    EXPECT_EQ(facts.max_storage_range, limits.maxStorageBufferRange);
-    EXPECT_EQ(facts.storage_offset_alignment, limits.minStorageBufferOffsetAlignment);
-    EXPECT_GT(facts.subgroup_size, 0u);
-    EXPECT_LE(facts.min_subgroup_size, facts.max_subgroup_size);
-    EXPECT_EQ(facts.vendor_id, gpu.device->properties().vendorID);
-    EXPECT_EQ((facts.features & FOVEA_FEATURE_COOPMAT) != 0, facts.coopmat_m != 0);
+    EXPECT_EQ(properties.max_workgroup_invocations, limits.maxComputeWorkGroupInvocations);
+    EXPECT_EQ(properties.max_storage_range, limits.maxStorageBufferRange);
+    EXPECT_EQ(properties.storage_offset_alignment, limits.minStorageBufferOffsetAlignment);
+    EXPECT_GT(properties.subgroup_size, 0u);
+    EXPECT_LE(properties.min_subgroup_size, properties.max_subgroup_size);
+    EXPECT_EQ(properties.vendor_id, gpu.device->vulkan_properties().vendorID);
+    EXPECT_EQ((properties.features & FOVEA_FEATURE_COOPMAT) != 0, properties.coopmat_m != 0);
 }
 
 TEST(VulkanDevice, CacheBlobOfTheDriverComesBack) {
@@ -34,20 +34,22 @@ TEST(VulkanDevice, CacheBlobOfTheDriverComesBack) {
     {
         Work work(gpu, small_attention());
         size_t size = 0;
-        ASSERT_EQ(foveaGetCacheData(gpu.device->context(), nullptr, &size, &diag), FOVEA_OK) << diag.text;
+        ASSERT_EQ(foveaGetPipelineCacheData(gpu.device->context(), nullptr, &size, &diag), FOVEA_OK)
+            << diag.text;
         blob.resize(size);
-        ASSERT_EQ(foveaGetCacheData(gpu.device->context(), blob.data(), &size, &diag), FOVEA_OK) << diag.text;
+        ASSERT_EQ(foveaGetPipelineCacheData(gpu.device->context(), blob.data(), &size, &diag), FOVEA_OK)
+            << diag.text;
         blob.resize(size);
     }
     std::vector<float> first;
     for (const bool spoiled : {false, true}) {
         if (spoiled) blob[blob.size() / 2] ^= 1;
-        FoveaVulkanHost host = gpu.device->host();
-        host.cache_data = blob.data();
-        host.cache_size = blob.size();
+        FoveaVulkanDevice host = gpu.device->host();
+        host.pipeline_cache_data = blob.data();
+        host.pipeline_cache_size = blob.size();
         FoveaContext context = nullptr;
         ASSERT_EQ(foveaCreateContext(&host, &context, &diag), FOVEA_OK) << diag.text;
-        EXPECT_EQ(foveaCacheWasAccepted(context), spoiled ? 0u : 1u);
+        EXPECT_EQ(foveaPipelineCacheWasAccepted(context), spoiled ? 0u : 1u);
         {
             Work work(gpu, small_attention(), context);
             gpu.submit([&](VkCommandBuffer cmd) { work.cmd(cmd); });
@@ -72,7 +74,7 @@ TEST(VulkanDevice, TwoDevicesInOneProcess) {
 TEST(VulkanDevice, ContextsComeAndGo) {
     Gpu gpu;
     ASSERT_TRUE(gpu.ok());
-    const FoveaVulkanHost host = gpu.device->host();
+    const FoveaVulkanDevice host = gpu.device->host();
     for (int i = 0; i < 1000; ++i) {
         FoveaContext context = nullptr;
         ASSERT_EQ(foveaCreateContext(&host, &context, nullptr), FOVEA_OK);
@@ -83,7 +85,7 @@ TEST(VulkanDevice, ContextsComeAndGo) {
 TEST(VulkanDevice, IsListedAsUsable) {
     const std::vector<DeviceInfo> devices = list_devices(1);
     ASSERT_GE(devices.size(), 2u);
-    EXPECT_EQ(devices[0].facts.backend, FOVEA_BACKEND_CPU);
+    EXPECT_EQ(devices[0].properties.backend, FOVEA_BACKEND_CPU);
     EXPECT_EQ(devices[1].number, 1u);
     EXPECT_TRUE(devices[1].usable) << devices[1].refusal;
     EXPECT_FALSE(devices[1].name.empty());

@@ -118,8 +118,8 @@ class DispatchPlayer {
         VkPipelineShaderStageRequiredSubgroupSizeCreateInfo subgroup{
             VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO, nullptr,
             d.subgroup_size};
-        const FoveaDeviceFacts facts = gpu_.device->facts();
-        const bool required = d.subgroup_size && facts.min_subgroup_size != facts.max_subgroup_size;
+        const FoveaDeviceProperties properties = gpu_.device->properties();
+        const bool required = d.subgroup_size && properties.min_subgroup_size != properties.max_subgroup_size;
         VkComputePipelineCreateInfo create{VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO};
         create.stage = {
             VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO,

@@ -83,7 +83,7 @@ TEST_F(EngineTest, AttentionOnHostMemory) {
     EXPECT_GT(report->slices, 0u);
     EXPECT_GT(report->device_bytes, (here.q.size() + here.k.size()) * 4);
     EXPECT_GT(report->seconds, 0);
-    if (engine->facts().features & FOVEA_FEATURE_TIMESTAMPS) {
+    if (engine->properties().features & FOVEA_FEATURE_TIMESTAMPS) {
         EXPECT_GT(report->device_seconds, 0);
     }
 }
@@ -128,7 +128,7 @@ TEST_F(EngineTest, SliceOrderDoesNotChangeBitsAndSlicesAreSizedByWhatWasMeasured
 
 TEST_F(EngineTest, BuffersStayOnTheDevice) {
     AttentionData data;
-    Result<Plan> plan = plan_attention(engine->facts(), data.desc);
+    Result<Plan> plan = plan_attention(engine->properties(), data.desc);
     ASSERT_TRUE(plan) << plan.error().text;
     std::vector<DeviceBuffer> made;
     DeviceBuffer* buffers[FOVEA_BIND_COUNT] = {};
@@ -228,8 +228,9 @@ TEST_F(EngineTest, RotatesProjectsAndAppends) {
             l.n_out = 7;
             l.rows = 30;
             l.has_bias = 1;
-            const Result<RunReport> report = rope ? where->run_on_host(plan_rope(where->facts(), r), b)
-                                                  : where->run_on_host(plan_linear(where->facts(), l), b);
+            const Result<RunReport> report = rope
+                                                 ? where->run_on_host(plan_rope(where->properties(), r), b)
+                                                 : where->run_on_host(plan_linear(where->properties(), l), b);
             ASSERT_TRUE(report) << report.error().text;
         }
         expect_close(got, expected, 4e-6f);
@@ -249,7 +250,7 @@ TEST_F(EngineTest, AppendKeepsTheRowsThatTheCacheHolds) {
     HostBindings b{};
     b[FOVEA_BIND_X] = bytes(x);
     b[FOVEA_BIND_Y] = bytes(cache);
-    const Result<RunReport> report = engine->run_on_host(plan_append(engine->facts(), desc), b);
+    const Result<RunReport> report = engine->run_on_host(plan_append(engine->properties(), desc), b);
     ASSERT_TRUE(report) << report.error().text;
     for (size_t h = 0; h < 3; ++h) {
         for (size_t row = 0; row < 10; ++row) {

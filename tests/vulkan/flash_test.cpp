@@ -31,10 +31,10 @@ Result<Engine> open_vulkan(bool validation = false) {
     return Engine::open(options);
 }
 
-// o of a call on device buffers, planned for `facts`.
-std::vector<float> run(Engine& engine, const Attention& call, const FoveaDeviceFacts& facts,
+// o of a call on device buffers, planned for `properties`.
+std::vector<float> run(Engine& engine, const Attention& call, const FoveaDeviceProperties& properties,
                        const std::vector<float> (&inputs)[3]) {
-    const Result<Plan> plan = plan_attention(facts, call.desc);
+    const Result<Plan> plan = plan_attention(properties, call.desc);
     EXPECT_TRUE(plan) << plan.error().text;
     std::vector<DeviceBuffer> kept;
     kept.reserve(4);
@@ -63,13 +63,13 @@ TEST(FlashOnDevice, fixed_splits_give_the_same_bits_in_any_batch_and_on_any_devi
     const std::vector<float> inputs[3] = {random_floats(3 * kHeads * kQueries * kDim, 1),
                                           random_floats(3 * kKvHeads * kKeys * kDim, 2),
                                           random_floats(3 * kKvHeads * kKeys * kDim, 3)};
-    const FoveaDeviceFacts here = engine->facts();
+    const FoveaDeviceProperties here = engine->properties();
     const std::vector<float> three = run(*engine, fixed_splits(3), here, inputs);
     const std::vector<float> one = run(*engine, fixed_splits(1), here, inputs);
     ASSERT_EQ(three.size(), 3 * one.size());
     EXPECT_EQ(memcmp(three.data(), one.data(), one.size() * 4), 0) << "another batch";
     for (const uint32_t cores : {1u, 20u, 200u}) {
-        FoveaDeviceFacts other = here;
+        FoveaDeviceProperties other = here;
         other.device_class = FOVEA_CLASS_DISCRETE;
         other.core_count = cores;
         EXPECT_TRUE(same_bits(run(*engine, fixed_splits(3), other, inputs), three)) << cores << " cores";
@@ -82,11 +82,11 @@ TEST(FlashOnDevice, keys_through_shared_memory_give_the_bits_of_keys_loaded_dire
     Result<Engine> engine = open_vulkan(true);
     ASSERT_TRUE(engine) << engine.error().text;
     constexpr uint64_t kLength = 150;
-    FoveaDeviceFacts facts = engine->facts();
-    facts.device_class = FOVEA_CLASS_DISCRETE;
+    FoveaDeviceProperties properties = engine->properties();
+    properties.device_class = FOVEA_CLASS_DISCRETE;
     uint32_t threads = 8;  // of the sizes that a tile may have, the widest subgroup's
     for (const uint32_t size : {16u, 32u})
-        if (size >= facts.min_subgroup_size && size <= facts.max_subgroup_size) threads = size;
+        if (size >= properties.min_subgroup_size && size <= properties.max_subgroup_size) threads = size;
     for (const uint32_t dim : {4u, 12u, 40u, 64u}) {
         const std::vector<float> inputs[3] = {random_floats(kLength * dim, 1),
                                               random_floats(kLength * dim, 2),
@@ -96,15 +96,15 @@ TEST(FlashOnDevice, keys_through_shared_memory_give_the_bits_of_keys_loaded_dire
         call.window(70, 0).kernel(FOVEA_KERNEL_FLASH);
         std::vector<float> results[2];
         for (const uint32_t rows : {4u, 8u}) {
-            for (FoveaFlashTile& tile : facts.flash_tiles) tile = {rows, threads, 1};
-            const Result<Plan> plan = plan_attention(facts, call.desc);
+            for (FoveaFlashTile& tile : properties.flash_tiles) tile = {rows, threads, 1};
+            const Result<Plan> plan = plan_attention(properties, call.desc);
             ASSERT_TRUE(plan) << plan.error().text;
             FoveaDispatch dispatch = {};
             uint32_t count = 1;
             ASSERT_EQ(foveaGetDispatches(plan->get(), 0, &dispatch, &count, nullptr), FOVEA_OK);
             if (std::string(foveaShaderName(dispatch.shader)) != "flash_subgroup")
                 GTEST_SKIP() << "no subgroups of " << threads << " lanes for flash here";
-            results[rows / 8] = run(*engine, call, facts, inputs);
+            results[rows / 8] = run(*engine, call, properties, inputs);
         }
         EXPECT_TRUE(same_bits(results[0], results[1])) << "dim " << dim;
     }
@@ -118,16 +118,17 @@ TEST(FlashOnDevice, matrices_keep_what_is_no_number_to_the_rows_that_see_it) {
     constexpr uint64_t kLength = 50;
     Attention call;
     call.batch(1).heads(1).lengths(kLength, kLength).dims(kDim).causal(Align::top_left);
-    call.desc.precision = FOVEA_PRECISION_F16_PRODUCTS;
+    call.desc.precision = FOVEA_PRECISION_F16_INPUTS;
     call.kernel(FOVEA_KERNEL_FLASH_COOPMAT);
-    if (!(engine->facts().features & FOVEA_FEATURE_COOPMAT)) GTEST_SKIP() << "no cooperative matrices here";
+    if (!(engine->properties().features & FOVEA_FEATURE_COOPMAT))
+        GTEST_SKIP() << "no cooperative matrices here";
     std::vector<float> inputs[3] = {random_floats(kLength * kDim, 1), random_floats(kLength * kDim, 2),
                                     random_floats(kLength * kDim, 3)};
-    const std::vector<float> clean = run(*engine, call, engine->facts(), inputs);
+    const std::vector<float> clean = run(*engine, call, engine->properties(), inputs);
     inputs[2][20 * kDim + 3] = NAN;
     inputs[2][33 * kDim + 7] = INFINITY;
     inputs[2][40 * kDim + 9] = 1e6f;  // finite, and beyond float16
-    const std::vector<float> got = run(*engine, call, engine->facts(), inputs);
+    const std::vector<float> got = run(*engine, call, engine->properties(), inputs);
     for (uint64_t i = 0; i < kLength; ++i) {
         for (uint32_t c = 0; c < kDim; ++c) {
             const float x = got[i * kDim + c];
@@ -190,10 +191,11 @@ TEST(FlashOnDevice, reads_each_compressed_number_as_the_processor_does) {
 TEST(FlashOnDevice, matrices_round_each_compressed_number_once) {
     Result<Engine> engine = open_vulkan(true);
     ASSERT_TRUE(engine) << engine.error().text;
-    if (!(engine->facts().features & FOVEA_FEATURE_COOPMAT)) GTEST_SKIP() << "no cooperative matrices here";
+    if (!(engine->properties().features & FOVEA_FEATURE_COOPMAT))
+        GTEST_SKIP() << "no cooperative matrices here";
     // To float16: half a unit off, the largest one for what is beyond; a device may take subnormal ones for
     // 0.
-    expect_each_compressed_number(*engine, FOVEA_KERNEL_FLASH_COOPMAT, FOVEA_PRECISION_F16_PRODUCTS,
+    expect_each_compressed_number(*engine, FOVEA_KERNEL_FLASH_COOPMAT, FOVEA_PRECISION_F16_INPUTS,
                                   [](float o, float number) {
                                       const float size = std::fabs(number);
                                       if (std::isinf(number)) return o == number;
@@ -214,7 +216,7 @@ TEST(FlashOnDevice, memory_grows_with_the_length) {
     for (const uint64_t length : {1024, 4096, 16384, 65536}) {
         Attention call;
         call.batch(1).heads(1).lengths(length, length).dims(64).causal(Align::top_left);
-        const Result<Plan> plan = plan_attention(engine->facts(), call);
+        const Result<Plan> plan = plan_attention(engine->properties(), call);
         ASSERT_TRUE(plan) << plan.error().text;
         EXPECT_EQ(plan->info().kernel, FOVEA_KERNEL_FLASH);
         const uint64_t tensors = 4 * length * 64 * sizeof(float), planned = device_bytes_of(plan->info());

@@ -104,8 +104,8 @@ struct Work {
     Work(const Gpu& gpu_, const FoveaAttentionDesc& d, FoveaContext context = nullptr) : desc(d), gpu(gpu_) {
         Diag diag;
         FoveaPlan handle = nullptr;
-        const FoveaDeviceFacts facts = gpu.device->facts();
-        EXPECT_EQ(foveaPlanAttention(&facts, &desc, nullptr, &handle, &diag), FOVEA_OK) << diag.text;
+        const FoveaDeviceProperties properties = gpu.device->properties();
+        EXPECT_EQ(foveaPlanAttention(&properties, &desc, nullptr, &handle, &diag), FOVEA_OK) << diag.text;
         plan = Plan(handle);
         EXPECT_EQ(foveaCompilePlan(context ? context : gpu.device->context(), handle, &diag), FOVEA_OK)
             << diag.text;
@@ -128,9 +128,12 @@ struct Work {
         record.binding_count = FOVEA_BIND_COUNT;
         record.bindings = bindings;
         record.slice_count = info.slice_count;
-        if (!(facts.features & FOVEA_FEATURE_PUSH_DESCRIPTORS)) record.arena.pool = create_arena(8);
+        if (!(properties.features & FOVEA_FEATURE_PUSH_DESCRIPTORS))
+            record.descriptor_pool.pool = create_descriptor_pool(8);
     }
-    ~Work() { gpu.device->vk().vkDestroyDescriptorPool(gpu.device->handle(), record.arena.pool, nullptr); }
+    ~Work() {
+        gpu.device->vk().vkDestroyDescriptorPool(gpu.device->handle(), record.descriptor_pool.pool, nullptr);
+    }
     Work(const Work&) = delete;
     Work& operator=(const Work&) = delete;
 
@@ -139,8 +142,9 @@ struct Work {
         gpu.queue->cmd_full_barrier(buffer);
         FoveaRecord part = record;
         part.cmd = buffer;
-        const uint64_t most =
-            record.arena.pool ? FOVEA_MAX_ARENA_SETS / info.dispatches_per_slice : record.slice_count;
+        const uint64_t most = record.descriptor_pool.pool
+                                  ? FOVEA_MAX_DESCRIPTOR_SETS / info.dispatches_per_slice
+                                  : record.slice_count;
         for (uint64_t left = record.slice_count; left > 0; left -= part.slice_count) {
             part.slice_count = std::min(left, most);
             Diag diag;
@@ -185,7 +189,7 @@ struct Work {
     }
 
     // Room for recording every slice `repeats` times.
-    VkDescriptorPool create_arena(uint32_t repeats) const {
+    VkDescriptorPool create_descriptor_pool(uint32_t repeats) const {
         const auto sets = static_cast<uint32_t>(info.slice_count * info.dispatches_per_slice) * repeats;
         const VkDescriptorPoolSize size{VK_DESCRIPTOR_TYPE_STORAGE_BUFFER,
                                         sets * FOVEA_MAX_DISPATCH_BINDINGS};

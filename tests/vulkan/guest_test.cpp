@@ -34,7 +34,7 @@ constexpr std::byte kGuard{0xa5};
 class Guarded {
   public:
     Guarded(const Gpu& gpu, Work& work)
-        : work_(work), margin_(std::max(4096u, gpu.device->facts().storage_offset_alignment)) {
+        : work_(work), margin_(std::max(4096u, gpu.device->properties().storage_offset_alignment)) {
         for (uint32_t i = 0; i < FOVEA_BIND_COUNT; ++i) {
             const bool workspace = i == FOVEA_BIND_WORKSPACE;
             const uint64_t size = workspace                          ? work.info.workspace_bytes
@@ -92,8 +92,8 @@ TEST(VulkanGuest, TouchesNothingAroundOutputsAndWorkspace) {
         FoveaAttentionDesc desc = every_output();
         desc.kernel = kernel;
         desc.outputs = FOVEA_OUTPUT_O | FOVEA_OUTPUT_LSE;
-        const FoveaDeviceFacts facts = gpu.device->facts();
-        if (foveaCheckAttention(&facts, &desc, nullptr) != FOVEA_OK) continue;
+        const FoveaDeviceProperties properties = gpu.device->properties();
+        if (foveaCheckAttention(&properties, &desc, nullptr) != FOVEA_OK) continue;
         Work other(gpu, desc);
         const Guarded around(gpu, other);
         gpu.submit([&](VkCommandBuffer cmd) { other.cmd(cmd); });
@@ -195,7 +195,7 @@ VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL interposing_instance_getter(VkInstance 
 
 // From a context to a recorded command buffer and a saved cache; stops at the first error.
 FoveaResult live(const Gpu& gpu, Work& work, Diag& diag) {
-    FoveaVulkanHost host = gpu.device->host();
+    FoveaVulkanDevice host = gpu.device->host();
     host.get_instance_proc_addr = interposing_instance_getter;
     host.get_device_proc_addr = interposing_device_getter;
     FoveaContext context = nullptr;
@@ -203,10 +203,10 @@ FoveaResult live(const Gpu& gpu, Work& work, Diag& diag) {
     const auto body = [&]() -> FoveaResult {
         FoveaResult r = foveaCreateContext(&host, &context, &diag);
         if (r) return r;
-        FoveaDeviceFacts facts{};
-        facts.struct_size = sizeof facts;
-        foveaContextFacts(context, &facts, nullptr);
-        if ((r = foveaPlanAttention(&facts, &work.desc, nullptr, &plan, &diag))) return r;
+        FoveaDeviceProperties properties{};
+        properties.struct_size = sizeof properties;
+        foveaContextProperties(context, &properties, nullptr);
+        if ((r = foveaPlanAttention(&properties, &work.desc, nullptr, &plan, &diag))) return r;
         if ((r = foveaCompilePlan(context, plan, &diag))) return r;
         const Result<runtime::Submission> cmd = gpu.queue->begin(60);
         EXPECT_TRUE(cmd) << cmd.error().text;
@@ -214,9 +214,9 @@ FoveaResult live(const Gpu& gpu, Work& work, Diag& diag) {
         record.cmd = cmd->cmd;
         if ((r = foveaCmdRun(plan, &record, &diag))) return r;
         size_t size = 0;
-        if ((r = foveaGetCacheData(context, nullptr, &size, &diag))) return r;
+        if ((r = foveaGetPipelineCacheData(context, nullptr, &size, &diag))) return r;
         std::vector<char> cache(size);
-        return foveaGetCacheData(context, cache.data(), &size, &diag);
+        return foveaGetPipelineCacheData(context, cache.data(), &size, &diag);
     };
     const FoveaResult code = body();
     // The commands recorded are given up before the plan that they need.
@@ -236,14 +236,14 @@ TEST(VulkanGuest, EveryVulkanCallMayFailAndNothingLeaks) {
         ASSERT_TRUE(gpu.ok());
         // Small, because each life compiles its pipelines anew.
         Work work(gpu, Attention().batch(1).heads(2).lengths(5, 9).dims(8).kernel(FOVEA_KERNEL_STAGED).desc);
-        const FoveaVulkanHost host = gpu.device->host();
+        const FoveaVulkanDevice host = gpu.device->host();
         Interposed between{host.get_instance_proc_addr, host.get_device_proc_addr};
         interposed = &between;
         Diag diag;
         ASSERT_EQ(live(gpu, work, diag), FOVEA_OK) << diag.text;
         const int total = between.calls;
         EXPECT_GE(between.names.size(),
-                  gpu.device->facts().features & FOVEA_FEATURE_PUSH_DESCRIPTORS ? 7u : 8u);
+                  gpu.device->properties().features & FOVEA_FEATURE_PUSH_DESCRIPTORS ? 7u : 8u);
         for (int n = 1; n <= total; ++n) {
             between.calls = 0;
             between.fail_at = n;
@@ -252,8 +252,9 @@ TEST(VulkanGuest, EveryVulkanCallMayFailAndNothingLeaks) {
             EXPECT_EQ(got, n % 2 ? FOVEA_OUT_OF_HOST_MEMORY : FOVEA_DEVICE_LOST)
                 << between.failed << ", call " << n << " of " << total << ": " << diag.text;
             EXPECT_STREQ(diag.field, between.failed);
-            if (work.record.arena.pool)
-                gpu.device->vk().vkResetDescriptorPool(gpu.device->handle(), work.record.arena.pool, 0);
+            if (work.record.descriptor_pool.pool)
+                gpu.device->vk().vkResetDescriptorPool(gpu.device->handle(), work.record.descriptor_pool.pool,
+                                                       0);
         }
         std::printf("%d calls failed in turn, %zu functions, %s\n", total, between.names.size(),
                     push ? "push descriptors where the device has them" : "descriptor pools");
@@ -272,7 +273,7 @@ TEST(VulkanGuest, TwoThreadsRecordOnePlan) {
     struct Thread {
         VkCommandPool pool = VK_NULL_HANDLE;
         VkCommandBuffer cmd = VK_NULL_HANDLE;
-        VkDescriptorPool arena = VK_NULL_HANDLE;
+        VkDescriptorPool descriptor_pool = VK_NULL_HANDLE;
         uint32_t refused = 0;
         std::thread thread;
     } threads[2];
@@ -284,15 +285,15 @@ TEST(VulkanGuest, TwoThreadsRecordOnePlan) {
         allocate.commandPool = t.pool;
         allocate.commandBufferCount = 1;
         ASSERT_EQ(vk.vkAllocateCommandBuffers(gpu.device->handle(), &allocate, &t.cmd), VK_SUCCESS);
-        if (work.record.arena.pool) t.arena = work.create_arena(1);
+        if (work.record.descriptor_pool.pool) t.descriptor_pool = work.create_descriptor_pool(1);
         t.thread = std::thread([&] {
             FoveaRecord record = work.record;
             record.cmd = t.cmd;
-            record.arena.pool = t.arena;
+            record.descriptor_pool.pool = t.descriptor_pool;
             const VkCommandBufferBeginInfo begin{VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO};
             for (int i = 0; i < kTimes; ++i) {
                 vk.vkResetCommandPool(gpu.device->handle(), t.pool, 0);
-                if (t.arena) vk.vkResetDescriptorPool(gpu.device->handle(), t.arena, 0);
+                if (t.descriptor_pool) vk.vkResetDescriptorPool(gpu.device->handle(), t.descriptor_pool, 0);
                 vk.vkBeginCommandBuffer(t.cmd, &begin);
                 t.refused += foveaCmdRun(work.plan.get(), &record, nullptr) != FOVEA_OK;
                 vk.vkEndCommandBuffer(t.cmd);
@@ -314,7 +315,7 @@ TEST(VulkanGuest, TwoThreadsRecordOnePlan) {
             EXPECT_TRUE(same_bits(o, first));
         }
         first = o;
-        vk.vkDestroyDescriptorPool(gpu.device->handle(), t.arena, nullptr);
+        vk.vkDestroyDescriptorPool(gpu.device->handle(), t.descriptor_pool, nullptr);
         vk.vkDestroyCommandPool(gpu.device->handle(), t.pool, nullptr);
     }
 }

@@ -30,7 +30,7 @@ TEST(LongAttention, staged_blocks_stay_within_their_budgets_in_any_order) {
     call.batch(1).heads(4).lengths(length, length).dims(64).kernel(FOVEA_KERNEL_STAGED);
     call.desc.max_slice_cost = 1e8;
 
-    const Result<Plan> plan = plan_attention(engine->facts(), call);
+    const Result<Plan> plan = plan_attention(engine->properties(), call);
     ASSERT_TRUE(plan) << plan.error().text;
     const FoveaPlanInfo info = plan->info();
     EXPECT_LE(info.workspace_bytes, uint64_t{64} << 20);
@@ -68,7 +68,7 @@ TEST(LongAttention, the_planners_own_budget_refuses_nothing) {
     Attention call;  // one row of keys costs more than a software driver's slice
     call.batch(1).heads(1).lengths(1, 1 << 20).dims(32).types(FOVEA_F16);
     call.desc.o_type = FOVEA_F32;
-    const Result<Plan> plan = plan_attention(engine->facts(), call);
+    const Result<Plan> plan = plan_attention(engine->properties(), call);
     ASSERT_TRUE(plan) << plan.error().text;
     EXPECT_EQ(plan->info().slice_count, 1u);
 }
@@ -81,7 +81,7 @@ TEST(LongAttention, matrices_that_do_not_fit_are_refused_by_name) {
     Attention call;
     call.batch(1).heads(64).lengths(1 << 20, 1 << 20).dims(64).outputs(FOVEA_OUTPUT_O | FOVEA_OUTPUT_WEIGHTS);
     // Buffers of the size that the plan asks for: no device has 280 TB.
-    const Result<Plan> plan = plan_attention(engine->facts(), call);
+    const Result<Plan> plan = plan_attention(engine->properties(), call);
     const Error refusal =
         plan ? engine->buffer(plan->info().binding_bytes[FOVEA_BIND_WEIGHTS]).error() : plan.error();
     EXPECT_TRUE(refusal.code == FOVEA_LIMIT_EXCEEDED || refusal.code == FOVEA_OUT_OF_DEVICE_MEMORY)

@@ -88,13 +88,13 @@ struct Results {
     std::string explained;
 };
 
-Results run(Engine& engine, const Shape& s, FoveaMaskMap map, const FoveaDeviceFacts& base) {
-    FoveaDeviceFacts facts = base;
-    facts.mask_map = map;
-    if (s.edit == splits) facts.core_count = 64;
+Results run(Engine& engine, const Shape& s, FoveaMaskMap map, const FoveaDeviceProperties& base) {
+    FoveaDeviceProperties properties = base;
+    properties.mask_map = map;
+    if (s.edit == splits) properties.core_count = 64;
     Results results;
     const FoveaAttentionDesc desc = describe(s);
-    const Result<Plan> plan = plan_attention(facts, desc);
+    const Result<Plan> plan = plan_attention(properties, desc);
     EXPECT_TRUE(plan) << plan.error().text;
     if (!plan) return results;
     results.dispatches = plan->info().dispatches_per_slice;
@@ -147,11 +147,11 @@ TEST(MaskMap, changes_no_bit) {
     ASSERT_TRUE(engine) << engine.error().text;
     for (const Shape& s : shapes) {
         SCOPED_TRACE(s.name);
-        const Results without = run(*engine, s, FOVEA_MASK_MAP_NEVER, engine->facts());
-        const Results with = run(*engine, s, FOVEA_MASK_MAP_ALWAYS, engine->facts());
+        const Results without = run(*engine, s, FOVEA_MASK_MAP_NEVER, engine->properties());
+        const Results with = run(*engine, s, FOVEA_MASK_MAP_ALWAYS, engine->properties());
         EXPECT_EQ(with.dispatches, without.dispatches + 1);
         EXPECT_NE(with.explained.find("a map of the mask's blocks first"), std::string::npos);
-        EXPECT_NE(without.explained.find("the device's facts ask for none"), std::string::npos);
+        EXPECT_NE(without.explained.find("the device's properties ask for none"), std::string::npos);
         EXPECT_EQ(with.explained.find(" splits of ") != std::string::npos, s.edit == splits);
         EXPECT_EQ(with.o, without.o);
         EXPECT_EQ(with.lse, without.lse);

@@ -103,7 +103,7 @@ TEST(VulkanRecord, PushedAndAllocatedDescriptorsGiveTheSameBits) {
     wishes.push_descriptors = false;
     Gpu pushing, allocating(wishes);  // a driver without push descriptors allocates both times
     ASSERT_TRUE(pushing.ok() && allocating.ok());
-    EXPECT_FALSE(allocating.device->facts().features & FOVEA_FEATURE_PUSH_DESCRIPTORS);
+    EXPECT_FALSE(allocating.device->properties().features & FOVEA_FEATURE_PUSH_DESCRIPTORS);
     const std::vector<float> pushed = run(pushing, sliced());
 
     EXPECT_TRUE(same_bits(run(allocating, sliced()), pushed));
@@ -200,11 +200,11 @@ TEST(VulkanRecord, AHostsOwnPlayerOfTheDispatchesGivesTheSameBits) {
     EXPECT_TRUE(same_bits(work.output(FOVEA_BIND_O), recorded));
 }
 
-TEST(VulkanRecord, PlansForLesserFactsRunToo) {
+TEST(VulkanRecord, PlansForLesserPropertiesRunToo) {
     Gpu gpu;
     ASSERT_TRUE(gpu.ok());
     Work work(gpu, sliced());
-    FoveaDeviceFacts floor = gpu.device->facts();
+    FoveaDeviceProperties floor = gpu.device->properties();
     floor.features &= FOVEA_FEATURE_PUSH_DESCRIPTORS;
     floor.max_workgroup_invocations = 128;
     floor.max_shared_bytes = 16384;
@@ -237,19 +237,21 @@ TEST(VulkanRecord, ThreadsMayRecordOnePlan) {
         allocate.commandBufferCount = 1;
         FoveaRecord own = work.record;
         ASSERT_EQ(vk.vkAllocateCommandBuffers(gpu.device->handle(), &allocate, &own.cmd), VK_SUCCESS);
-        // Each thread needs a separate arena.
-        if (work.record.arena.pool) own.arena.pool = work.create_arena(1);
+        // Each thread needs a separate descriptor_pool.
+        if (work.record.descriptor_pool.pool) own.descriptor_pool.pool = work.create_descriptor_pool(1);
         for (int i = 0; i < 20; ++i) {
             const VkCommandBufferBeginInfo begin{VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO};
             ASSERT_EQ(vk.vkBeginCommandBuffer(own.cmd, &begin), VK_SUCCESS);
             ASSERT_EQ(foveaCmdRun(work.plan.get(), &own, nullptr), FOVEA_OK);
             ASSERT_EQ(vk.vkEndCommandBuffer(own.cmd), VK_SUCCESS);
             ASSERT_EQ(vk.vkResetCommandPool(gpu.device->handle(), pool, 0), VK_SUCCESS);
-            if (own.arena.pool) {
-                ASSERT_EQ(vk.vkResetDescriptorPool(gpu.device->handle(), own.arena.pool, 0), VK_SUCCESS);
+            if (own.descriptor_pool.pool) {
+                ASSERT_EQ(vk.vkResetDescriptorPool(gpu.device->handle(), own.descriptor_pool.pool, 0),
+                          VK_SUCCESS);
             }
         }
-        if (own.arena.pool) vk.vkDestroyDescriptorPool(gpu.device->handle(), own.arena.pool, nullptr);
+        if (own.descriptor_pool.pool)
+            vk.vkDestroyDescriptorPool(gpu.device->handle(), own.descriptor_pool.pool, nullptr);
         vk.vkDestroyCommandPool(gpu.device->handle(), pool, nullptr);
     };
     std::thread other(record_often);

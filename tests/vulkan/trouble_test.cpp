@@ -89,7 +89,7 @@ TEST_P(Trouble, WaitsEndAndNothingInUseIsDestroyed) {
     ASSERT_FALSE(late);
     EXPECT_EQ(late.error().code, FOVEA_TIMEOUT);
     EXPECT_NE(late.error().text.find("during slice 1 of 2"), std::string::npos) << late.error().text;
-    if (gpu.device->facts().device_class == FOVEA_CLASS_CPU) {
+    if (gpu.device->properties().device_class == FOVEA_CLASS_CPU) {
         EXPECT_NE(late.error().text.find("compiles a pipeline within the first submission"),
                   std::string::npos);
     }

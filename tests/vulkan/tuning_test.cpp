@@ -85,7 +85,7 @@ TEST(TuningOnDevice, tiles_give_right_results) {
         write_text(scratch / "tuning", tuning_text(tuning));
         Result<Engine> engine = open_engine((scratch / "tuning").string());
         ASSERT_TRUE(engine) << engine.error().text;
-        const Result<Plan> plan = plan_attention(engine->facts(), call());
+        const Result<Plan> plan = plan_attention(engine->properties(), call());
         ASSERT_TRUE(plan) << plan.error().text;
         EXPECT_NE(plan->explain().find("tiles of " + std::to_string(tile.rows) + " rows x " +
                                        std::to_string(4 * tile.threads) + " keys, "),

@@ -62,7 +62,7 @@ constexpr Field kCallFields[] = {FIELD(call, flags),
                                  FIELD(call, window_right),
                                  MATRIX(mask),
                                  MATRIX(bias),
-                                 MATRIX(keep),
+                                 MATRIX(dropout_mask),
                                  FIELD(call, dropout_p),
                                  FIELD(call, dropout_seed),
                                  FIELD(call, dropout_offset),
@@ -133,9 +133,9 @@ int32_t kept(Result<Plan> plan, bool on_gpu) {
     return last;
 }
 
-Result<FoveaDeviceFacts> facts_for(const double* limits) {
-    if (limits) return gpu_facts(limits_of(limits));
-    return open_engine().facts(open_engine().worker_count());
+Result<FoveaDeviceProperties> properties_for(const double* limits) {
+    if (limits) return gpu_properties(limits_of(limits));
+    return open_engine().properties(open_engine().worker_count());
 }
 
 double address_of(const void* data) { return double(reinterpret_cast<uintptr_t>(data)); }
@@ -162,16 +162,16 @@ int32_t webCallPlan(int32_t operation, const double* values, const double* limit
     const auto fields = fields_of(operation);
     for (size_t n = 0; n < fields.size(); ++n)
         if (!std::isnan(values[n])) fields[n].second.set(d, values[n]);
-    Result<FoveaDeviceFacts> facts = facts_for(limits);
-    if (!facts) return refuse_call(facts.error().text);
+    Result<FoveaDeviceProperties> properties = properties_for(limits);
+    if (!properties) return refuse_call(properties.error().text);
     switch (operation) {
         case kAttention:
-            return kept(plan_attention(*facts, d.call), limits != nullptr);
+            return kept(plan_attention(*properties, d.call), limits != nullptr);
         case kMapTile:
-            return kept(plan_map_tile(*facts, d.call, d.tile), limits != nullptr);
+            return kept(plan_map_tile(*properties, d.call, d.tile), limits != nullptr);
         case kMerge:
             if (!limits) d.merge.kernel = FOVEA_KERNEL_PLAIN;  // the other one is left out, see left_out.cpp
-            return kept(plan_merge(*facts, d.merge), limits != nullptr);
+            return kept(plan_merge(*properties, d.merge), limits != nullptr);
     }
     return refuse_call("there is no operation " + std::to_string(operation));
 }
@@ -229,7 +229,7 @@ void webCallEnd(int32_t number) { plans().erase(number); }
 int32_t webGpuMapForward(const double* limits, double max_flops) {
     DeepZoom* map = map_or_refusal();
     if (!map) return 0;
-    return kept(map->plan_forward(gpu_facts(limits_of(limits)), kMapValueWidth, max_flops), true);
+    return kept(map->plan_forward(gpu_properties(limits_of(limits)), kMapValueWidth, max_flops), true);
 }
 
 const char* webGpuMapTensors(void) {
@@ -253,7 +253,7 @@ const char* webGpuMapTensors(void) {
 
 int32_t webGpuMapPlan(const double* limits, double max_flops) {
     DeepZoom* map = map_or_refusal();
-    return map ? kept(map->plan_tile(gpu_facts(limits_of(limits)), max_flops), true) : 0;
+    return map ? kept(map->plan_tile(gpu_properties(limits_of(limits)), max_flops), true) : 0;
 }
 
 const char* webGpuMapTile(void) {

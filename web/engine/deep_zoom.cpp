@@ -104,18 +104,19 @@ DeepZoom::DeepZoom(FoveaAttentionDesc call, std::shared_ptr<const void> owner,
     inputs_[FOVEA_BIND_V] = inputs_[FOVEA_BIND_K];
 }
 
-Result<Plan> DeepZoom::plan_forward(const FoveaDeviceFacts& facts, uint32_t dim_v, double max_flops) const {
+Result<Plan> DeepZoom::plan_forward(const FoveaDeviceProperties& properties, uint32_t dim_v,
+                                    double max_flops) const {
     FoveaAttentionDesc call = call_;
     call.dim_v = dim_v;
     call.max_slice_cost = max_flops;
-    return plan_attention(facts, call);
+    return plan_attention(properties, call);
 }
 
 Result<double> DeepZoom::prepare(Engine& engine, double max_flops) {
     if (!forward_) {
-        Result<FoveaDeviceFacts> facts = engine.facts(engine.worker_count());
-        if (!facts) return facts.error();
-        Result<Plan> plan = plan_forward(*facts, 1, max_flops * engine.worker_count());
+        Result<FoveaDeviceProperties> properties = engine.properties(engine.worker_count());
+        if (!properties) return properties.error();
+        Result<Plan> plan = plan_forward(*properties, 1, max_flops * engine.worker_count());
         if (!plan) return plan.error();
         forward_ = std::move(*plan);
     }
@@ -136,12 +137,12 @@ void DeepZoom::set_view(const MapView& view) {
     if (running_ && !tiles_.wanted(*running_)) give_up_tile();
 }
 
-Result<Plan> DeepZoom::plan_tile(const FoveaDeviceFacts& facts, double max_flops) {
+Result<Plan> DeepZoom::plan_tile(const FoveaDeviceProperties& properties, double max_flops) {
     running_ = tiles_.next();
     if (!running_) return Plan{};
     FoveaAttentionDesc call = call_;
     call.max_slice_cost = max_flops;
-    Result<Plan> plan = plan_map_tile(facts, call, tiles_.description(*running_));
+    Result<Plan> plan = plan_map_tile(properties, call, tiles_.description(*running_));
     if (!plan) {
         give_up_tile();
         return plan;
@@ -162,9 +163,9 @@ void DeepZoom::give_up_tile() {
 }
 
 Result<bool> DeepZoom::begin_tile(Engine& engine, double max_flops) {
-    Result<FoveaDeviceFacts> facts = engine.facts(engine.worker_count());
-    if (!facts) return facts.error();
-    Result<Plan> plan = plan_tile(*facts, max_flops * engine.worker_count());
+    Result<FoveaDeviceProperties> properties = engine.properties(engine.worker_count());
+    if (!properties) return properties.error();
+    Result<Plan> plan = plan_tile(*properties, max_flops * engine.worker_count());
     if (!plan) return plan.error();
     if (!*plan) return false;
     tile_plan_ = std::move(*plan);
@@ -207,9 +208,9 @@ Result<double> DeepZoom::weight(Engine& engine, uint64_t query, uint64_t key) {
     tile.row_count = tile.key_count = 1;
     tile.width = tile.height = 1;
     tile.outputs = FOVEA_TILE_MASS | FOVEA_TILE_MAX;
-    Result<FoveaDeviceFacts> facts = engine.facts(1);
-    if (!facts) return facts.error();
-    Result<Plan> plan = plan_map_tile(*facts, call_, tile);
+    Result<FoveaDeviceProperties> properties = engine.properties(1);
+    if (!properties) return properties.error();
+    Result<Plan> plan = plan_map_tile(*properties, call_, tile);
     if (!plan) return plan.error();
     MapPixels pixel{{0}, {0.0f}};
     if (Result<void> r = engine.run(*plan, tile_bindings(pixel), 1); !r) return r.error();

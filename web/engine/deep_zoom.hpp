@@ -57,12 +57,13 @@ class DeepZoom {
     // For another device, which computes in the place of prepare and step. The plan of the forward pass,
     // whose result goes into `lse`; `dim_v` is the width of the values, which play no part in it but must be
     // bound.
-    Result<Plan> plan_forward(const FoveaDeviceFacts& facts, uint32_t dim_v, double max_flops) const;
+    Result<Plan> plan_forward(const FoveaDeviceProperties& properties, uint32_t dim_v,
+                              double max_flops) const;
     const FoveaHostBuffer& input(uint32_t binding) const { return inputs_[binding]; }
     std::vector<float>& lse() { return lse_; }
     // The plan of the tile that the view needs next, an empty one where it needs none; its pixels go into
     // `pixels`. It is stored or given up before the next one is taken.
-    Result<Plan> plan_tile(const FoveaDeviceFacts& facts, double max_flops);
+    Result<Plan> plan_tile(const FoveaDeviceProperties& properties, double max_flops);
     bool has_tile() const { return running_.has_value(); }  // set_view gives up one that is out of view
     MapPixels& pixels() { return pixels_; }
     void store_tile();

@@ -22,7 +22,7 @@ class Engine {
     explicit Engine(uint32_t worker_count) : pool_(worker_count) {}
 
     uint32_t worker_count() const { return pool_.worker_count(); }
-    Result<FoveaDeviceFacts> facts(uint32_t workers) const { return cpu_facts(workers); }
+    Result<FoveaDeviceProperties> properties(uint32_t workers) const { return cpu_properties(workers); }
 
     const FoveaParallel* parallel() const { return &all_; }  // all workers
     // Runs slices [first, first + count) of a plan; count 0: all that are left.

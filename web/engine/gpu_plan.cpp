@@ -68,21 +68,21 @@ Result<void> append(const FoveaDispatch& d, std::vector<uint32_t>& words) {
 
 }  // namespace
 
-FoveaDeviceFacts gpu_facts(const GpuLimits& limits) {
-    FoveaDeviceFacts facts{};
-    facts.struct_size = sizeof facts;
-    facts.backend = FOVEA_BACKEND_VULKAN;
-    facts.device_class = FOVEA_CLASS_INTEGRATED;
-    facts.features = FOVEA_FEATURE_DEVICE_ATOMICS;
-    facts.max_workgroup_invocations = limits.workgroup_threads;
-    facts.max_shared_bytes = limits.workgroup_bytes;
-    facts.max_push_bytes = shader::kFloorPushBytes;
-    for (uint32_t& count : facts.max_workgroup_count) count = limits.workgroups;
-    facts.storage_offset_alignment = 256;
-    facts.max_storage_range = std::min<uint64_t>(limits.storage_range, UINT32_MAX);
-    facts.max_storage_buffers = limits.storage_buffers;
-    facts.mask_map = FOVEA_MASK_MAP_NEVER;
-    return facts;
+FoveaDeviceProperties gpu_properties(const GpuLimits& limits) {
+    FoveaDeviceProperties properties{};
+    properties.struct_size = sizeof properties;
+    properties.backend = FOVEA_BACKEND_VULKAN;
+    properties.device_class = FOVEA_CLASS_INTEGRATED;
+    properties.features = FOVEA_FEATURE_DEVICE_ATOMICS;
+    properties.max_workgroup_invocations = limits.workgroup_threads;
+    properties.max_shared_bytes = limits.workgroup_bytes;
+    properties.max_push_bytes = shader::kFloorPushBytes;
+    for (uint32_t& count : properties.max_workgroup_count) count = limits.workgroups;
+    properties.storage_offset_alignment = 256;
+    properties.max_storage_range = std::min<uint64_t>(limits.storage_range, UINT32_MAX);
+    properties.max_storage_buffers = limits.storage_buffers;
+    properties.mask_map = FOVEA_MASK_MAP_NEVER;
+    return properties;
 }
 
 Result<void> append_gpu_slice(const Plan& plan, uint64_t slice, std::vector<uint32_t>& words) {

@@ -1,5 +1,5 @@
-// Plans for a browser's GPU: the Vulkan planner with the facts of a WebGPU adapter, and its dispatches as
-// words for the script that plays them (web/src/gpu.ts).
+// Plans for a browser's GPU: the Vulkan planner with the properties of a WebGPU adapter, and its dispatches
+// as words for the script that plays them (web/src/gpu.ts).
 #pragma once
 
 #include <fovea/fovea.hpp>
@@ -20,7 +20,7 @@ struct GpuLimits {
 
 // No subgroups (WebGPU cannot require a size), no 16-bit storage, and never tiles for a software driver: a
 // browser's own is rejected.
-FoveaDeviceFacts gpu_facts(const GpuLimits& limits);
+FoveaDeviceProperties gpu_properties(const GpuLimits& limits);
 
 // Appends the dispatches of one slice to `words`, for each:
 //   shader; flags that its kernel must know (FOVEA_SPEC_FLAGS); workgroups x, y, z; a count, then constants 0

@@ -89,8 +89,8 @@ Result<void> check_memory(uint64_t bytes) {
                      megabytes(kMostMemory) + " at most: give fewer tokens, or open the model in the window"};
 }
 
-std::string facts_json(const TextModel& model, bool held) {
-    const ModelFacts& f = model.weights.facts();
+std::string config_json(const TextModel& model, bool held) {
+    const ModelConfig& f = model.weights.config();
     std::map<std::string, uint64_t> types;
     for (const StoredWeight& weight : model.weights.files().weights)
         types[weight.type_text] += weight.size_bytes;
@@ -121,7 +121,7 @@ std::string facts_json(const TextModel& model, bool held) {
 }
 
 Result<std::pair<uint64_t, uint32_t>> head_of(const JsonValue& layer, const JsonValue& head,
-                                              const ModelFacts& f) {
+                                              const ModelConfig& f) {
     const double n = layer.number(), h = head.number();
     if (!(n >= 0 && n < double(f.layers)) || !(h >= 0 && h < double(f.heads)))
         return Error{FOVEA_INVALID_ARGUMENT, "head", "there is no such head"};
@@ -130,7 +130,7 @@ Result<std::pair<uint64_t, uint32_t>> head_of(const JsonValue& layer, const Json
 
 // A text and what `ask` changes of the model on it.
 Result<Prompt> prompt_of(const State& s, const JsonValue& ask, const std::vector<SplitToken>& tokens) {
-    const ModelFacts& f = s.model->weights.facts();
+    const ModelConfig& f = s.model->weights.config();
     Prompt prompt;
     prompt.side = kThumbnailSide;
     for (const SplitToken& token : tokens) prompt.ids.push_back(token.id);
@@ -343,7 +343,7 @@ const char* webModelOpen(double held) {
         return refuse("one layer takes " + megabytes(layer) + " of memory; the page has " +
                       megabytes(kMostMemory) + " at most");
     s.model = std::move(*model);
-    return answer(facts_json(*s.model, holds));
+    return answer(config_json(*s.model, holds));
 }
 
 const char* webModelSplit(const char* text) {
@@ -360,7 +360,7 @@ const char* webModelRun(const char* text) {
     if (!ask) return refuse(ask.error().text);
     Result<std::vector<SplitToken>> tokens = split_text(*s.model, (*ask)["text"].text());
     if (!tokens) return refuse(tokens.error().text);
-    const ModelFacts& f = s.model->weights.facts();
+    const ModelConfig& f = s.model->weights.config();
     const uint64_t most = f.context ? std::min(f.context, kMostTokens) : kMostTokens;
     if (Result<void> r = check_count(tokens->size(), most, most < kMostTokens ? "model reads" : "page shows");
         !r)
@@ -409,7 +409,7 @@ const char* webModelHead(uint32_t layer, uint32_t head) {
         if (!stage) return refuse(stage.error().text);
         *out = std::move(stage->values);
     }
-    const ModelFacts& f = s.model->weights.facts();
+    const ModelConfig& f = s.model->weights.config();
     const Result<F32Tensor> values = (*trace)->stage(StageId::values, uint32_t(head * f.kv_heads / f.heads));
     if (!values) return refuse(values.error().text);
     // Kobayashi et al., 2020: a weight on a short value moves little.
@@ -452,7 +452,7 @@ const char* webModelDerive(uint32_t layer, uint32_t head, uint32_t query, uint32
     const Result<F32Tensor> weights = (*trace)->stage(StageId::weights, head);
     if (!weights) return refuse(weights.error().text);
     const std::span<const float> row = weights->row(query);
-    const ModelFacts& f = s.model->weights.facts();
+    const ModelConfig& f = s.model->weights.config();
     const auto origin = [&](const char* part, uint32_t of) {
         return s.model->weights.origin(layer, part, of * f.head_width);
     };
@@ -480,7 +480,7 @@ const char* webModelRow(uint32_t layer, const char* stage, uint32_t head, uint32
     if (info == shown.end() || row >= info->rows)
         return refuse("there is no such row of '" + printable_name(stage, 24) + "'");
     const StageNumbers of =
-        stage_numbers(**trace, id, uint32_t(head * info->heads / s.model->weights.facts().heads));
+        stage_numbers(**trace, id, uint32_t(head * info->heads / s.model->weights.config().heads));
     if (row >= of.rows) return refuse("there is no such head of '" + stage_name(id) + "'");
     s.numbers.assign(of.values.begin() + int64_t(row * of.columns),
                      of.values.begin() + int64_t((row + 1) * of.columns));
@@ -506,7 +506,7 @@ const char* webModelSum(uint32_t layer, const char* stage, uint32_t head, uint32
     const std::optional<StageId> id = stage_from_name(stage);
     if (id) {
         const StageNumbers whole = stage_numbers(**trace, *id, 0);
-        head = uint32_t(head * whole.heads / s.model->weights.facts().heads);
+        head = uint32_t(head * whole.heads / s.model->weights.config().heads);
         shown = stage_numbers(**trace, *id, head);
     }
     if (row >= shown.rows || column >= shown.columns)
@@ -519,7 +519,7 @@ const char* webModelSum(uint32_t layer, const char* stage, uint32_t head, uint32
     LayerNumbers of;
     of.model = &(*trace)->model(), of.block = &of.model->blocks[0];
     of.tokens = tokens;
-    for (uint32_t h = 0; h < s.model->weights.facts().heads; ++h)
+    for (uint32_t h = 0; h < s.model->weights.config().heads; ++h)
         if (s.run->changes().changes_head(layer, h)) of.changed_heads.push_back(h);
     of.stage = [&](StageId from, uint32_t h) { return stage_numbers(**trace, from, h); };
     of.origin = [&](std::string_view part, uint64_t output) {
@@ -538,7 +538,7 @@ const char* webModelMap(const char* text) {
     const Result<JsonValue> ask = parse_json(text);
     if (!ask) return refuse(ask.error().text);
     const CheckpointModel& model = s.model->weights;
-    const ModelFacts& f = model.facts();
+    const ModelConfig& f = model.config();
     const auto at = head_of((*ask)["layer"], (*ask)["head"], f);
     if (!at) return refuse(at.error().text);
     if (!(*ask)["hidden"].items().empty() || !(*ask)["patches"].items().empty())

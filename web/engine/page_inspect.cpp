@@ -1,8 +1,8 @@
-// Colours and numbers as text for the page: those of the inspection library, and two maps in the page's own
-// colours.
+// Colors and numbers as text for the page: those of the inspection library, and two maps in the page's own
+// colors.
 #include "web_engine.h"
 
-#include <fovea/inspect/colour_map.hpp>
+#include <fovea/inspect/colormap.hpp>
 #include <fovea/inspect/format.hpp>
 
 #include <array>
@@ -28,24 +28,24 @@ constexpr std::array<Rgb, 7> kBalanceLight = {rgb(0x1d4f9e), rgb(0x5f8fd0), rgb(
 constexpr std::array<Rgb, 7> kBalanceDark = {rgb(0x9cc4ff), rgb(0x4f86cf), rgb(0x2b4770), rgb(0x1d1f25),
                                              rgb(0x6b4420), rgb(0xc67a34), rgb(0xffc48a)};
 
-ColourTable table_of(std::string_view name, bool dark) {
-    if (name == "ink") return colour_table(std::span<const Rgb>(dark ? kInkDark : kInkLight));
-    if (name == "balance") return colour_table(std::span<const Rgb>(dark ? kBalanceDark : kBalanceLight));
-    return colour_table(colour_map_from_name(name).value_or(ColourMap::grey));
+ColorTable table_of(std::string_view name, bool dark) {
+    if (name == "ink") return color_table(std::span<const Rgb>(dark ? kInkDark : kInkLight));
+    if (name == "balance") return color_table(std::span<const Rgb>(dark ? kBalanceDark : kBalanceLight));
+    return color_table(colormap_from_name(name).value_or(Colormap::grey));
 }
 
 }  // namespace
 }  // namespace fovea::web
 
-const uint8_t* webColourTable(const char* name, int32_t dark) {
+const uint8_t* webColorTable(const char* name, int32_t dark) {
     static_assert(sizeof(fovea::Rgb) == 3);
-    static fovea::ColourTable table;
+    static fovea::ColorTable table;
     table = fovea::web::table_of(name, dark != 0);
     return &table[0].r;
 }
 
-double webColourPlace(int32_t scale, double low, double high, double value) {
-    return fovea::ColourRange{low, high, static_cast<fovea::ColourScale>(scale)}.place(value);
+double webColorPlace(int32_t scale, double low, double high, double value) {
+    return fovea::ColorRange{low, high, static_cast<fovea::ColorScale>(scale)}.place(value);
 }
 
 const char* webNumber(int32_t is_fixed, double value, int32_t decimals) {

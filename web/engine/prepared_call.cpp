@@ -45,9 +45,9 @@ EMSCRIPTEN_KEEPALIVE int32_t callPrepare(uint32_t batch, uint32_t heads, uint32_
     fovea::Attention attention;
     attention.batch(batch).heads(heads).lengths(tokens, tokens).dims(dim);
     if (causal) attention.causal();
-    fovea::Result<FoveaDeviceFacts> facts = fovea::cpu_facts(1);
-    if (!facts) return 0;
-    fovea::Result<fovea::Plan> plan = fovea::plan_attention(*facts, attention.desc);
+    fovea::Result<FoveaDeviceProperties> properties = fovea::cpu_properties(1);
+    if (!properties) return 0;
+    fovea::Result<fovea::Plan> plan = fovea::plan_attention(*properties, attention.desc);
     if (!plan) return 0;
     PreparedCall& call = prepared().emplace();
     call.plan = std::move(*plan);

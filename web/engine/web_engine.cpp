@@ -235,10 +235,10 @@ int32_t webStart(int32_t threads) {
 
 const char* webInfo(void) {
     State& s = state();
-    Result<FoveaDeviceFacts> facts = s.engine->facts(s.engine->worker_count());
+    Result<FoveaDeviceProperties> properties = s.engine->properties(s.engine->worker_count());
     return s.answer(JsonObject()
                         .number("abi", foveaAbiVersion())
-                        .text("target", facts ? foveaCpuTargetName(facts->cpu_target) : "unknown")
+                        .text("target", properties ? foveaCpuTargetName(properties->cpu_target) : "unknown")
                         .number("threads", s.engine->worker_count())
                         .done());
 }
@@ -368,9 +368,10 @@ float* webThumbnails(int32_t size) {
             }
         }
         const HeadStats stats = head_stats(weights->values, keys);
-        const double facts[kHeadFacts] = {stats.entropy, stats.mean_distance, stats.first_token_mass,
-                                          stats.previous_token};
-        std::copy(std::begin(facts), std::end(facts), &s.array[heads * side * side + h * kHeadFacts]);
+        const double properties[kHeadFacts] = {stats.entropy, stats.mean_distance, stats.first_token_mass,
+                                               stats.previous_token};
+        std::copy(std::begin(properties), std::end(properties),
+                  &s.array[heads * side * side + h * kHeadFacts]);
     }
     return s.array.data();
 }
@@ -528,9 +529,9 @@ double webBench(uint32_t heads, uint32_t tokens, uint32_t dim, int32_t causal, i
     Attention call;
     call.batch(1).heads(heads).lengths(tokens, tokens).dims(dim);
     if (causal) call.causal();
-    Result<FoveaDeviceFacts> facts = s.engine->facts(workers);
-    if (s.failed(facts)) return -1;
-    Result<Plan> plan = plan_attention(*facts, call);
+    Result<FoveaDeviceProperties> properties = s.engine->properties(workers);
+    if (s.failed(properties)) return -1;
+    Result<Plan> plan = plan_attention(*properties, call);
     if (s.failed(plan)) return -1;
     const size_t count = size_t{heads} * tokens * dim;
     std::vector<float> qkv(3 * count);

@@ -105,12 +105,12 @@ WEB_API float* webMapPixels(uint32_t level, uint32_t y, uint32_t x, int32_t samp
 WEB_API double webMapCell(double query, double key);
 WEB_API const char* webMapDerive(double query, double key);
 
-/* 256 colours, red, green, blue: "viridis", "magma", "cividis", "grey", "blue-orange" of the inspection
- * library (any other name: grey), "ink" and "balance" in the page's colours, light or dark. */
-WEB_API const uint8_t* webColourTable(const char* name, int32_t dark);
+/* 256 colors, red, green, blue: "viridis", "magma", "cividis", "grey", "blue-orange" of the inspection
+ * library (any other name: grey), "ink" and "balance" in the page's colors, light or dark. */
+WEB_API const uint8_t* webColorTable(const char* name, int32_t dark);
 /* A value's place on a map, 0 to 1, and a number as text: what the page computes by itself while it draws,
  * for the test that holds both equal. scale: 0 linear, 1 logarithmic, 2 symmetric. */
-WEB_API double webColourPlace(int32_t scale, double low, double high, double value);
+WEB_API double webColorPlace(int32_t scale, double low, double high, double value);
 WEB_API const char* webNumber(int32_t is_fixed, double value, int32_t decimals);
 
 /* Seconds of one attention call of [heads, tokens, dim] float32 on `threads` of the workers; the best of

@@ -42,13 +42,13 @@ export function connectKeys(app: App, workbench: Workbench, editor: MaskEditor, 
         {
             keys: ["l"],
             shown: "L",
-            does: "logarithmic colours",
+            does: "logarithmic colors",
             run: () => app.change({ log: !app.state.log }, { numbers: false }),
         },
         {
             keys: ["r"],
             shown: "R",
-            does: "automatic colour range",
+            does: "automatic color range",
             run: () => app.change({ lo: "", hi: "" }, { numbers: false }),
         },
         {

@@ -38,11 +38,11 @@ describe("pages for a class", { skip: missing ?? false }, () => {
             assert.deepEqual([png.readUInt32BE(16), png.readUInt32BE(20)], [1200, 630]);
             const size = png.readUInt32BE(33),
                 pixels = inflateSync(png.subarray(41, 41 + size)),
-                colours = new Set();
+                colors = new Set();
             assert.equal(pixels.length, 630 * 3601);
             for (let at = 1; at + 2 < pixels.length; at += 3601 * 7 + 33)
-                colours.add(pixels.readUIntBE(at, 3));
-            assert.ok(colours.size >= 4, `${place}: ${colours.size} colours`);
+                colors.add(pixels.readUIntBE(at, 3));
+            assert.ok(colors.size >= 4, `${place}: ${colors.size} colors`);
         }
     });
 

@@ -183,11 +183,11 @@ describe("the layout", { skip: missing ?? false }, () => {
 
     for (const width of [360, 768, 1024, 1440])
         test(
-            `the list of colours stands whole beside its scale at ${width} px`,
+            `the list of colors stands whole beside its scale at ${width} px`,
             withPage({ viewport: { width, height: 900 }, hash: "" }, async (page) => {
-                await page.selectOption("#map", "blue-orange");
+                await page.selectOption("#colormap", "blue-orange");
                 const [list, needed, below] = await page.evaluate(() => {
-                    const map = document.getElementById("map"),
+                    const map = document.getElementById("colormap"),
                         box = map.getBoundingClientRect(),
                         free = map.cloneNode(true);
                     free.style.position = "absolute";

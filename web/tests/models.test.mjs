@@ -127,14 +127,14 @@ describe("models in node", { skip: missing ?? false }, () => {
             assert.ok(ways.length);
             for (const paths of ways)
                 for (const held of [1e9, 0]) {
-                    const facts = session.open(
+                    const config = session.open(
                         paths.map((path) => readable(path)),
                         held,
                     );
-                    assert.equal(facts.held, held > 0);
+                    assert.equal(config.held, held > 0);
                     const { hidden, logits } = session.numbers(expected.tokens);
                     const all = Array.from(
-                        { length: facts.layers + 1 },
+                        { length: config.layers + 1 },
                         (_, n) => expected[`hidden.${n}`],
                     ).flat();
                     assert.ok(apart(hidden, all) <= 2e-5, `hidden states: ${apart(hidden, all)}`);
@@ -287,7 +287,7 @@ describe("models in node", { skip: missing ?? false }, () => {
                 paths = readdirSync(folder).includes("config.json")
                     ? filesOf(folder)
                     : [join(folder, "model.gguf")],
-                facts = session.open(
+                config = session.open(
                     paths.map((path) => readable(path)),
                     1e9,
                 );
@@ -296,7 +296,7 @@ describe("models in node", { skip: missing ?? false }, () => {
             for (const layer of [0, 1]) {
                 const { stages } = session.row({ layer, stage: "inputs", head: 0, row: 3 });
                 for (const { id, heads } of stages)
-                    for (const head of heads > 1 ? [0, facts.heads - 1] : [0]) {
+                    for (const head of heads > 1 ? [0, config.heads - 1] : [0]) {
                         const { stage, row } = session.row({ layer, stage: id, head, row: 3 });
                         assert.equal(stage, id);
                         for (let column = 0; column < row.length; column += 1 + Math.floor(row.length / 5)) {
@@ -394,7 +394,7 @@ describe("models in node", { skip: missing ?? false }, () => {
     ])
         test(`${family}, layer ${layer}: a map's queries and keys give the head's weights`, async () => {
             const session = await sessionOf();
-            const facts = session.open(
+            const config = session.open(
                 filesOf(join(families, family)).map((path) => readable(path)),
                 1e9,
             );
@@ -410,7 +410,7 @@ describe("models in node", { skip: missing ?? false }, () => {
                 n = tokens.length,
                 divisor = scale === "auto" ? Math.sqrt(dim) : scale === "none" ? 1 : Number(scale);
             assert.equal(n, 14);
-            assert.equal(causal, facts.causal);
+            assert.equal(causal, config.causal);
             const sees = (i, j) =>
                 (!causal || j <= i) &&
                 (!windowed || ((left < 0 || j >= i - left) && (right < 0 || j <= i + right)));
@@ -543,8 +543,8 @@ describe("models on the page", { skip: missing ?? false }, () => {
         withPage({}, async (page) => {
             await page.setInputFiles("#model-files", filesOf(folder));
             await settled(page);
-            assert.match(await page.textContent(".model-facts"), /Llama: 3 layers, 4 heads over 2 of keys/);
-            assert.match(await page.textContent(".model-facts"), /F32/);
+            assert.match(await page.textContent(".model-config"), /Llama: 3 layers, 4 heads over 2 of keys/);
+            assert.match(await page.textContent(".model-config"), /F32/);
             await page.fill("#model-text", "the cat sat. the cat");
             await settled(page);
             const tokens = await page.$$eval("#model-tokens button", (all) => all.map((b) => b.textContent));
@@ -692,7 +692,7 @@ describe("models on the page", { skip: missing ?? false }, () => {
             assert.equal(await page.isHidden("#model-body"), true);
             await page.setInputFiles("#model-files", join(families, "llama_q8", "model.gguf"));
             await settled(page);
-            assert.match(await page.textContent(".model-facts"), /Q8_0/);
+            assert.match(await page.textContent(".model-config"), /Q8_0/);
             await page.fill("#model-text", "1 2 three");
             await page.waitForFunction(() =>
                 /no token number/.test(document.querySelector("#model-text-note").textContent),

@@ -68,7 +68,7 @@ test("numbers as text", () => {
         }
 });
 
-test("places on a colour map", () => {
+test("places on a colormap", () => {
     for (const [low, high] of [
         [0, 1],
         [1e-5, 0.5],
@@ -79,14 +79,14 @@ test("places on a colour map", () => {
             const value = low + (x * 1.4 - 0.2) * (high - low || 1);
             assert.equal(
                 page.placeOf(low, high, false, value),
-                engine._webColourPlace(0, low, high, value),
+                engine._webColorPlace(0, low, high, value),
                 `linear ${low}..${high}: ${value}`,
             );
             // Logarithms of two libraries differ in the last bits.
             if (low > 0)
                 assert.ok(
                     Math.abs(
-                        page.placeOf(low, high, true, value) - engine._webColourPlace(1, low, high, value),
+                        page.placeOf(low, high, true, value) - engine._webColorPlace(1, low, high, value),
                     ) < 1e-13,
                     `logarithmic ${low}..${high}: ${value}`,
                 );
@@ -94,16 +94,16 @@ test("places on a colour map", () => {
             assert.ok(
                 Math.abs(
                     page.placeOf(-high, high, false, value - high / 2) -
-                        engine._webColourPlace(2, -high, high, value - high / 2),
+                        engine._webColorPlace(2, -high, high, value - high / 2),
                 ) < 1e-12,
             );
         }
 });
 
-test("every colour map of the page is a table of the engine", () => {
+test("every colormap of the page is a table of the engine", () => {
     for (const { name, dark, key } of page.allTables) {
         const text = engine.stringToNewUTF8(name),
-            at = engine._webColourTable(text, dark ? 1 : 0);
+            at = engine._webColorTable(text, dark ? 1 : 0);
         const table = engine.HEAPU8.slice(at, at + 768);
         engine._free(text);
         if (name !== "grey")

@@ -350,7 +350,7 @@ describe("the page", { skip }, () => {
         "every part of the state survives its address",
         withPage(
             {
-                hash: "#v=1&level=6&text=a+b+c+d&stage=scaled&head=1&i=2&j=1&init=linear&seed=7&scale=4&temp=2&mask=window&win=1&cap=3&p=0.25&dseed=9&rng=counter&kv=1&map=viridis&log=1&lo=-1&hi=2&table=1&view=1.5,1,2",
+                hash: "#v=1&level=6&text=a+b+c+d&stage=scaled&head=1&i=2&j=1&init=linear&seed=7&scale=4&temp=2&mask=window&win=1&cap=3&p=0.25&dseed=9&rng=counter&kv=1&colormap=viridis&log=1&lo=-1&hi=2&table=1&view=1.5,1,2",
             },
             async (page) => {
                 const hash = await page.evaluate(() => location.hash);

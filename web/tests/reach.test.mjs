@@ -1,4 +1,4 @@
-// Keyboards, zoomed pages, forced colours, paper, right-to-left words.
+// Keyboards, zoomed pages, forced colors, paper, right-to-left words.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -260,7 +260,7 @@ describe("reach", { skip: missing ?? false }, () => {
         await page.close();
     });
 
-    test("forced colours: what is chosen is marked without colour", async () => {
+    test("forced colors: what is chosen is marked without color", async () => {
         const page = await lab.page("#v=1&level=5");
         await page.emulateMedia({ forcedColors: "active" });
         for (const selector of [

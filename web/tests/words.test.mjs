@@ -138,8 +138,8 @@ describe("words and numbers", { skip: missing ?? false }, () => {
                 ["s", /^Scores divided by the root of the head width\. .*weights 0\.220/],
                 ["PageUp", /^Scaled\. query journey, key starts, scaled 1\.281/],
                 ["PageDown", /^Weights\. query journey, key starts, weights 0\.220/],
-                ["l", /^Logarithmic colours\./],
-                ["l", /^Linear colours\./],
+                ["l", /^Logarithmic colors\./],
+                ["l", /^Linear colors\./],
             ]) {
                 await page.keyboard.press(key);
                 await heard(page, words);
@@ -245,7 +245,7 @@ describe("words and numbers", { skip: missing ?? false }, () => {
     );
 
     test(
-        "on paper: no buttons, and light colours whatever the screen had",
+        "on paper: no buttons, and light colors whatever the screen had",
         withPage({ colorScheme: "dark" }, async (page) => {
             await page.evaluate(() => dispatchEvent(new Event("beforeprint")));
             await page.emulateMedia({ media: "print", colorScheme: "dark" });

@@ -88,7 +88,7 @@ export interface StageText {
     label: string;
     formula: string;
     about: string;
-    signed: boolean; // values on both sides of 0: a diverging colour map
+    signed: boolean; // values on both sides of 0: a diverging colormap
     pairs?: boolean; // rows are queries, columns keys
     sums?: boolean; // sums of rows mean something
     nearest?: string[]; // shown where a model has no such stage: the first that it has

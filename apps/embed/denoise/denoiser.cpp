@@ -79,8 +79,8 @@ Denoiser::Denoiser(const Gpu& gpu, uint32_t width, uint32_t height, uint32_t sli
       tiles_(width / kTile * (height / kTile)),
       slices_(slices),
       guest_(gpu),
-      spatial_(guest_, fovea::plan_attention(guest_.facts, call(kNeighbours))),
-      temporal_(guest_, fovea::plan_attention(guest_.facts, call(2 * kNeighbours))) {
+      spatial_(guest_, fovea::plan_attention(guest_.properties, call(kNeighbours))),
+      temporal_(guest_, fovea::plan_attention(guest_.properties, call(2 * kNeighbours))) {
     const uint64_t pixels = uint64_t{width} * height, texel = kLightDim * sizeof(float);
     const auto& bytes = temporal_.info.binding_bytes;
     surfaces_ = gpu.buffer(pixels * kSurfaceBytes);
@@ -290,7 +290,7 @@ std::vector<Contribution> Denoiser::contributions(uint32_t x, uint32_t y, Frames
     tile.first_row = row % kTilePixels;
     tile.row_count = 1;
     tile.outputs = FOVEA_TILE_MAX;  // one key to a pixel of the map: the largest weight is the weight
-    SlicedPlan map(guest_, fovea::plan_map_tile(guest_.facts, call(pages).desc, tile));
+    SlicedPlan map(guest_, fovea::plan_map_tile(guest_.properties, call(pages).desc, tile));
     const Buffer weights = gpu_.buffer(map.info.binding_bytes[FOVEA_BIND_TILE_MAX]);
     Bindings bindings = {};
     bind_all(bindings, *plan_, kDenoised);

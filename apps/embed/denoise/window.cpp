@@ -196,14 +196,14 @@ void Window::overlays() {
     for (uint32_t i = 0; i < 3; ++i)
         list->AddText({panel(i).x + 4, panel(i).y + 2}, IM_COL32(255, 255, 255, 230), kTitles[i]);
     if (!look_) return;
-    const auto cell = [&](uint32_t which, uint32_t x, uint32_t y, ImU32 colour, bool filled) {
+    const auto cell = [&](uint32_t which, uint32_t x, uint32_t y, ImU32 color, bool filled) {
         const Panel p = panel(which);
         const float side = p.width / float(denoiser_.width());
         const ImVec2 from{p.x + float(x) * side, p.y + float(y) * side}, to{from.x + side, from.y + side};
         if (filled)
-            list->AddRectFilled(from, to, colour);
+            list->AddRectFilled(from, to, color);
         else
-            list->AddRect({from.x - 1, from.y - 1}, {to.x + 1, to.y + 1}, colour);
+            list->AddRect({from.x - 1, from.y - 1}, {to.x + 1, to.y + 1}, color);
     };
     for (const Contribution& c : contributions_) {
         const float share = std::sqrt(c.weight / contributions_.front().weight);

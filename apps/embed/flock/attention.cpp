@@ -11,7 +11,7 @@ fovea::Result<fovea::Plan> plan_attention(const Guest& guest, uint32_t birds) {
     call.batch(1).heads(kHeads, 1).lengths(birds, birds).dims(kDim).scale(1);
     call.outputs(FOVEA_OUTPUT_O | FOVEA_OUTPUT_LSE);
     call.desc.max_slice_cost = 1e6;  // FLOP: by how much a misjudged budget is missed at most
-    return fovea::plan_attention(guest.facts, call);
+    return fovea::plan_attention(guest.properties, call);
 }
 // [end plan]
 

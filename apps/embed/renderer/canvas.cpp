@@ -37,7 +37,7 @@ VkSemaphore make_semaphore(VkDevice device) {
 }  // namespace
 
 Canvas::Canvas(const Gpu& gpu, VkExtent2D extent)
-    : gpu_(gpu), extent_(extent), image_(gpu.colour_image(extent, format_)) {}
+    : gpu_(gpu), extent_(extent), image_(gpu.color_image(extent, format_)) {}
 
 Canvas::Canvas(const Gpu& gpu, VkSurfaceKHR surface, VkExtent2D extent)
     : gpu_(gpu), extent_(extent), surface_(surface) {
@@ -47,7 +47,7 @@ Canvas::Canvas(const Gpu& gpu, VkSurfaceKHR surface, VkExtent2D extent)
     uint32_t count = 64;
     VkSurfaceFormatKHR formats[64];
     vkGetPhysicalDeviceSurfaceFormatsKHR(gpu.physical, surface, &count, formats);
-    require(count > 0, "the window has no colour format");
+    require(count > 0, "the window has no color format");
     format_ = formats[0].format;
     for (uint32_t i = 0; i < count; ++i)
         if (formats[i].format == VK_FORMAT_B8G8R8A8_UNORM) format_ = formats[i].format;
@@ -121,17 +121,17 @@ bool Canvas::begin(uint32_t frame) {
 void Canvas::cmd_begin_rendering(VkCommandBuffer cmd) const {
     const Image& image = surface_ ? images_[current_] : image_;
     cmd_layout(cmd, image.handle, VK_IMAGE_LAYOUT_UNDEFINED, VK_IMAGE_LAYOUT_COLOR_ATTACHMENT_OPTIMAL);
-    const VkRenderingAttachmentInfo colour{.sType = VK_STRUCTURE_TYPE_RENDERING_ATTACHMENT_INFO,
-                                           .imageView = image.view,
-                                           .imageLayout = VK_IMAGE_LAYOUT_COLOR_ATTACHMENT_OPTIMAL,
-                                           .loadOp = VK_ATTACHMENT_LOAD_OP_CLEAR,
-                                           .storeOp = VK_ATTACHMENT_STORE_OP_STORE,
-                                           .clearValue = {{{0.05f, 0.06f, 0.09f, 1}}}};
+    const VkRenderingAttachmentInfo color{.sType = VK_STRUCTURE_TYPE_RENDERING_ATTACHMENT_INFO,
+                                          .imageView = image.view,
+                                          .imageLayout = VK_IMAGE_LAYOUT_COLOR_ATTACHMENT_OPTIMAL,
+                                          .loadOp = VK_ATTACHMENT_LOAD_OP_CLEAR,
+                                          .storeOp = VK_ATTACHMENT_STORE_OP_STORE,
+                                          .clearValue = {{{0.05f, 0.06f, 0.09f, 1}}}};
     const VkRenderingInfo info{.sType = VK_STRUCTURE_TYPE_RENDERING_INFO,
                                .renderArea = {{0, 0}, extent_},
                                .layerCount = 1,
                                .colorAttachmentCount = 1,
-                               .pColorAttachments = &colour};
+                               .pColorAttachments = &color};
     vkCmdBeginRendering(cmd, &info);
     const uint32_t side = std::min(extent_.width, extent_.height);
     const VkViewport viewport{(float(extent_.width) - float(side)) / 2,

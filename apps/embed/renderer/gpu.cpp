@@ -64,12 +64,12 @@ void Gpu::open_device(bool present) {
     // [enable] The renderer's own wishes, then all that Fovea can use of this device.
     enabled.features = &features_;
     if (present) enabled.extensions[enabled.extension_count++] = VK_KHR_SWAPCHAIN_EXTENSION_NAME;
-    FoveaDeviceNeeds needs = foveaDeviceNeeds();
+    FoveaRecommendedFeatures recommended = foveaRecommendedFeatures();
     FoveaDiag diag = foveaDiag();
-    require(foveaQueryDeviceNeeds(vkGetInstanceProcAddr, instance, VK_API_VERSION_1_3, physical, nullptr,
-                                  &needs, &diag) == FOVEA_OK,
+    require(foveaQueryRecommendedFeatures(vkGetInstanceProcAddr, instance, VK_API_VERSION_1_3, physical,
+                                          nullptr, &recommended, &diag) == FOVEA_OK,
             diag.text);
-    require(foveaEnableNeeds(&needs, &enabled, &diag) == FOVEA_OK, diag.text);
+    require(foveaEnableRecommendedFeatures(&recommended, &enabled, &diag) == FOVEA_OK, diag.text);
     // [end enable]
 
     const float priority = 1;
@@ -78,7 +78,7 @@ void Gpu::open_device(bool present) {
                                          .queueCount = 1,
                                          .pQueuePriorities = &priority};
     const VkDeviceCreateInfo create{.sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO,
-                                    .pNext = foveaEnabledFeatures(&enabled),
+                                    .pNext = foveaEnabledFeatures2(&enabled),
                                     .queueCreateInfoCount = 1,
                                     .pQueueCreateInfos = &queues,
                                     .enabledExtensionCount = enabled.extension_count,
@@ -140,7 +140,7 @@ Buffer Gpu::buffer(uint64_t size, bool mapped) const {
 }
 void Gpu::destroy(const Buffer& b) const { vmaDestroyBuffer(allocator_, b.handle, b.memory); }
 
-Image Gpu::colour_image(VkExtent2D extent, VkFormat format) const {
+Image Gpu::color_image(VkExtent2D extent, VkFormat format) const {
     const VkImageCreateInfo create{
         .sType = VK_STRUCTURE_TYPE_IMAGE_CREATE_INFO,
         .imageType = VK_IMAGE_TYPE_2D,

@@ -54,7 +54,7 @@ class Gpu {
     VkInstance instance = VK_NULL_HANDLE;
     VkPhysicalDevice physical = VK_NULL_HANDLE;
     VkPhysicalDeviceProperties properties{};
-    mutable FoveaDeviceEnables enabled = foveaDeviceEnables();  // as the device was created
+    mutable FoveaEnabledFeatures enabled = foveaEnabledFeatures();  // as the device was created
     VkDevice device = VK_NULL_HANDLE;
     uint32_t queue_family = 0;
     VkQueue queue = VK_NULL_HANDLE;
@@ -63,7 +63,7 @@ class Gpu {
 
     Buffer buffer(uint64_t size, bool mapped = false) const;
     void destroy(const Buffer& buffer) const;
-    Image colour_image(VkExtent2D extent, VkFormat format) const;
+    Image color_image(VkExtent2D extent, VkFormat format) const;
     void destroy(const Image& image) const;
     VkImageView view(VkImage image, VkFormat format) const;
     VkPipeline compute(std::span<const uint32_t> code) const;

@@ -8,20 +8,20 @@ namespace embed {
 // [adopt]
 Guest::Guest(const Gpu& lender) : gpu(lender) {
     // Fovea uses the renderer's objects, and only the features that were enabled.
-    const FoveaVulkanHost host = {
-        .struct_size = sizeof host,
+    const FoveaVulkanDevice vulkan = {
+        .struct_size = sizeof vulkan,
         .api_version = VK_API_VERSION_1_3,
         .instance = gpu.instance,
         .physical_device = gpu.physical,
         .device = gpu.device,
         .get_instance_proc_addr = vkGetInstanceProcAddr,
-        .enabled_features = foveaEnabledFeatures(&gpu.enabled),
+        .enabled_features = foveaEnabledFeatures2(&gpu.enabled),
         .enabled_extensions = gpu.enabled.extensions,
         .enabled_extension_count = gpu.enabled.extension_count,
     };
     fovea::Diag diag;
-    require(foveaCreateContext(&host, &context, &diag) == FOVEA_OK, diag.text);
-    foveaContextFacts(context, &facts, &diag);
+    require(foveaCreateContext(&vulkan, &context, &diag) == FOVEA_OK, diag.text);
+    foveaContextProperties(context, &properties, &diag);
 }
 // [end adopt]
 
@@ -32,8 +32,8 @@ SlicedPlan::SlicedPlan(const Guest& guest, fovea::Result<fovea::Plan> plan) : gu
     require(foveaCompilePlan(guest.context, plan_.get(), &diag) == FOVEA_OK, diag.text);
     info = plan_.info();
     workspace_ = guest.gpu.buffer(std::max<uint64_t>(info.workspace_bytes, 16));
-    if (guest.facts.features & FOVEA_FEATURE_PUSH_DESCRIPTORS) return;  // no pool is needed
-    const uint32_t sets = slice_count() * info.dispatches_per_slice;    // a frame may record the whole round
+    if (guest.properties.features & FOVEA_FEATURE_PUSH_DESCRIPTORS) return;  // no pool is needed
+    const uint32_t sets = slice_count() * info.dispatches_per_slice;  // a frame may record the whole round
     const VkDescriptorPoolSize size{VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, sets * FOVEA_MAX_DISPATCH_BINDINGS};
     const VkDescriptorPoolCreateInfo create{.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO,
                                             .maxSets = sets,
@@ -66,7 +66,7 @@ uint32_t SlicedPlan::record(VkCommandBuffer cmd, const Bindings& bindings, doubl
         .slice_count = slices,
         .timestamps = queries,
         .first_query = first_query,
-        .arena = {pools_[frame]},
+        .descriptor_pool = {pools_[frame]},
     };
     if (pools_[frame])
         vkResetDescriptorPool(guest_.gpu.device, pools_[frame], 0);  // the frame that used it has finished

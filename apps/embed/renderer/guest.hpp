@@ -21,7 +21,7 @@ class Guest {
 
     const Gpu& gpu;
     FoveaContext context = nullptr;
-    FoveaDeviceFacts facts = foveaDeviceFacts();
+    FoveaDeviceProperties properties = foveaDeviceProperties();
 };
 
 using Bindings = FoveaBuffer[FOVEA_BIND_COUNT];

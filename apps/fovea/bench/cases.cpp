@@ -82,11 +82,11 @@ FoveaMapTileDesc describe(const BenchTile& t, uint64_t len_q) {
     return desc;
 }
 
-Result<Plan> plan_case(const BenchCase& c, const FoveaDeviceFacts& facts) {
-    if (c.backward) return plan_attention_backward(facts, describe(c), attention_backward());
-    if (c.tile.cells) return plan_map_tile(facts, describe(c), describe(c.tile, c.len_q));
-    if (c.linear.rows == 0) return plan_attention(facts, describe(c));
-    return plan_linear(facts, describe(c.linear));
+Result<Plan> plan_case(const BenchCase& c, const FoveaDeviceProperties& properties) {
+    if (c.backward) return plan_attention_backward(properties, describe(c), attention_backward());
+    if (c.tile.cells) return plan_map_tile(properties, describe(c), describe(c.tile, c.len_q));
+    if (c.linear.rows == 0) return plan_attention(properties, describe(c));
+    return plan_linear(properties, describe(c.linear));
 }
 
 FoveaDtype type_of(const BenchCase& c, uint32_t binding) {
@@ -176,10 +176,10 @@ std::vector<BenchCase> cpu_bench_cases() {
     const auto add_bf16 = [&](size_t of, const char* name, const char* products_name) {
         cases.push_back(bf16_of(BenchCase(cases[of]), name, "the same, all in bf16", FOVEA_PRECISION_F32));
         cases.push_back(bf16_of(BenchCase(cases[of]), products_name, "the same with products of bf16",
-                                FOVEA_PRECISION_BF16_PRODUCTS));
+                                FOVEA_PRECISION_BF16_INPUTS));
     };
-    add_bf16(0, "a-full-bf16", "a-full-bf16-products");
-    add_bf16(4, "c-grouped-bf16", "c-grouped-bf16-products");
+    add_bf16(0, "a-full-bf16", "a-full-bf16-inputs");
+    add_bf16(4, "c-grouped-bf16", "c-grouped-bf16-inputs");
     // Gradients of the first five cases, which are a, b and c.
     constexpr const char* kBackward[] = {"g-a-full", "g-a-causal", "g-b-full", "g-b-causal", "g-c-grouped"};
     for (size_t n = 0; n < std::size(kBackward); ++n)
@@ -204,17 +204,17 @@ double bench_kv_bytes(const BenchCase& c) {
 void BenchRun::Free::operator()(void* p) const { ::operator delete(p, kPage); }
 
 Result<BenchRun> BenchRun::make(const BenchCase& c, uint32_t cpu_target, uint32_t threads) {
-    Result<FoveaDeviceFacts> facts = cpu_facts(threads);
-    if (!facts) return facts.error();
-    facts->cpu_target = cpu_target;
-    Result<Plan> plan = plan_case(c, *facts);
+    Result<FoveaDeviceProperties> properties = cpu_properties(threads);
+    if (!properties) return properties.error();
+    properties->cpu_target = cpu_target;
+    Result<Plan> plan = plan_case(c, *properties);
     if (!plan) return plan.error();
     BenchRun run;
     run.plan_ = std::move(*plan);
     FoveaPlanInfo info = run.plan_.info();
     if (c.backward) {
         // The gradients need its o and lse: the first call of time_forward() computes them.
-        Result<Plan> forward = plan_attention(*facts, describe(c));
+        Result<Plan> forward = plan_attention(*properties, describe(c));
         if (!forward) return forward.error();
         run.forward_ = std::move(*forward);
         info.workspace_bytes = std::max(info.workspace_bytes, run.forward_.info().workspace_bytes);

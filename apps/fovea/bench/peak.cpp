@@ -90,8 +90,9 @@ namespace {
 constexpr uint64_t kReadPart = 1 << 20;
 
 bool runs_here(uint32_t target) {
-    Result<FoveaDeviceFacts> facts = cpu_facts();
-    return facts && target != 0 && target <= facts->cpu_target && (cpu::kCompiledTargets >> target & 1u);
+    Result<FoveaDeviceProperties> properties = cpu_properties();
+    return properties && target != 0 && target <= properties->cpu_target &&
+           (cpu::kCompiledTargets >> target & 1u);
 }
 
 }  // namespace

@@ -8,8 +8,8 @@
 namespace fovea::app {
 
 // float32 multiply-adds that one thread reaches with the instructions of a target
-// (FoveaDeviceFacts::cpu_target), in GFLOP/s, two to a multiply-add. 0 if this build or CPU does not have the
-// target.
+// (FoveaDeviceProperties::cpu_target), in GFLOP/s, two to a multiply-add. 0 if this build or CPU does not
+// have the target.
 double measure_peak_gflops(uint32_t cpu_target, double seconds);
 
 // Ways to read memory: a thread goes through one to eight places of it at a time, with or without fetching

@@ -2,7 +2,7 @@
 
 #include "data/session_file.hpp"
 #include "data/text_file.hpp"
-#include "matrix/colouring.hpp"
+#include "matrix/coloring.hpp"
 
 #include <fovea/files.hpp>
 
@@ -126,8 +126,8 @@ Result<void> export_svg(const Workbench& bench, const std::string& path) {
                      std::to_string(rows) + " x " + std::to_string(columns) + " cells are above " +
                          std::to_string(kMostSvgSide) + " a side: export .png or .npy"};
     const std::span<const float> values = stage.head_values(head);
-    const Colouring colouring = colouring_of(bench.view.colours, stage.ranges.at(head));
-    const ColourTable table = colour_table(colouring.map);
+    const Coloring coloring = coloring_of(bench.view.colors, stage.ranges.at(head));
+    const ColorTable table = color_table(coloring.map);
     const bool digits = columns <= 24 && rows <= 24;
     const double cell = digits ? 48 : std::max(4.0, 768.0 / double(std::max(rows, columns)));
     const double left = 110, top = 110;
@@ -157,7 +157,7 @@ Result<void> export_svg(const Workbench& bench, const std::string& path) {
                        y, cell, cell, hidden ? "hatch" : "dropped");
                 continue;
             }
-            const Rgb c = colour_for(colouring, table, value), ink = text_colour_on(c);
+            const Rgb c = color_for(coloring, table, value), ink = text_color_on(c);
             append(out,
                    "<rect x=\"%.2f\" y=\"%.2f\" width=\"%.2f\" height=\"%.2f\" fill=\"#%02x%02x%02x\"/>\n", x,
                    y, cell, cell, c.r, c.g, c.b);

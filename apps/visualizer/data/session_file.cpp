@@ -182,7 +182,7 @@ std::string changes_text(const std::vector<HeadChange>& changed) {
 }
 
 Result<void> read_changes(std::string_view text, Settings& s) {
-    const ModelFacts& facts = s.model->weights.facts();
+    const ModelConfig& config = s.model->weights.config();
     while (!text.empty()) {
         const std::string line(text.substr(0, text.find('\n')));
         text.remove_prefix(std::min(line.size() + 1, text.size()));
@@ -190,7 +190,7 @@ Result<void> read_changes(std::string_view text, Settings& s) {
         int begin = 0;
         const bool place =
             std::sscanf(line.c_str(), "%u %u %n", &change.at.layer, &change.at.head, &begin) == 2 &&
-            begin > 0 && change.at.layer < facts.layers && change.at.head < facts.heads;
+            begin > 0 && change.at.layer < config.layers && change.at.head < config.heads;
         const std::string what = line.substr(size_t(begin));
         if (what.starts_with("from ")) {
             change.patch = what.substr(5);
@@ -202,8 +202,8 @@ Result<void> read_changes(std::string_view text, Settings& s) {
             return Error{FOVEA_INVALID_ARGUMENT, "changed_heads",
                          "'" + printable_name(line, 80) +
                              "' is not LAYER HEAD FACTOR or LAYER HEAD from TEXT; layers are 0 to " +
-                             std::to_string(facts.layers - 1) + ", heads 0 to " +
-                             std::to_string(facts.heads - 1) + ", factors 0 to 2"};
+                             std::to_string(config.layers - 1) + ", heads 0 to " +
+                             std::to_string(config.heads - 1) + ", factors 0 to 2"};
         change_head(s, std::move(change));
     }
     return {};
@@ -215,10 +215,10 @@ Session session_of(const Settings& settings, const ViewState& view, const std::s
     s.stage = stage_from_name(stage).value_or(StageId::weights);
     s.head = view.head + (shows_model(settings) ? settings.mapping.layer * heads_of_layer(settings) : 0);
     s.row = uint32_t(view.picked_row), s.column = uint32_t(view.picked_column);
-    s.map = view.colours.automatic_map ? "auto" : std::string(colour_map_name(view.colours.map));
-    s.logarithmic = view.colours.spread == Spread::logarithmic;
-    s.spread = int32_t(view.colours.spread);
-    s.low = text_of(view.colours.range_low), s.high = text_of(view.colours.range_high);
+    s.colormap = view.colors.automatic_map ? "auto" : std::string(colormap_name(view.colors.map));
+    s.logarithmic = view.colors.spread == Spread::logarithmic;
+    s.spread = int32_t(view.colors.spread);
+    s.low = text_of(view.colors.range_low), s.high = text_of(view.colors.range_high);
     s.compared_head = view.compared_head;
     s.compare_how = kCompareHow[size_t(view.how)];
     s.pinned = view.pinned;
@@ -324,7 +324,8 @@ Result<Settings> settings_of(const Session& session, TensorReader& reader) {
     Settings s;
     static_cast<Session&>(s) = session;
     const Session none;
-    s.stage = none.stage, s.head = none.head, s.row = none.row, s.column = none.column, s.map = none.map;
+    s.stage = none.stage, s.head = none.head, s.row = none.row, s.column = none.column,
+    s.colormap = none.colormap;
     s.logarithmic = none.logarithmic, s.spread = none.spread, s.low = none.low, s.high = none.high;
     s.compared_head = none.compared_head, s.compare_how = none.compare_how, s.pinned = none.pinned;
     s.published.clear(), s.published_sha256.clear(), s.changed_heads.clear();
@@ -363,11 +364,11 @@ Result<Settings> settings_of(const Session& session, TensorReader& reader) {
 void take_view(const Session& s, ViewState& view) {
     view.head = s.head;
     view.picked_row = int(s.row), view.picked_column = int(s.column);
-    const std::optional<ColourMap> map = colour_map_from_name(s.map);
-    view.colours.automatic_map = !map;
-    if (map) view.colours.map = *map;
-    view.colours.spread = s.spread == 0 && s.logarithmic ? Spread::logarithmic : Spread(s.spread);
-    view.colours.range_low = limit_of(s.low), view.colours.range_high = limit_of(s.high);
+    const std::optional<Colormap> map = colormap_from_name(s.colormap);
+    view.colors.automatic_map = !map;
+    if (map) view.colors.map = *map;
+    view.colors.spread = s.spread == 0 && s.logarithmic ? Spread::logarithmic : Spread(s.spread);
+    view.colors.range_low = limit_of(s.low), view.colors.range_high = limit_of(s.high);
     view.compared_head = s.compared_head;
     view.how = CompareHow(index_of(kCompareHow, s.compare_how, 0));
     view.pinned = s.pinned;

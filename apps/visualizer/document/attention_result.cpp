@@ -61,7 +61,7 @@ Summed summed(std::span<const float> values) {
     return out;
 }
 
-ColourRange range_of(const Summed& s) {
+ColorRange range_of(const Summed& s) {
     const float ends[] = {s.low, s.high};
     return fitted_range(std::span(ends, s.finite > 0 ? 2 : 0));
 }
@@ -334,7 +334,7 @@ Result<std::shared_ptr<AttentionResult>> make_result(GpuDevice& device, Projecte
     const Result<PreparedAttention> prepared = call->trace->prepare(projected.layer);
     if (!prepared) return prepared.error();
     Precision precision = settings.precision;
-    if (place == ComputeOn::processor && precision == Precision::f16_products) {
+    if (place == ComputeOn::processor && precision == Precision::f16_inputs) {
         precision = Precision::f16;
         call->warnings.push_back(
             "products of float16 factors are what cooperative matrices of a GPU do: on the processor factors "
@@ -409,8 +409,8 @@ Result<void> fill_traced_stages(AttentionResult& result) {
 }
 
 // The range of weights without rows that see one key: their weight is 1 whatever the scores are, and would
-// make all others one colour. Logarithms begin at the smallest weight that is shown.
-static void fit_weights(ColourRange& range, const Stage& stage, uint32_t head) {
+// make all others one color. Logarithms begin at the smallest weight that is shown.
+static void fit_weights(ColorRange& range, const Stage& stage, uint32_t head) {
     const std::span<const float> values = stage.head_values(head);
     double high = 0, least = 0;
     for (uint64_t row = 0; row < stage.rows; ++row) {
@@ -433,9 +433,9 @@ void measure_stages(AttentionResult& result) {
             heads.push_back(summed(stage.head_values(head)));
             stage.ranges.push_back(range_of(heads.back()));
             if (stage.is_sum) fit_weights(stage.ranges.back(), stage, head);
-            // Numbers of either sign have one map of colours, whichever signs a head's have.
+            // Numbers of either sign have one map of colors, whichever signs a head's have.
             if (stage.id && stage_text(*stage.id).is_signed)
-                stage.ranges.back().scale = ColourScale::symmetric;
+                stage.ranges.back().scale = ColorScale::symmetric;
         }
         stage.stats = stats_of(heads);
     }

@@ -5,7 +5,7 @@
 #include "document/attention_run.hpp"
 #include "document/projected.hpp"
 #include "gpu/gpu_device.hpp"
-#include "matrix/colouring.hpp"
+#include "matrix/coloring.hpp"
 
 #include <fovea/inspect.hpp>
 #include <fovea/inspect/cell_sum.hpp>
@@ -36,11 +36,11 @@ struct Stage {
     bool is_sum = false;                // a row of it adds up to 1
     GpuBuffer* traced = nullptr;        // the same buffer where the trace fills it, not the call
     std::optional<StageStats> stats;    // once complete
-    std::vector<ColourRange> ranges;    // once complete, of each head
+    std::vector<ColorRange> ranges;     // once complete, of each head
     // Weights: cells whose masked score is -inf are hatched, so the masked scores; else null.
     const GpuBuffer* hiding = nullptr;
     std::span<const float> hiding_values;
-    // Weights after dropout: cells that the keep mask has 0 for are hatched the other way; else null.
+    // Weights after dropout: cells that the dropout mask has 0 for are hatched the other way; else null.
     const GpuBuffer* dropping = nullptr;
     std::span<const float> dropping_values;
     bool of_heads = false;  // a mean over the heads, whose cells have no derivation of their own
@@ -97,7 +97,7 @@ Result<std::shared_ptr<AttentionResult>> make_result(GpuDevice& device, Projecte
 // The stages that the call did not write, once it has ended: the model's trace computes them from the call's
 // outputs. On the CPU all values are the trace's, the same in every program.
 Result<void> fill_traced_stages(AttentionResult& result);
-// Statistics and colour ranges of every stage, once its numbers are there.
+// Statistics and color ranges of every stage, once its numbers are there.
 void measure_stages(AttentionResult& result);
 // A cell of the mean over heads, term by term.
 CellSum mean_sum(const AttentionResult& result, uint64_t row, uint64_t column);

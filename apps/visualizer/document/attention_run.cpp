@@ -47,7 +47,7 @@ Result<std::unique_ptr<AttentionRun>> AttentionRun::create(GpuDevice& device,
                                                            const std::function<void()>& wake) {
     std::unique_ptr<AttentionRun> run(new AttentionRun(device));
     run->on_cpu_ = place == ComputeOn::processor;
-    const bool products_of_halves = precision == Precision::f16_products;
+    const bool products_of_halves = precision == Precision::f16_inputs;
     if (Result<void> r = run->upload(prepared); !r) return r.error();
     if (place == ComputeOn::first_processor && !products_of_halves) run->stand_in(wake);
     if (Result<void> r = run->make_plans(products_of_halves); !r) return r.error();
@@ -57,7 +57,7 @@ Result<std::unique_ptr<AttentionRun>> AttentionRun::create(GpuDevice& device,
 
 AttentionRun::~AttentionRun() {
     if (queries_) vkDestroyQueryPool(device_.device(), queries_, nullptr);
-    if (arena_) vkDestroyDescriptorPool(device_.device(), arena_, nullptr);
+    if (descriptor_pool_) vkDestroyDescriptorPool(device_.device(), descriptor_pool_, nullptr);
 }
 
 Result<void> AttentionRun::upload(const PreparedAttention& prepared) {
@@ -73,15 +73,16 @@ Result<void> AttentionRun::upload(const PreparedAttention& prepared) {
 // reports calls that cannot be planned.
 void AttentionRun::stand_in(const std::function<void()>& wake) {
     if (useful_flops() > kMostStandInFlops) return;
-    Result<Plan> plan = plan_attention(device_.facts(), desc_), same = plan_attention(device_.facts(), desc_);
+    Result<Plan> plan = plan_attention(device_.properties(), desc_),
+                 same = plan_attention(device_.properties(), desc_);
     if (!plan || !same || device_.warmer()->ready(*plan)) return;
     device_plan_ = std::move(*plan);
     device_.warmer()->warm(std::move(*same), wake);
     on_cpu_ = true;
 }
 
-Result<void> AttentionRun::add_call(const FoveaDeviceFacts& facts, const FoveaAttentionDesc& desc) {
-    Result<Plan> plan = plan_attention(facts, desc);
+Result<void> AttentionRun::add_call(const FoveaDeviceProperties& properties, const FoveaAttentionDesc& desc) {
+    Result<Plan> plan = plan_attention(properties, desc);
     if (!plan) return plan.error();
     Diag diag;
     if (!on_cpu_ && foveaCompilePlan(device_.context(), plan->get(), &diag) != FOVEA_OK) return diag.error();
@@ -93,21 +94,21 @@ Result<void> AttentionRun::add_call(const FoveaDeviceFacts& facts, const FoveaAt
 // Kernels that round their inputs give no weights: the context comes from them, and every other stage is
 // computed from the same stored values with float32 products.
 Result<void> AttentionRun::make_plans(bool products_of_halves) {
-    const Result<FoveaDeviceFacts> cpu = cpu_facts(1);
+    const Result<FoveaDeviceProperties> cpu = cpu_properties(1);
     if (!cpu) return cpu.error();
-    const FoveaDeviceFacts& facts = on_cpu_ ? *cpu : device_.facts();
+    const FoveaDeviceProperties& properties = on_cpu_ ? *cpu : device_.properties();
     FoveaAttentionDesc stages = desc_;
     if (products_of_halves) stages.outputs &= ~uint32_t(FOVEA_OUTPUT_O);
-    if (Result<void> r = add_call(facts, stages); !r) return r;
+    if (Result<void> r = add_call(properties, stages); !r) return r;
     if (!products_of_halves) return {};
     FoveaAttentionDesc context = desc_;
     context.outputs = FOVEA_OUTPUT_O;
-    context.precision = FOVEA_PRECISION_F16_PRODUCTS;
+    context.precision = FOVEA_PRECISION_F16_INPUTS;
     // Tries the planner's own choice first; it does not choose these kernels if they bring no gain.
     std::string why;
     for (const FoveaKernel kernel : {FOVEA_KERNEL_AUTO, FOVEA_KERNEL_FLASH_COOPMAT}) {
         context.kernel = kernel;
-        if (Result<void> r = add_call(facts, context); !r) {
+        if (Result<void> r = add_call(properties, context); !r) {
             why = r.error().text;
             continue;
         }
@@ -170,7 +171,7 @@ Result<void> AttentionRun::create_device_parts() {
         if (VkResult r = vkCreateQueryPool(device_.device(), &queries, nullptr, &queries_))
             return vulkan_error("vkCreateQueryPool", r);
     }
-    if (device_.facts().features & FOVEA_FEATURE_PUSH_DESCRIPTORS) return {};
+    if (device_.properties().features & FOVEA_FEATURE_PUSH_DESCRIPTORS) return {};
     uint32_t sets = 0;
     for (const Call& call : calls_) sets += uint32_t(call.info.slice_count * call.info.dispatches_per_slice);
     const VkDescriptorPoolSize size{VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, sets * FOVEA_MAX_DISPATCH_BINDINGS};
@@ -178,7 +179,7 @@ Result<void> AttentionRun::create_device_parts() {
     pool.maxSets = sets;
     pool.poolSizeCount = 1;
     pool.pPoolSizes = &size;
-    if (VkResult r = vkCreateDescriptorPool(device_.device(), &pool, nullptr, &arena_))
+    if (VkResult r = vkCreateDescriptorPool(device_.device(), &pool, nullptr, &descriptor_pool_))
         return vulkan_error("vkCreateDescriptorPool", r);
     return {};
 }
@@ -208,7 +209,7 @@ Result<bool> AttentionRun::advance(VkCommandBuffer cmd, double flops) {
     const double fitting = std::max(1.0, std::floor(flops / std::max(1.0, call.info.max_slice_flops)));
     record.slice_count =
         std::min(call.info.slice_count - record.first_slice, uint64_t(std::min(fitting, 1e9)));
-    record.arena.pool = arena_;
+    record.descriptor_pool.pool = descriptor_pool_;
     if (queries_ && next_slice_ < kMostTimedSlices)
         if (Result<void> r = time_slices(call, record); !r) return r.error();
     // Slices of an earlier frame or call may still use the workspace.

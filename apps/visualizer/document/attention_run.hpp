@@ -82,7 +82,7 @@ class AttentionRun {
     Result<void> upload(const PreparedAttention& prepared);
     void stand_in(const std::function<void()>& wake);
     Result<void> make_plans(bool products_of_halves);
-    Result<void> add_call(const FoveaDeviceFacts& facts, const FoveaAttentionDesc& desc);
+    Result<void> add_call(const FoveaDeviceProperties& properties, const FoveaAttentionDesc& desc);
     Result<void> allocate();
     Result<void> create_device_parts();
     Result<void> run_on_cpu();
@@ -98,7 +98,7 @@ class AttentionRun {
     std::array<GpuBuffer, FOVEA_BIND_COUNT> buffers_;
     GpuBuffer workspace_;
     Workspace cpu_workspace_;
-    VkDescriptorPool arena_ = VK_NULL_HANDLE;  // only where push descriptors are missing
+    VkDescriptorPool descriptor_pool_ = VK_NULL_HANDLE;  // only where push descriptors are missing
     VkQueryPool queries_ = VK_NULL_HANDLE;
     mutable RunTimes times_;
     std::vector<uint32_t> first_queries_;  // for each timed dispatch: the query before it

@@ -84,7 +84,7 @@ Document::Opened Document::take(Result<std::shared_ptr<const OpenedModel>> model
     if (!opened.tokenizer)
         problems_.report("model",
                          opened.name + ": " + opened.why_no_text + ", so that token numbers from 0 to " +
-                             std::to_string(opened.weights.facts().vocabulary - 1) +
+                             std::to_string(opened.weights.config().vocabulary - 1) +
                              " are typed in the place of words",
                          false);
     change(model_settings(std::move(*model), settings_));

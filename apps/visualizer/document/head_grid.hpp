@@ -5,7 +5,7 @@
 #include "document/settings.hpp"
 #include "gpu/gpu_device.hpp"
 
-#include <fovea/inspect/colour_map.hpp>
+#include <fovea/inspect/colormap.hpp>
 #include <fovea/inspect/prompt_run.hpp>
 
 #include <atomic>
@@ -22,7 +22,7 @@ struct GridHead {
     uint32_t layer = 0, head = 0;
     HeadStats stats;     // statistics of the weights
     TokenScores scores;  // scores of a model's heads on the text; NaN without a text
-    ColourRange range;
+    ColorRange range;
 };
 // "L3H5", layers and heads counted from 0, as files and other tools count them.
 std::string head_name(uint32_t layer, uint32_t head);

@@ -222,9 +222,9 @@ Result<Derivation> LongMap::derive(uint64_t row, uint64_t key) const {
 Result<std::vector<float>> LongMap::row_weights(uint64_t row) const {
     FoveaAttentionDesc call = head_.rows_call(row, 1);
     call.outputs = FOVEA_OUTPUT_WEIGHTS;
-    const Result<FoveaDeviceFacts> facts = cpu_facts(1);
-    if (!facts) return facts.error();
-    const Result<Plan> plan = plan_attention(*facts, call);
+    const Result<FoveaDeviceProperties> properties = cpu_properties(1);
+    if (!properties) return properties.error();
+    const Result<Plan> plan = plan_attention(*properties, call);
     if (!plan) return plan.error();
     std::vector<float> weights(call.len_kv);
     FoveaHostBuffer bindings[FOVEA_BIND_COUNT] = {};
@@ -259,10 +259,10 @@ MapPick LongMap::pick(uint64_t row, uint64_t key, const MapPick* before) const {
 }
 
 Result<std::pair<uint64_t, uint64_t>> LongMap::largest_of(const MapBlock& block) const {
-    const Result<FoveaDeviceFacts> facts = cpu_facts(1);
-    if (!facts) return facts.error();
+    const Result<FoveaDeviceProperties> properties = cpu_properties(1);
+    if (!properties) return properties.error();
     const FoveaAttentionDesc call = head_.rows_call(block.first_row, block.rows);
-    const Result<Plan> sums = plan_attention(*facts, call);
+    const Result<Plan> sums = plan_attention(*properties, call);
     if (!sums) return sums.error();
     std::vector<float> lse(rows());
     FoveaHostBuffer bindings[FOVEA_BIND_COUNT] = {};
@@ -275,7 +275,7 @@ Result<std::pair<uint64_t, uint64_t>> LongMap::largest_of(const MapBlock& block)
     tile.first_row = block.first_row, tile.row_count = block.rows;
     tile.first_key = block.first_key, tile.key_count = block.keys;
     tile.outputs = FOVEA_TILE_MAX;
-    const Result<Plan> plan = plan_map_tile(*facts, head_.call, tile);
+    const Result<Plan> plan = plan_map_tile(*properties, head_.call, tile);
     if (!plan) return plan.error();
     std::vector<float> cells(block.rows * block.keys);
     head_.bind(bindings);

@@ -49,7 +49,7 @@ std::string_view tokenizer_name(Tokenizer tokenizer) { return choice("tokenizer"
 
 std::string_view precision_name(Precision precision) {
     constexpr std::array<std::string_view, kPrecisionCount> kNames = {"float32", "float16 storage",
-                                                                      "float16 products"};
+                                                                      "float16 inputs"};
     return kNames.at(size_t(precision));
 }
 
@@ -64,14 +64,14 @@ AttentionRules rules_of(const Settings& s) {
 
 std::vector<uint32_t> shown_layers(const Settings& s) {
     if (!shows_model(s)) return layers_of(s);
-    std::vector<uint32_t> layers(s.model ? size_t(s.model->weights.facts().layers)
+    std::vector<uint32_t> layers(s.model ? size_t(s.model->weights.config().layers)
                                          : learned_of(s).model->blocks.size());
     std::iota(layers.begin(), layers.end(), 0u);
     return layers;
 }
 
 uint32_t heads_of_layer(const Settings& s) {
-    return s.model ? uint32_t(s.model->weights.facts().heads)
+    return s.model ? uint32_t(s.model->weights.config().heads)
                    : learned_of(s).model->blocks[0].attention.heads;
 }
 
@@ -153,7 +153,7 @@ Settings model_settings(std::shared_ptr<const OpenedModel> model, const Settings
 
 std::string model_lead(const Settings& s) {
     if (s.model) {
-        const ModelFacts& f = s.model->weights.facts();
+        const ModelConfig& f = s.model->weights.config();
         return f.family + ": " + std::to_string(f.layers) + " layers of " + std::to_string(f.heads) +
                " heads, width " + std::to_string(f.width) + ", " + std::to_string(f.vocabulary) + " tokens" +
                (f.causal ? "" : "; an encoder, every token sees every other") +
@@ -226,7 +226,7 @@ void toggle_key(Settings& s, uint32_t key) {
 }
 
 bool is_causal_model(const Settings& s) {
-    return s.model && shows_model(s) && s.model->weights.facts().causal;
+    return s.model && shows_model(s) && s.model->weights.config().causal;
 }
 
 }  // namespace fovea::visualizer

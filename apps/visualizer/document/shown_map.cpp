@@ -17,7 +17,7 @@ constexpr double kMostLargestFlops = 4e10, kMostLargestAtOnce = 5e7;
 ShownMap::~ShownMap() = default;
 
 GpuDevice* ShownMap::tiles_device(bool on_cpu) const {
-    const bool software = device_.facts().device_class == FOVEA_CLASS_CPU;
+    const bool software = device_.properties().device_class == FOVEA_CLASS_CPU;
     const bool wanted =
         tiles_on_ == TilesOn::device || (tiles_on_ == TilesOn::automatic && !on_cpu && !software);
     return wanted && device_.has_vulkan() ? &device_ : nullptr;

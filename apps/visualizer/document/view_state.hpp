@@ -1,7 +1,7 @@
 // How the results are looked at. None of it changes a number.
 #pragma once
 
-#include "matrix/colouring.hpp"
+#include "matrix/coloring.hpp"
 
 #include <cstdint>
 #include <optional>
@@ -29,7 +29,7 @@ struct ViewState {
     uint32_t head = 0;
     int picked_row = 1, picked_column = 1;
     bool pinned = false;  // hovering does not move the pick
-    ColourChoice colours;
+    ColorChoice colors;
     float zoom = 0;  // pixels for a cell; 0: fit
     float pan_x = 0, pan_y = 0;
     // The first row and column in sight, fractions of a cell too, until a matrix is laid out by them.

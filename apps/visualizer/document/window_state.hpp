@@ -35,7 +35,7 @@ inline constexpr const char* kPictureParts[kPicturePartCount] = {"window", "view
 struct PictureLook {
     PicturePart part = PicturePart::window;
     float scale = 1;           // pixels for one unit of the layout
-    bool legend = true;        // title and colour bar of a matrix
+    bool legend = true;        // title and color bar of a matrix
     bool transparent = false;  // no background for cells and letters; not for a window
 };
 

@@ -11,7 +11,7 @@ constexpr std::chrono::duration<float> kFadeTime = std::chrono::milliseconds(200
 constexpr std::chrono::milliseconds kPathStep(200);
 constexpr size_t kHistogramBins = 64;
 
-HeadSummary summary_of(const Stage& stage, uint32_t head, const Colouring& colouring) {
+HeadSummary summary_of(const Stage& stage, uint32_t head, const Coloring& coloring) {
     HeadSummary summary{std::vector<float>(stage.rows), std::vector<float>(stage.rows),
                         std::vector<float>(stage.columns), std::vector<uint32_t>(kHistogramBins)};
     const std::span<const float> values = stage.head_values(head);
@@ -22,11 +22,11 @@ HeadSummary summary_of(const Stage& stage, uint32_t head, const Colouring& colou
             summary.has_hidden = summary.has_hidden || stage.hidden(head, row, column);
             summary.has_dropped = summary.has_dropped || stage.dropped(head, row, column);
             if (!std::isfinite(value)) continue;
-            summary.clamped.add(colouring, value);
+            summary.clamped.add(coloring, value);
             sum += double(value);
             if (value > 0) entropy -= double(value) * std::log(double(value));
             summary.column_sums[column] += value;
-            ++summary.histogram[size_t(colouring.place(double(value)) * (kHistogramBins - 1) + 0.5)];
+            ++summary.histogram[size_t(coloring.place(double(value)) * (kHistogramBins - 1) + 0.5)];
         }
         summary.row_sums[row] = float(sum);
         summary.row_entropies[row] = float(entropy);
@@ -149,7 +149,7 @@ void Workbench::show_stage(size_t index) {
     if (view.stage != fade_from_) view.selection.reset(), view.marked.reset();
     if (view.stage == fade_from_ || !computation.complete()) fade_begin_.reset();
     view.zoom = view.pan_x = view.pan_y = 0;
-    view.colours.range_low = view.colours.range_high = NAN;
+    view.colors.range_low = view.colors.range_high = NAN;
     keep_pick_in_range();
 }
 
@@ -242,11 +242,11 @@ void Workbench::pick_end_of_text() {
 const HeadSummary& Workbench::head_summary() {
     const Shown now = shown();
     const Stage& s = *now.stage;
-    const Colouring colouring = colouring_of(view.colours, s.ranges.at(now.head));
+    const Coloring coloring = coloring_of(view.colors, s.ranges.at(now.head));
     const std::string key = std::to_string(reinterpret_cast<uintptr_t>(s.buffer)) + s.name + "/" +
-                            std::to_string(now.head) + "/" + format_number(colouring.low, 9) + "/" +
-                            format_number(colouring.high, 9) + "/" + spread_name(colouring.spread);
-    if (key != summary_of_) summary_ = summary_of(s, now.head, colouring);
+                            std::to_string(now.head) + "/" + format_number(coloring.low, 9) + "/" +
+                            format_number(coloring.high, 9) + "/" + spread_name(coloring.spread);
+    if (key != summary_of_) summary_ = summary_of(s, now.head, coloring);
     summary_of_ = key;
     return summary_;
 }

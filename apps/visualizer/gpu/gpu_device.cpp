@@ -91,8 +91,8 @@ std::unique_ptr<GpuDevice> GpuDevice::without_vulkan(std::string why) {
     std::unique_ptr<GpuDevice> device(new GpuDevice());
     device->why_not_ = std::move(why);
     device->name_ = "no Vulkan device";
-    device->facts_.struct_size = sizeof device->facts_;
-    device->facts_.device_class = FOVEA_CLASS_CPU;
+    device->properties_.struct_size = sizeof device->properties_;
+    device->properties_.device_class = FOVEA_CLASS_CPU;
     return device;
 }
 
@@ -173,7 +173,7 @@ Result<void> GpuDevice::choose_physical(const GpuWishes& wishes) {
         if (wishes.vulkan_device >= 0 ? int(i) != wishes.vulkan_device : rank <= best) continue;
         best = rank;
         physical_ = all[i];
-        properties_ = properties;
+        vulkan_properties_ = properties;
         name_ = properties.deviceName;
     }
     vkGetPhysicalDeviceQueueFamilyProperties(physical_, &count, nullptr);
@@ -191,7 +191,7 @@ Result<void> GpuDevice::choose_physical(const GpuWishes& wishes) {
 }
 
 void GpuDevice::ask_driver() {
-    if (std::min(properties_.apiVersion, volkGetInstanceVersion()) < VK_API_VERSION_1_2) return;
+    if (std::min(vulkan_properties_.apiVersion, volkGetInstanceVersion()) < VK_API_VERSION_1_2) return;
     VkPhysicalDeviceDriverProperties driver{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DRIVER_PROPERTIES};
     VkPhysicalDeviceProperties2 asked{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, &driver};
     vkGetPhysicalDeviceProperties2(physical_, &asked);
@@ -208,13 +208,13 @@ Result<void> GpuDevice::create_device(const GpuWishes& wishes) {
                 return std::strcmp(e.extensionName, VK_KHR_SWAPCHAIN_EXTENSION_NAME) == 0;
             }))
             return Error{FOVEA_UNSUPPORTED, VK_KHR_SWAPCHAIN_EXTENSION_NAME, name_ + " cannot show a window"};
-        enables_->extensions[enables_->extension_count++] = VK_KHR_SWAPCHAIN_EXTENSION_NAME;
+        enabled_->extensions[enabled_->extension_count++] = VK_KHR_SWAPCHAIN_EXTENSION_NAME;
     }
-    FoveaDeviceNeeds needs = foveaDeviceNeeds();
+    FoveaRecommendedFeatures recommended = foveaRecommendedFeatures();
     Diag diag;
-    if (foveaQueryDeviceNeeds(vkGetInstanceProcAddr, instance_, instance_version(), physical_, nullptr,
-                              &needs, &diag) != FOVEA_OK ||
-        foveaEnableNeeds(&needs, enables_.get(), &diag) != FOVEA_OK)
+    if (foveaQueryRecommendedFeatures(vkGetInstanceProcAddr, instance_, instance_version(), physical_,
+                                      nullptr, &recommended, &diag) != FOVEA_OK ||
+        foveaEnableRecommendedFeatures(&recommended, enabled_.get(), &diag) != FOVEA_OK)
         return diag.error();
 
     if (VkResult r = create_like(device_)) return vulkan_error("vkCreateDevice", r);
@@ -252,16 +252,16 @@ VkResult GpuDevice::create_like(VkDevice& out) const {
     queue.queueFamilyIndex = family_;
     queue.queueCount = 1;
     queue.pQueuePriorities = &priority;
-    VkDeviceCreateInfo info{VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO, foveaEnabledFeatures(enables_.get())};
+    VkDeviceCreateInfo info{VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO, foveaEnabledFeatures2(enabled_.get())};
     info.queueCreateInfoCount = 1;
     info.pQueueCreateInfos = &queue;
-    info.enabledExtensionCount = enables_->extension_count;
-    info.ppEnabledExtensionNames = enables_->extensions;
+    info.enabledExtensionCount = enabled_->extension_count;
+    info.ppEnabledExtensionNames = enabled_->extensions;
     return vkCreateDevice(physical_, &info, nullptr, &out);
 }
 
 Result<void> GpuDevice::create_context() {
-    FoveaVulkanHost host{};
+    FoveaVulkanDevice host{};
     host.struct_size = sizeof host;
     host.api_version = instance_version();
     host.instance = instance_;
@@ -269,13 +269,13 @@ Result<void> GpuDevice::create_context() {
     host.device = device_;
     host.get_instance_proc_addr = vkGetInstanceProcAddr;
     host.get_device_proc_addr = vkGetDeviceProcAddr;
-    host.enabled_features = foveaEnabledFeatures(enables_.get());
-    host.enabled_extensions = enables_->extensions;
-    host.enabled_extension_count = enables_->extension_count;
+    host.enabled_features = foveaEnabledFeatures2(enabled_.get());
+    host.enabled_extensions = enabled_->extensions;
+    host.enabled_extension_count = enabled_->extension_count;
     Diag diag;
     if (foveaCreateContext(&host, &context_, &diag) != FOVEA_OK) return diag.error();
-    facts_.struct_size = sizeof facts_;
-    if (foveaContextFacts(context_, &facts_, &diag) != FOVEA_OK) return diag.error();
+    properties_.struct_size = sizeof properties_;
+    if (foveaContextProperties(context_, &properties_, &diag) != FOVEA_OK) return diag.error();
     return {};
 }
 

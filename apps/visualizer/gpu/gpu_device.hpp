@@ -1,5 +1,5 @@
 // The program's own Vulkan instance and device, as any renderer has them, and Fovea's context on it. The
-// visualizer is a guest of the public API: nothing here is known to the engine but what FoveaVulkanHost
+// visualizer is a guest of the public API: nothing here is known to the engine but what FoveaVulkanDevice
 // carries.
 #pragma once
 
@@ -61,7 +61,7 @@ class GpuDevice {
     uint32_t queue_family() const { return family_; }
     VmaAllocator allocator() const { return allocator_; }
     FoveaContext context() const { return context_; }
-    const FoveaDeviceFacts& facts() const { return facts_; }
+    const FoveaDeviceProperties& properties() const { return properties_; }
     const std::string& name() const { return name_; }
     // The driver compiles a kernel not with its pipeline but when it is dispatched for the first time.
     bool compiles_at_dispatch() const { return compiles_at_dispatch_; }
@@ -70,12 +70,12 @@ class GpuDevice {
     // Another device like this one; the caller destroys it.
     VkResult create_like(VkDevice& out) const;
     DeviceMemory memory() const;
-    float timestamp_period_ns() const { return properties_.limits.timestampPeriod; }
+    float timestamp_period_ns() const { return vulkan_properties_.limits.timestampPeriod; }
     bool has_timestamps() const { return timestamp_bits_ > 0; }
     // The longest wait for the device. A software driver compiles within a submission, for minutes on a busy
     // machine, and does not hang.
     uint64_t wait_nanoseconds() const {
-        return facts_.device_class == FOVEA_CLASS_CPU ? 600'000'000'000 : 30'000'000'000;
+        return properties_.device_class == FOVEA_CLASS_CPU ? 600'000'000'000 : 30'000'000'000;
     }
 
     // Records with `record(cmd)`, submits and waits. For set-up and read-back, never in a frame.
@@ -107,7 +107,7 @@ class GpuDevice {
     VkDebugUtilsMessengerEXT messenger_ = VK_NULL_HANDLE;
     std::unique_ptr<LayerMessages> messages_ = std::make_unique<LayerMessages>();
     VkPhysicalDevice physical_ = VK_NULL_HANDLE;
-    VkPhysicalDeviceProperties properties_{};
+    VkPhysicalDeviceProperties vulkan_properties_{};
     uint32_t family_ = 0, timestamp_bits_ = 0;
     VkDevice device_ = VK_NULL_HANDLE;
     VkQueue queue_ = VK_NULL_HANDLE;
@@ -115,9 +115,10 @@ class GpuDevice {
     VkFence fence_ = VK_NULL_HANDLE;
     VmaAllocator allocator_ = VK_NULL_HANDLE;
     FoveaContext context_ = nullptr;
-    FoveaDeviceFacts facts_{};
+    FoveaDeviceProperties properties_{};
     // By pointer, because it contains feature structs whose addresses must not change.
-    std::unique_ptr<FoveaDeviceEnables> enables_ = std::make_unique<FoveaDeviceEnables>(foveaDeviceEnables());
+    std::unique_ptr<FoveaEnabledFeatures> enabled_ =
+        std::make_unique<FoveaEnabledFeatures>(foveaEnabledFeatures());
     std::string name_, why_not_;
     bool compiles_at_dispatch_ = false;
     std::vector<VkDeviceSize> heap_limits_;

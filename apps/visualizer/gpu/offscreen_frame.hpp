@@ -1,4 +1,4 @@
-// A picture drawn without a window: colour image, render pass, framebuffer and the way back to host memory.
+// A picture drawn without a window: color image, render pass, framebuffer and the way back to host memory.
 #pragma once
 
 #include "gpu/gpu_device.hpp"
@@ -37,7 +37,7 @@ class OffscreenFrame {
     std::byte* mapped_ = nullptr;
 };
 
-// One colour attachment, cleared at the start, in `final_layout` at the end. Shared with the window's frames.
+// One color attachment, cleared at the start, in `final_layout` at the end. Shared with the window's frames.
 Result<VkRenderPass> create_render_pass(VkDevice device, VkFormat format, VkImageLayout final_layout);
 
 }  // namespace fovea::visualizer

@@ -16,7 +16,7 @@ Result<std::unique_ptr<Swapchain>> Swapchain::create(GpuDevice& device, VkSurfac
     vkGetPhysicalDeviceSurfaceFormatsKHR(device.physical(), surface, &count, nullptr);
     std::vector<VkSurfaceFormatKHR> formats(count);
     vkGetPhysicalDeviceSurfaceFormatsKHR(device.physical(), surface, &count, formats.data());
-    if (formats.empty()) return Error{FOVEA_UNSUPPORTED, "surface", "the window has no colour format"};
+    if (formats.empty()) return Error{FOVEA_UNSUPPORTED, "surface", "the window has no color format"};
     s->format_ = formats[0];
     // ImGui blends in the display's own encoding.
     for (const VkSurfaceFormatKHR& f : formats)

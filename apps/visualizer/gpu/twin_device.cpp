@@ -14,11 +14,12 @@ constexpr uint64_t kBufferBytes = 256;
 }  // namespace
 
 std::unique_ptr<TwinDevice> TwinDevice::open(const GpuDevice& device) {
-    if (!(device.facts().features & FOVEA_FEATURE_PUSH_DESCRIPTORS)) return nullptr;
+    if (!(device.properties().features & FOVEA_FEATURE_PUSH_DESCRIPTORS)) return nullptr;
     std::unique_ptr<TwinDevice> twin(new TwinDevice());
     if (device.create_like(twin->device_) != VK_SUCCESS) return nullptr;
     volkLoadDeviceTable(&twin->vk_, twin->device_);
-    twin->chooses_subgroup_size_ = device.facts().min_subgroup_size != device.facts().max_subgroup_size;
+    twin->chooses_subgroup_size_ =
+        device.properties().min_subgroup_size != device.properties().max_subgroup_size;
     return twin->create_objects(device) ? std::move(twin) : nullptr;
 }
 

@@ -18,7 +18,7 @@ class Painter {
   public:
     Painter(const MatrixView& view, const PaintSource& source) : v(view), s(source) {}
     // False where the pixel is left as it is.
-    bool pixel(float x, float y, uint32_t& colour) const;
+    bool pixel(float x, float y, uint32_t& color) const;
 
   private:
     uint64_t index(Cell c) const {
@@ -46,14 +46,14 @@ class Painter {
     }
     bool dropped(Cell c) const { return (v.flags & MATRIX_FLAG_DROPPED) && s.other[index(c)] == 0; }
     float signed_log(float x) const { return std::copysign(std::log1p(std::fabs(x) / v.linear_within), x); }
-    uint32_t colour_of(float value) const;
+    uint32_t color_of(float value) const;
     Cell strongest(Cell from) const;
 
     const MatrixView& v;
     const PaintSource& s;
 };
 
-uint32_t Painter::colour_of(float value) const {
+uint32_t Painter::color_of(float value) const {
     if (std::isnan(value)) return kMagenta;
     if (std::isinf(value)) return value > 0 ? kCyan : v.ground;
     float low = v.range_low, high = v.range_high;
@@ -67,8 +67,8 @@ uint32_t Painter::colour_of(float value) const {
         low = -high;
     }
     const float share = high > low ? std::clamp((value - low) / (high - low), 0.0f, 1.0f) : 0.5f;
-    return s.colours[v.colour_map * MATRIX_COLOURS_PER_MAP +
-                     uint32_t(share * (MATRIX_COLOURS_PER_MAP - 1) + 0.5f)];
+    return s
+        .colors[v.colormap * MATRIX_COLORS_PER_MAP + uint32_t(share * (MATRIX_COLORS_PER_MAP - 1) + 0.5f)];
 }
 
 Cell Painter::strongest(Cell from) const {
@@ -88,12 +88,12 @@ Cell Painter::strongest(Cell from) const {
     return best;
 }
 
-bool Painter::pixel(float x, float y, uint32_t& colour) const {
+bool Painter::pixel(float x, float y, uint32_t& color) const {
     const float place_x = (x - v.origin_x) / v.cell_width, place_y = (y - v.origin_y) / v.cell_height;
     Cell cell{int(std::floor(place_y)), int(std::floor(place_x))};
     if (v.flags & MATRIX_FLAG_WHOLE)
         cell = {std::clamp(cell.row, 0, int(v.rows) - 1), std::clamp(cell.column, 0, int(v.columns) - 1)};
-    colour = v.ground;
+    color = v.ground;
     if (cell.row < 0 || cell.column < 0 || cell.row >= int(v.rows) || cell.column >= int(v.columns))
         return true;
     if ((v.flags & MATRIX_FLAG_UPPER) && cell.column <= cell.row) return false;
@@ -109,21 +109,21 @@ bool Painter::pixel(float x, float y, uint32_t& colour) const {
     const bool masked = hidden(cell);
     if (masked || dropped(cell)) {
         const float stripe = (masked ? x + y : x - y) / v.hatch_period;
-        if (stripe - std::floor(stripe) < 0.18f) colour = masked ? v.hatch : v.dropped;
+        if (stripe - std::floor(stripe) < 0.18f) color = masked ? v.hatch : v.dropped;
     } else {
-        colour = colour_of(value(cell));
+        color = color_of(value(cell));
     }
     const float edge =
         gap + (in_row && in_column ? std::min(4.0f * unit, float(MATRIX_FRAME_SHARE) * side) : unit);
     const bool at_row_edge = in_row && (inside_y < edge || inside_y > v.cell_height - edge);
     const bool at_column_edge = in_column && (inside_x < edge || inside_x > v.cell_width - edge);
     const bool at_side = in_row && in_column && (inside_x < edge || inside_x > v.cell_width - edge);
-    // A line of the ground inside the picked cell's frame: it is seen on every colour.
+    // A line of the ground inside the picked cell's frame: it is seen on every color.
     const float inner = gap + 0.7f * (edge - gap);
     const bool within = in_row && in_column && inside_x > inner && inside_y > inner &&
                         inside_x < v.cell_width - inner && inside_y < v.cell_height - inner;
     if (side >= 8 * unit && (at_row_edge || at_column_edge || at_side))
-        colour = within ? v.ground : v.highlight;
+        color = within ? v.ground : v.highlight;
     return true;
 }
 
@@ -137,14 +137,14 @@ void paint_matrix(const MatrixView& view, const PaintSource& source, const Paint
               bottom = std::min({int(std::ceil(view.top + view.height)), target.clip_bottom, target.height});
     for (int y = top; y < bottom; ++y)
         for (int x = left; x < right; ++x) {
-            uint32_t colour = 0;
+            uint32_t color = 0;
             const float px = float(x) + 0.5f, py = float(y) + 0.5f;
             // The rectangle covers a pixel whose middle it holds.
             if (px < view.left || py < view.top || px >= view.left + view.width ||
                 py >= view.top + view.height)
                 continue;
-            if (painter.pixel(px, py, colour))
-                target.pixels[size_t(y) * size_t(target.width) + size_t(x)] = colour | 0xff000000;
+            if (painter.pixel(px, py, color))
+                target.pixels[size_t(y) * size_t(target.width) + size_t(x)] = color | 0xff000000;
         }
 }
 

@@ -16,7 +16,7 @@ struct PaintTarget {
 
 struct PaintSource {  // The contents of the shader's bindings.
     const float *values, *hiding, *other;
-    const uint32_t* colours;
+    const uint32_t* colors;
 };
 
 void paint_matrix(const MatrixView& view, const PaintSource& source, const PaintTarget& target);

@@ -2,7 +2,7 @@
 
 #include "visualizer_shaders.hpp"
 
-#include <fovea/inspect/colour_map.hpp>
+#include <fovea/inspect/colormap.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -31,7 +31,7 @@ Result<std::unique_ptr<MatrixRenderer>> MatrixRenderer::create(GpuDevice& device
         if (Result<void> r = renderer->create_layouts(); !r) return r.error();
         if (Result<void> r = renderer->create_pipeline(render_pass); !r) return r.error();
     }
-    if (Result<void> r = renderer->create_colours(); !r) return r.error();
+    if (Result<void> r = renderer->create_colors(); !r) return r.error();
     return renderer;
 }
 
@@ -132,15 +132,15 @@ Result<void> MatrixRenderer::create_pipeline(VkRenderPass render_pass) {
     return {};
 }
 
-Result<void> MatrixRenderer::create_colours() {
-    Result<GpuBuffer> buffer = GpuBuffer::create(device_, kColourMaps.size() * MATRIX_COLOURS_PER_MAP * 4);
+Result<void> MatrixRenderer::create_colors() {
+    Result<GpuBuffer> buffer = GpuBuffer::create(device_, kColormaps.size() * MATRIX_COLORS_PER_MAP * 4);
     if (!buffer) return buffer.error();
-    colours_ = std::move(*buffer);
-    std::vector<uint32_t> colours;
-    for (const ColourMap map : kColourMaps)
-        for (const Rgb c : colour_table(map)) colours.push_back(IM_COL32(c.r, c.g, c.b, 255));
-    std::memcpy(colours_.data(), colours.data(), colours.size() * 4);
-    colours_.flush();
+    colors_ = std::move(*buffer);
+    std::vector<uint32_t> colors;
+    for (const Colormap map : kColormaps)
+        for (const Rgb c : color_table(map)) colors.push_back(IM_COL32(c.r, c.g, c.b, 255));
+    std::memcpy(colors_.data(), colors.data(), colors.size() * 4);
+    colors_.flush();
     return {};
 }
 
@@ -162,7 +162,7 @@ VkDescriptorSet MatrixRenderer::set_of(const GpuBuffer& values, const GpuBuffer&
     if (vkAllocateDescriptorSets(device_.device(), &allocate, &set) != VK_SUCCESS) return VK_NULL_HANDLE;
     const GpuBuffer* buffers[MATRIX_BINDING_COUNT] = {};
     buffers[MATRIX_BINDING_VALUES] = &values;
-    buffers[MATRIX_BINDING_COLOURS] = &colours_;
+    buffers[MATRIX_BINDING_COLORS] = &colors_;
     buffers[MATRIX_BINDING_HIDING] = &hiding;
     buffers[MATRIX_BINDING_OTHER] = &other;
     VkDescriptorBufferInfo infos[MATRIX_BINDING_COUNT];
@@ -214,7 +214,7 @@ bool MatrixRenderer::paint(const ImDrawCmd& command, const PaintTarget& target) 
     const auto floats = [](const GpuBuffer& b) { return reinterpret_cast<const float*>(b.data()); };
     paint_matrix(request.view,
                  {floats(*request.values), floats(*request.hiding), floats(*request.other),
-                  reinterpret_cast<const uint32_t*>(request.renderer->colours_.data())},
+                  reinterpret_cast<const uint32_t*>(request.renderer->colors_.data())},
                  target);
     return true;
 }

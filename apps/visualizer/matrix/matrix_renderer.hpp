@@ -39,7 +39,7 @@ class MatrixRenderer {
     explicit MatrixRenderer(GpuDevice& device) : device_(device) {}
     Result<void> create_layouts();
     Result<void> create_pipeline(VkRenderPass render_pass);
-    Result<void> create_colours();
+    Result<void> create_colors();
     VkDescriptorSet set_of(const GpuBuffer& values, const GpuBuffer& hiding, const GpuBuffer& other);
     static void draw_callback(const ImDrawList* list, const ImDrawCmd* command);
 
@@ -55,7 +55,7 @@ class MatrixRenderer {
     VkPipelineLayout layout_ = VK_NULL_HANDLE;
     VkPipeline pipeline_ = VK_NULL_HANDLE;
     VkDescriptorPool pool_ = VK_NULL_HANDLE;
-    GpuBuffer colours_;
+    GpuBuffer colors_;
     std::map<std::array<VkBuffer, 3>, VkDescriptorSet> sets_;
     std::deque<Request> requests_;  // requests of this frame; addresses stay valid while it grows
     VkCommandBuffer cmd_ = VK_NULL_HANDLE;

@@ -33,7 +33,7 @@ struct Atlas {
 struct Corner {
     int64_t x, y;
     float u, v;
-    float colour[4];
+    float color[4];
 };
 
 Corner corner_of(const ImDrawVert& v) {
@@ -42,7 +42,7 @@ Corner corner_of(const ImDrawVert& v) {
              v.uv.x,
              v.uv.y,
              {}};
-    for (int i = 0; i < 4; ++i) c.colour[i] = float(v.col >> (8 * i) & 255);
+    for (int i = 0; i < 4; ++i) c.color[i] = float(v.col >> (8 * i) & 255);
     return c;
 }
 
@@ -53,11 +53,11 @@ int64_t edge(const Corner& a, const Corner& b, int64_t x, int64_t y) {
 // A pixel on the edge between two triangles is painted by only one of them.
 bool owns_edge(const Corner& a, const Corner& b) { return a.y == b.y ? b.x > a.x : b.y < a.y; }
 
-void blend(uint32_t& pixel, const float (&colour)[4], float alpha) {
+void blend(uint32_t& pixel, const float (&color)[4], float alpha) {
     uint32_t out = 0xff000000;
     for (int i = 0; i < 3; ++i) {
         const float below = float(pixel >> (8 * i) & 255);
-        out |= uint32_t(below + (colour[i] - below) * alpha + 0.5f) << (8 * i);
+        out |= uint32_t(below + (color[i] - below) * alpha + 0.5f) << (8 * i);
     }
     pixel = out;
 }
@@ -81,11 +81,10 @@ void paint_triangle(Corner a, Corner b, Corner c, const Atlas& atlas, const Pain
             if (wa < own_a || wb < own_b || wc < own_c) continue;
             const float sa = float(double(wa) / double(area)), sb = float(double(wb) / double(area)),
                         sc = 1 - sa - sb;
-            float colour[4];
-            for (int i = 0; i < 4; ++i) colour[i] = a.colour[i] * sa + b.colour[i] * sb + c.colour[i] * sc;
+            float color[4];
+            for (int i = 0; i < 4; ++i) color[i] = a.color[i] * sa + b.color[i] * sb + c.color[i] * sc;
             const float alpha = atlas.sample(a.u * sa + b.u * sb + c.u * sc, a.v * sa + b.v * sb + c.v * sc);
-            blend(target.pixels[size_t(y) * size_t(target.width) + size_t(x)], colour,
-                  colour[3] / 255 * alpha);
+            blend(target.pixels[size_t(y) * size_t(target.width) + size_t(x)], color, color[3] / 255 * alpha);
         }
 }
 

@@ -40,7 +40,7 @@ void fit_cells(Canvas& c, float scale) {
 MatrixView view_of(const PanelContext& ui, const Canvas& c) {
     const ImGuiIO& io = ImGui::GetIO();
     const float sx = io.DisplayFramebufferScale.x, sy = io.DisplayFramebufferScale.y;
-    const Palette& colours = palette(ui.bench.window.theme);
+    const Palette& colors = palette(ui.bench.window.theme);
     const Stage& s = *c.stage;
     MatrixView v{};
     // The part of the area that the matrix covers.
@@ -55,18 +55,18 @@ MatrixView view_of(const PanelContext& ui, const Canvas& c) {
     v.other_first_element = uint32_t(uint64_t(c.minus_head) * s.rows * s.columns);
     v.row_stride = v.columns = uint32_t(s.columns);
     v.rows = uint32_t(s.rows);
-    v.range_low = float(c.colouring.low), v.range_high = float(c.colouring.high);
-    v.linear_within = float(c.colouring.linear_within);
-    v.colour_map =
-        uint32_t(std::find(kColourMaps.begin(), kColourMaps.end(), c.colouring.map) - kColourMaps.begin());
-    v.flags = (c.colouring.spread == Spread::logarithmic ? MATRIX_FLAG_LOG : 0) |
-              (c.colouring.spread == Spread::symmetric_log ? MATRIX_FLAG_SYMLOG : 0) |
+    v.range_low = float(c.coloring.low), v.range_high = float(c.coloring.high);
+    v.linear_within = float(c.coloring.linear_within);
+    v.colormap =
+        uint32_t(std::find(kColormaps.begin(), kColormaps.end(), c.coloring.map) - kColormaps.begin());
+    v.flags = (c.coloring.spread == Spread::logarithmic ? MATRIX_FLAG_LOG : 0) |
+              (c.coloring.spread == Spread::symmetric_log ? MATRIX_FLAG_SYMLOG : 0) |
               (c.cell_width >= kGridFrom * ui.scale ? MATRIX_FLAG_GRID : 0) |
               (s.hiding && c.hatch_hidden ? MATRIX_FLAG_HIDING : 0) | (c.minus ? MATRIX_FLAG_DIFFERENCE : 0) |
               (s.dropping && !c.minus ? MATRIX_FLAG_DROPPED : 0) | (c.upper_only ? MATRIX_FLAG_UPPER : 0);
     v.hatch_period = kHatchPeriod * ui.scale;
-    v.ground = ui.transparent ? ui.ground : colours.matrix_ground, v.hatch = colours.hatch,
-    v.dropped = colours.mark, v.highlight = colours.text;
+    v.ground = ui.transparent ? ui.ground : colors.matrix_ground, v.hatch = colors.hatch,
+    v.dropped = colors.mark, v.highlight = colors.text;
     v.picked_row = ui.bench.view.picked_row, v.picked_column = ui.bench.view.picked_column;
     return v;
 }
@@ -128,7 +128,7 @@ Canvas lay_out_canvas(PanelContext& ui, const Stage& stage, uint32_t head, ImVec
     view.pan_x = pan_x / width, view.pan_y = pan_y / height;
     c.origin = {std::floor(c.at.x + (width <= c.size.x ? (c.size.x - width) / 2 : pan_x)),
                 std::floor(c.at.y + (height <= c.size.y ? (c.size.y - height) / 2 : pan_y))};
-    c.colouring = colouring_of(view.colours, stage.ranges.at(head));
+    c.coloring = coloring_of(view.colors, stage.ranges.at(head));
     return c;
 }
 
@@ -206,7 +206,7 @@ static void select_dragged(ViewState& view, const Canvas& c) {
 }
 
 void canvas_selection(PanelContext& ui, const Canvas& c) {
-    const Palette& colours = palette(ui.bench.window.theme);
+    const Palette& colors = palette(ui.bench.window.theme);
     ImDrawList& draw = *ImGui::GetWindowDrawList();
     draw.PushClipRect(c.at, {c.at.x + c.size.x, c.at.y + c.size.y}, true);
     // The marked cells have a frame; the selected cells have the other color and a tint.
@@ -217,9 +217,9 @@ void canvas_selection(PanelContext& ui, const Canvas& c) {
                          c.origin.y + c.cell_height * float(r->row_begin)},
             high{c.origin.x + c.cell_width * float(r->column_last + 1),
                  c.origin.y + c.cell_height * float(r->row_last + 1)};
-        const ImU32 colour = selected ? colours.warning : colours.accent;
-        if (selected) draw.AddRectFilled(low, high, (colour & 0x00ffffff) | 0x30000000);
-        draw.AddRect(low, high, colour, 2 * ui.scale, 0, 2.5f * ui.scale);
+        const ImU32 color = selected ? colors.warning : colors.accent;
+        if (selected) draw.AddRectFilled(low, high, (color & 0x00ffffff) | 0x30000000);
+        draw.AddRect(low, high, color, 2 * ui.scale, 0, 2.5f * ui.scale);
     }
     draw.PopClipRect();
 }
@@ -264,7 +264,7 @@ void canvas_digits(PanelContext& ui, const Canvas& c) {
     if (c.cell_width < kDigitsFrom * ui.scale || c.cell_height < 18 * ui.scale) return;
     ImDrawList& draw = *ImGui::GetWindowDrawList();
     draw.PushClipRect(c.at, {c.at.x + c.size.x, c.at.y + c.size.y}, true);
-    const ColourTable table = colour_table(c.colouring.map);
+    const ColorTable table = color_table(c.coloring.map);
     ImFont* font = c.cell_width >= 78 * ui.scale ? ui.fonts.body : ui.fonts.small;
     const VisibleCells cells = visible_cells(c);
     for (int row = cells.row_begin; row < cells.row_end; ++row) {
@@ -280,16 +280,16 @@ void canvas_digits(PanelContext& ui, const Canvas& c) {
             const std::string text = hidden    ? "\xe2\x88\x92\xe2\x88\x9e"
                                      : dropped ? "0"
                                                : format_fixed(value, 4);
-            const Rgb ink = text_colour_on(colour_for(c.colouring, table, value));
-            const ImU32 colour = hidden || dropped ? palette(ui.bench.window.theme).text_soft
-                                                   : IM_COL32(ink.r, ink.g, ink.b, 255);
+            const Rgb ink = text_color_on(color_for(c.coloring, table, value));
+            const ImU32 color = hidden || dropped ? palette(ui.bench.window.theme).text_soft
+                                                  : IM_COL32(ink.r, ink.g, ink.b, 255);
             const ImVec2 size = font->CalcTextSizeA(font->FontSize, 1e6f, 0, text.c_str());
             const ImVec2 at{std::floor(c.origin.x + (float(column) + 0.5f) * c.cell_width - size.x / 2),
                             std::floor(c.origin.y + (float(row) + 0.5f) * c.cell_height - size.y / 2)};
             if (dropped)  // no digit on a hatching
                 draw.AddRectFilled({at.x - 4 * ui.scale, at.y}, {at.x + size.x + 4 * ui.scale, at.y + size.y},
                                    ui.transparent ? ui.ground : palette(ui.bench.window.theme).matrix_ground);
-            draw.AddText(font, font->FontSize, at, colour, text.c_str());
+            draw.AddText(font, font->FontSize, at, color, text.c_str());
         }
     }
     draw.PopClipRect();
@@ -311,7 +311,7 @@ std::string column_name(const Workbench& bench, const Canvas& c, uint64_t column
 
 void label_rows(PanelContext& ui, const Canvas& c, ImFont* font) {
     const Workbench& bench = ui.bench;
-    const Palette& colours = palette(bench.window.theme);
+    const Palette& colors = palette(bench.window.theme);
     ImDrawList& draw = *ImGui::GetWindowDrawList();
     const VisibleCells cells = visible_cells(c);
     const float line = font->FontSize, room = (kLabelColumn - 12) * ui.scale;
@@ -327,7 +327,7 @@ void label_rows(PanelContext& ui, const Canvas& c, ImFont* font) {
         draw.AddText(font, line,
                      {std::max(right - width, right - room),
                       std::floor(c.origin.y + (float(row) + 0.5f) * c.cell_height - line / 2)},
-                     row == bench.view.picked_row ? colours.accent : colours.text, label.c_str());
+                     row == bench.view.picked_row ? colors.accent : colors.text, label.c_str());
     }
     draw.PopClipRect();
 }
@@ -354,7 +354,7 @@ void draw_slanted(ImFont* font, ImVec2 foot, ImU32 ink, std::string text, float 
 
 void label_columns(PanelContext& ui, const Canvas& c, ImFont* font) {
     const Workbench& bench = ui.bench;
-    const Palette& colours = palette(bench.window.theme);
+    const Palette& colors = palette(bench.window.theme);
     ImDrawList& draw = *ImGui::GetWindowDrawList();
     const VisibleCells cells = visible_cells(c);
     const float line = font->FontSize;
@@ -376,7 +376,7 @@ void label_columns(PanelContext& ui, const Canvas& c, ImFont* font) {
         const float middle = c.origin.x + (float(column) + 0.5f) * c.cell_width;
         if (middle < c.at.x || middle > c.at.x + c.size.x) continue;
         const std::string label = words ? column_name(bench, c, uint64_t(column)) : std::to_string(column);
-        const ImU32 ink = column == bench.view.picked_column ? colours.accent : colours.text;
+        const ImU32 ink = column == bench.view.picked_column ? colors.accent : colors.text;
         if (slanted && !(few_wide && !is_wide(column))) {
             const float above = few_wide ? line : 0;  // room for the letters between them
             draw_slanted(font, {middle, top + line - above + 2 * ui.scale}, ink, label,
@@ -396,30 +396,30 @@ void label_columns(PanelContext& ui, const Canvas& c, ImFont* font) {
     const float width = small->CalcTextSizeA(small->FontSize, 1e6f, 0, sides).x;
     draw.AddText(small, small->FontSize,
                  {std::max(c.origin.x, c.at.x) - width - 10 * ui.scale, top + line - small->FontSize},
-                 colours.text_soft, sides);
+                 colors.text_soft, sides);
 }
 
 }  // namespace
 
 float canvas_marks(const PanelContext& ui, const HeadSummary& of, ImVec2 at) {
-    const Palette& colours = palette(ui.bench.window.theme);
+    const Palette& colors = palette(ui.bench.window.theme);
     ImDrawList& draw = *ImGui::GetWindowDrawList();
     ImFont* font = ui.fonts.small;
     const float s = ui.scale, side = std::round(font->FontSize), line = font->FontSize + 5 * s;
     float y = at.y;
-    const auto mark = [&](const char* name, ImU32 colour, bool rising) {
+    const auto mark = [&](const char* name, ImU32 color, bool rising) {
         const ImVec2 low{at.x, y}, high{at.x + side, y + side};
-        draw.AddRectFilled(low, high, colours.matrix_ground);
+        draw.AddRectFilled(low, high, colors.matrix_ground);
         draw.PushClipRect(low, high, true);
         for (float x = -side; x < side; x += side / 3)
             draw.AddLine({low.x + x, rising ? high.y : low.y}, {low.x + x + side, rising ? low.y : high.y},
-                         colour, 1.3f * s);
+                         color, 1.3f * s);
         draw.PopClipRect();
-        draw.AddText(font, font->FontSize, {high.x + 6 * s, y}, colours.text_soft, name);
+        draw.AddText(font, font->FontSize, {high.x + 6 * s, y}, colors.text_soft, name);
         y += line;
     };
-    if (of.has_hidden) mark("masked", colours.hatch, true);
-    if (of.has_dropped) mark("dropped", colours.mark, false);
+    if (of.has_hidden) mark("masked", colors.hatch, true);
+    if (of.has_dropped) mark("dropped", colors.mark, false);
     return y - at.y;
 }
 
@@ -431,7 +431,7 @@ void canvas_labels(PanelContext& ui, const Canvas& c) {
 
 void canvas_minimap(PanelContext& ui, const Canvas& c) {
     if (c.all_visible()) return;
-    const Palette& colours = palette(ui.bench.window.theme);
+    const Palette& colors = palette(ui.bench.window.theme);
     const Stage& s = *c.stage;
     const float longest = float(std::max(s.rows, s.columns)), side = kMinimap * ui.scale;
     const ImVec2 size = {std::max(side * float(s.columns) / longest, 8.0f),
@@ -440,7 +440,7 @@ void canvas_minimap(PanelContext& ui, const Canvas& c) {
                        c.at.y + c.size.y - size.y - 10 * ui.scale};
     ImDrawList& draw = *ImGui::GetWindowDrawList();
     draw.AddRectFilled({at.x - 3 * ui.scale, at.y - 3 * ui.scale},
-                       {at.x + size.x + 3 * ui.scale, at.y + size.y + 3 * ui.scale}, colours.raised,
+                       {at.x + size.x + 3 * ui.scale, at.y + size.y + 3 * ui.scale}, colors.raised,
                        3 * ui.scale);
     Canvas whole = c;
     whole.at = whole.origin = at;
@@ -454,7 +454,7 @@ void canvas_minimap(PanelContext& ui, const Canvas& c) {
             at.x + std::clamp((x - c.origin.x) / (c.cell_width * float(s.columns)), 0.0f, 1.0f) * size.x,
             at.y + std::clamp((y - c.origin.y) / (c.cell_height * float(s.rows)), 0.0f, 1.0f) * size.y);
     };
-    draw.AddRect(place(c.at.x, c.at.y), place(c.at.x + c.size.x, c.at.y + c.size.y), colours.accent, 0, 0,
+    draw.AddRect(place(c.at.x, c.at.y), place(c.at.x + c.size.x, c.at.y + c.size.y), colors.accent, 0, 0,
                  2 * ui.scale);
 }
 

@@ -2,7 +2,7 @@
 // it. Zoom, pan and pick are the view's, so that canvases side by side move together.
 #pragma once
 
-#include "matrix/colouring.hpp"
+#include "matrix/coloring.hpp"
 #include "panels/panels.hpp"
 
 namespace fovea::visualizer {
@@ -21,7 +21,7 @@ struct Canvas {
     float cell_width = 1, cell_height = 1;
     ImVec2 origin;         // place of cell (0, 0)
     bool slanted = false;  // words above the columns
-    Colouring colouring;
+    Coloring coloring;
 
     float value(uint64_t row, uint64_t column) const;
     bool all_visible() const;
@@ -62,7 +62,7 @@ inline constexpr uint64_t kMostArcTokens = 40;
 void canvas_arcs(PanelContext& ui, const Canvas& canvas, float foot);
 // Names of the hatchings that the matrix has, from `at` down; how high they are together.
 float canvas_marks(const PanelContext& ui, const HeadSummary& of, ImVec2 at);
-// The colours' range with a histogram of the shown matrix, from `x` on; its ends are dragged.
+// The colors' range with a histogram of the shown matrix, from `x` on; its ends are dragged.
 void canvas_range_bar(PanelContext& ui, const Canvas& canvas, float x);
 // The whole matrix in a corner with the visible part framed, while only a part is visible.
 void canvas_minimap(PanelContext& ui, const Canvas& canvas);

@@ -2,7 +2,7 @@
 // is a head of the present result, or of a kept one.
 #include "document/comparison.hpp"
 #include "panels/canvas.hpp"
-#include "panels/colour_bar.hpp"
+#include "panels/color_bar.hpp"
 #include "theme/text_order.hpp"
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 namespace fovea::visualizer {
 namespace {
 
-constexpr float kLegend = 84;  // room of the colour bars
+constexpr float kLegend = 84;  // room of the color bars
 
 void choose_head(PanelContext& ui, const char* label, uint64_t count, uint32_t& head) {
     ImGui::SetNextItemWidth(96 * ui.scale);
@@ -47,7 +47,7 @@ void choose_heads(PanelContext& ui, const Comparison& c) {
     const float right = ImGui::GetItemRectMax().x - ImGui::GetWindowPos().x;
     if (right + 140 * ui.scale < ImGui::GetWindowWidth()) ImGui::SameLine(0, 16 * ui.scale);
     check_box(ui, "same range", &view.same_range);
-    if (ImGui::IsItemHovered()) ImGui::SetTooltip("A number has the same colour in A and B");
+    if (ImGui::IsItemHovered()) ImGui::SetTooltip("A number has the same color in A and B");
 }
 
 void draw_keeping(PanelContext& ui) {
@@ -100,7 +100,7 @@ void draw_summary(PanelContext& ui, const Comparison& c) {
 
 struct Legend {
     const char* title;
-    Colouring colouring;
+    Coloring coloring;
     Clamped clamped;
 };
 
@@ -114,7 +114,7 @@ void draw_legends(PanelContext& ui, std::initializer_list<Legend> legends, float
     for (const Legend& legend : legends) {
         ImGui::GetWindowDrawList()->AddText(ui.fonts.small, small, {x, y},
                                             palette(ui.bench.window.theme).text_soft, legend.title);
-        draw_colour_bar(ui, legend.colouring, {x, y + title, 12 * s, bar}, 3, legend.clamped);
+        draw_color_bar(ui, legend.coloring, {x, y + title, 12 * s, bar}, 3, legend.clamped);
         y += share;
     }
 }
@@ -142,23 +142,23 @@ void draw_one(PanelContext& ui, Canvas canvas, const char* id, const char* title
                  palette(ui.bench.window.theme).text, title);
 }
 
-void colour_difference(Canvas& canvas, const Comparison& c) {
+void color_difference(Canvas& canvas, const Comparison& c) {
     canvas.minus = c.b;
     canvas.minus_head = c.head_b;
     // A cell masked in one of both has a difference too.
     canvas.hatch_hidden = same_cells_hidden(*c.a, c.head_a, *c.b, c.head_b);
     const double reach = difference_of(*c.a, c.head_a, *c.b, c.head_b, 0).largest;
-    canvas.colouring = {ColourMap::blue_orange, Spread::linear, -reach, reach, 0};
+    canvas.coloring = {Colormap::blue_orange, Spread::linear, -reach, reach, 0};
 }
 
 void draw_both_legends(PanelContext& ui, const Canvas& a, const Canvas& b, float top, float height) {
-    const auto of = [](const Canvas& c) { return clamped_by(c.colouring, c.stage->head_values(c.head)); };
+    const auto of = [](const Canvas& c) { return clamped_by(c.coloring, c.stage->head_values(c.head)); };
     Clamped both = of(a);
     const Clamped of_b = of(b);
     if (!ui.bench.view.same_range)
-        return draw_legends(ui, {{"A", a.colouring, both}, {"B", b.colouring, of_b}}, top, height);
+        return draw_legends(ui, {{"A", a.coloring, both}, {"B", b.coloring, of_b}}, top, height);
     both.above = both.above || of_b.above, both.below = both.below || of_b.below;
-    draw_legends(ui, {{"A and B", a.colouring, both}}, top, height);
+    draw_legends(ui, {{"A and B", a.coloring, both}}, top, height);
 }
 
 void draw_pictures(PanelContext& ui, const Comparison& c) {
@@ -182,15 +182,15 @@ void draw_pictures(PanelContext& ui, const Comparison& c) {
         kept ? differing_settings(kept->result->settings, bench.document.settings())
              : std::pair<std::string, std::string>();
     const std::string name_a = name("A: ", c.head_a, differs_a), name_b = name("B: ", c.head_b, differs_b);
-    const ColourRange &range_a = c.a->ranges.at(c.head_a), &range_b = c.b->ranges.at(c.head_b);
-    ColourRange both = range_a;
+    const ColorRange &range_a = c.a->ranges.at(c.head_a), &range_b = c.b->ranges.at(c.head_b);
+    ColorRange both = range_a;
     both.low = std::min(range_a.low, range_b.low), both.high = std::max(range_a.high, range_b.high);
-    if (range_b.scale == ColourScale::symmetric) both.scale = range_b.scale;
+    if (range_b.scale == ColorScale::symmetric) both.scale = range_b.scale;
     const auto lay_out = [&](bool is_a, ImVec2 at, ImVec2 size) {
         Canvas canvas = lay_out_canvas(ui, is_a ? *c.a : *c.b, is_a ? c.head_a : c.head_b, at, size);
         canvas.slanted = labels > 0;
         if (is_a && kept) canvas.tokens = &kept->result->tokens();
-        if (bench.view.same_range) canvas.colouring = colouring_of(bench.view.colours, both);
+        if (bench.view.same_range) canvas.coloring = coloring_of(bench.view.colors, both);
         return canvas;
     };
     const ImVec2 first = {cursor.x + kLabelColumn * s, top};
@@ -205,9 +205,9 @@ void draw_pictures(PanelContext& ui, const Comparison& c) {
     }
     Canvas canvas = lay_out(true, first, {room.x - (kLabelColumn + 16) * s, height});
     if (bench.view.how == CompareHow::difference) {
-        colour_difference(canvas, c);
+        color_difference(canvas, c);
         draw_one(ui, canvas, "difference", (name_a + " minus " + name_b).c_str(), true);
-        draw_legends(ui, {{"A \xe2\x88\x92 B", canvas.colouring, {}}}, top, height);
+        draw_legends(ui, {{"A \xe2\x88\x92 B", canvas.coloring, {}}}, top, height);
         return;
     }
     // B's cells keep their places and are not mirrored: a causal B shows nothing.

@@ -54,7 +54,7 @@ void draw_figure(PanelContext& ui, bool legend) {
     canvas.cell_width = canvas.cell_height = side;
     canvas.origin = {canvas.at.x - side * float(cells.column_begin),
                      canvas.at.y - side * float(cells.row_begin)};
-    canvas.colouring = colouring_of(bench.view.colours, shown.stage->ranges.at(shown.head));
+    canvas.coloring = coloring_of(bench.view.colors, shown.stage->ranges.at(shown.head));
     canvas_cells(ui, canvas);
     canvas_digits(ui, canvas);
     canvas_labels(ui, canvas);

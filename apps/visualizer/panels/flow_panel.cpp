@@ -146,7 +146,7 @@ void mouse_on_cells(Workbench& bench, const PathMatrix& matrix, const Placed& pl
 // The name above a matrix, which is also the way to the large one.
 void draw_name(PanelContext& ui, const PathMatrix& matrix, ImVec2 at, float width) {
     Workbench& bench = ui.bench;
-    const Palette& colours = palette(bench.window.theme);
+    const Palette& colors = palette(bench.window.theme);
     ImFont* const font = ui.fonts.small;
     const std::string& name = matrix.stage->name;
     ImGui::SetCursorScreenPos(at);
@@ -161,16 +161,16 @@ void draw_name(PanelContext& ui, const PathMatrix& matrix, ImVec2 at, float widt
     }
     const bool current = &bench.stage() == matrix.stage;
     ImDrawList& draw = *ImGui::GetWindowDrawList();
-    draw.AddText(font, font->FontSize, at, current ? colours.accent : colours.text, name.c_str());
+    draw.AddText(font, font->FontSize, at, current ? colors.accent : colors.text, name.c_str());
     if (hovered)
         draw.AddLine({at.x, at.y + font->FontSize + ui.scale},
-                     {at.x + text_width(*font, name), at.y + font->FontSize + ui.scale}, colours.text,
+                     {at.x + text_width(*font, name), at.y + font->FontSize + ui.scale}, colors.text,
                      ui.scale);
 }
 
 // Draws the tokens next to the first matrix: all of them if rows are high enough, else the picked ones.
 void draw_tokens(PanelContext& ui, const PathMatrix& matrix, const Placed& placed) {
-    const Palette& colours = palette(ui.bench.window.theme);
+    const Palette& colors = palette(ui.bench.window.theme);
     ImFont* const font = ui.fonts.small;
     const float row_height = placed.size.y / float(matrix.stage->rows);
     const auto lit = [&](uint64_t row) {
@@ -186,33 +186,33 @@ void draw_tokens(PanelContext& ui, const PathMatrix& matrix, const Placed& place
         const ImVec4 clip{left, top, right, top + 2 * font->FontSize};
         ImGui::GetWindowDrawList()->AddText(
             font, font->FontSize, {std::max(left, right - text_width(*font, name)), top},
-            lit(row) ? colours.accent : colours.text_soft, name.c_str(), nullptr, 0, &clip);
+            lit(row) ? colors.accent : colors.text_soft, name.c_str(), nullptr, 0, &clip);
     }
 }
 
 // From a matrix, or the lit cells of it, to what is computed from it. Of two tokens' vectors the one that
 // asks becomes the query, the one that answers key and value.
 void draw_link(const PanelContext& ui, const Placed& from, const PathMatrix& to_matrix, const Placed& to) {
-    const Palette& colours = palette(ui.bench.window.theme);
+    const Palette& colors = palette(ui.bench.window.theme);
     const float s = ui.scale;
     ImDrawList& draw = *ImGui::GetWindowDrawList();
     const float right = from.at.x + from.size.x + 2 * s, left = to.at.x - 2 * s;
     // Passes matrices in between in a straight line, and bends before its end.
     const float bends = std::max(right, left - kLongestBend * s);
-    const auto curve = [&](float a, float b, ImU32 colour) {
+    const auto curve = [&](float a, float b, ImU32 color) {
         const float bend = std::max((left - bends) * 0.5f, 8 * s);
-        if (bends > right) draw.AddLine({right, a}, {bends, a}, colour, 2 * s);
-        draw.AddBezierCubic({bends, a}, {bends + bend, a}, {left - bend, b}, {left, b}, colour, 2 * s);
+        if (bends > right) draw.AddLine({right, a}, {bends, a}, color, 2 * s);
+        draw.AddBezierCubic({bends, a}, {bends + bend, a}, {left - bend, b}, {left, b}, color, 2 * s);
     };
     const auto middle = [](const ScreenRect& frame) { return frame.y + frame.height / 2; };
     if (from.frames.empty() || to.frames.empty())
-        return curve(from.at.y + from.size.y / 2, to.at.y + to.size.y / 2, colours.line);
+        return curve(from.at.y + from.size.y / 2, to.at.y + to.size.y / 2, colors.line);
     const float end = middle(to.frames.front());
     const std::optional<StageId> id = to_matrix.stage->id;
     const bool of_answer = id == StageId::keys || id == StageId::values;
-    if (!of_answer) curve(middle(from.frames.front()), end, colours.accent);
+    if (!of_answer) curve(middle(from.frames.front()), end, colors.accent);
     if (of_answer || (to_matrix.stage->over_keys && from.frames.size() > 1))
-        curve(middle(from.frames.back()), end, colours.accent);
+        curve(middle(from.frames.back()), end, colors.accent);
 }
 
 std::string way_text(const Workbench& bench) {

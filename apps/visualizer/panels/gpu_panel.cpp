@@ -18,12 +18,12 @@ float words_width(const PanelContext& ui) {
     return ui.bench.computation.roof ? all - (kPlotWidth + 2 * kPlotGap) * ui.scale : all;
 }
 
-// Colours of the run's shaders, in the order in which they come.
+// Colors of the run's shaders, in the order in which they come.
 struct Shader {
     std::string name;
     double seconds = 0;
     size_t dispatches = 0;
-    Rgb colour;
+    Rgb color;
 };
 
 std::vector<Shader> shaders_of(const RunTimes& times) {
@@ -34,22 +34,22 @@ std::vector<Shader> shaders_of(const RunTimes& times) {
         at->seconds += one.end_s - one.begin_s;
         ++at->dispatches;
     }
-    const ColourTable table = colour_table(ColourMap::viridis);
-    for (size_t i = 0; i < all.size(); ++i) all[i].colour = table[(i * 2 + 1) * 255 / (2 * all.size())];
+    const ColorTable table = color_table(Colormap::viridis);
+    for (size_t i = 0; i < all.size(); ++i) all[i].color = table[(i * 2 + 1) * 255 / (2 * all.size())];
     return all;
 }
 
 // Draws the dispatches in sequence, each named if it is wide enough; a gap shows that one waits for those
 // before it.
 void draw_dispatches(PanelContext& ui, const RunTimes& times, const std::vector<Shader>& shaders) {
-    const Palette& colours = palette(ui.bench.window.theme);
+    const Palette& colors = palette(ui.bench.window.theme);
     const float s = ui.scale;
     const ImVec2 at = ImGui::GetCursorScreenPos();
     const float width = words_width(ui) - ImGui::GetCursorPosX(), height = 26 * s;
     ImGui::InvisibleButton("dispatches", {std::max(width, 1.0f), height});
     const bool hovered = ImGui::IsItemHovered();
     ImDrawList& draw = *ImGui::GetWindowDrawList();
-    draw.AddRectFilled(at, {at.x + width, at.y + height}, colours.raised, 3 * s);
+    draw.AddRectFilled(at, {at.x + width, at.y + height}, colors.raised, 3 * s);
     const double span = std::max(times.dispatches.back().end_s - times.dispatches.front().begin_s, 1e-9);
     ImFont* const font = ui.fonts.small;
     for (size_t i = 0; i < times.dispatches.size(); ++i) {
@@ -61,10 +61,9 @@ void draw_dispatches(PanelContext& ui, const RunTimes& times, const std::vector<
         const bool here = hovered && ImGui::GetIO().MousePos.x >= x0 && ImGui::GetIO().MousePos.x < x1;
         const Shader& shader = *std::find_if(shaders.begin(), shaders.end(),
                                              [&](const Shader& k) { return k.name == one.name; });
-        draw.AddRectFilled(low, high, IM_COL32(shader.colour.r, shader.colour.g, shader.colour.b, 255),
-                           2 * s);
-        if (here) draw.AddRect(low, high, colours.text, 2 * s, 0, 2 * s);
-        const Rgb ink = text_colour_on(shader.colour);
+        draw.AddRectFilled(low, high, IM_COL32(shader.color.r, shader.color.g, shader.color.b, 255), 2 * s);
+        if (here) draw.AddRect(low, high, colors.text, 2 * s, 0, 2 * s);
+        const Rgb ink = text_color_on(shader.color);
         if (font->CalcTextSizeA(font->FontSize, 1e6f, 0, one.name).x + 8 * s < high.x - low.x)
             draw.AddText(font, font->FontSize, {low.x + 4 * s, (low.y + high.y - font->FontSize) / 2},
                          IM_COL32(ink.r, ink.g, ink.b, 255), one.name);
@@ -94,7 +93,7 @@ void draw_shaders(PanelContext& ui, const RunTimes& times, const std::vector<Sha
         const ImVec2 at = ImGui::GetCursorScreenPos();
         ImGui::GetWindowDrawList()->AddRectFilled(
             {at.x, at.y + 0.25f * line}, {at.x + 9 * s, at.y + 0.25f * line + 9 * s},
-            IM_COL32(shader.colour.r, shader.colour.g, shader.colour.b, 255), 2 * s);
+            IM_COL32(shader.color.r, shader.color.g, shader.color.b, 255), 2 * s);
         ImGui::Dummy({9 * s, line});
         ImGui::SameLine(0, 5 * s);
         ImGui::TextUnformatted(text.c_str());
@@ -108,7 +107,7 @@ void draw_shaders(PanelContext& ui, const RunTimes& times, const std::vector<Sha
 void draw_frames(PanelContext& ui) {
     const std::vector<FrameTime>& frames = ui.bench.window.frames;
     if (frames.size() < 2) return;
-    const Palette& colours = palette(ui.bench.window.theme);
+    const Palette& colors = palette(ui.bench.window.theme);
     const float s = ui.scale, height = 34 * s;
     const float width = words_width(ui) - ImGui::GetCursorPosX(), bar = width / float(kMostFrameTimes);
     float most = 1.0f / 60;
@@ -121,17 +120,17 @@ void draw_frames(PanelContext& ui) {
     const ImVec2 at = ImGui::GetCursorScreenPos();
     ImGui::InvisibleButton("frames", {std::max(width, 1.0f), height});
     ImDrawList& draw = *ImGui::GetWindowDrawList();
-    draw.AddRectFilled(at, {at.x + width, at.y + height}, colours.raised, 3 * s);
+    draw.AddRectFilled(at, {at.x + width, at.y + height}, colors.raised, 3 * s);
     const auto up = [&](float seconds) { return at.y + height * (1 - std::min(seconds / most, 1.0f)); };
     for (size_t i = 0; i + 1 < frames.size(); ++i) {
         const float x = at.x + width - bar * float(frames.size() - 1 - i);
         draw.AddRectFilled({x, up(frames[i].wall_s)}, {x + std::max(bar - 0.5f, 1.0f), at.y + height},
-                           colours.mark);
+                           colors.mark);
         if (frames[i].device_s > 0)
             draw.AddRectFilled({x, up(frames[i].device_s)}, {x + std::max(bar - 0.5f, 1.0f), at.y + height},
-                               colours.accent);
+                               colors.accent);
     }
-    draw.AddLine({at.x, up(1.0f / 60)}, {at.x + width, up(1.0f / 60)}, colours.text_soft, s);
+    draw.AddLine({at.x, up(1.0f / 60)}, {at.x + width, up(1.0f / 60)}, colors.text_soft, s);
     if (ImGui::IsItemHovered()) {
         const auto back = size_t(std::max((at.x + width - ImGui::GetIO().MousePos.x) / bar, 0.0f)) + 1;
         if (back < frames.size()) {
@@ -150,7 +149,7 @@ void draw_frames(PanelContext& ui) {
 // Both axes by the logarithm: FLOP for each byte, FLOP/s. Under the slope memory is the limit, under the flat
 // part arithmetic.
 void draw_roof_plot(PanelContext& ui, const Roof& roof, double intensity, double rate, double reach) {
-    const Palette& colours = palette(ui.bench.window.theme);
+    const Palette& colors = palette(ui.bench.window.theme);
     const float s = ui.scale;
     ImFont* font = ui.fonts.small;
     const double knee = roof.flops_per_s / roof.bytes_per_s;
@@ -167,20 +166,20 @@ void draw_roof_plot(PanelContext& ui, const Roof& roof, double intensity, double
                       at.y + height * (1 - float(std::log(y / low_y) / std::log(high_y / low_y)))};
     };
     const auto write = [&](ImVec2 where, const std::string& text) {
-        ImGui::GetWindowDrawList()->AddText(font, font->FontSize, where, colours.text_soft, text.c_str());
+        ImGui::GetWindowDrawList()->AddText(font, font->FontSize, where, colors.text_soft, text.c_str());
     };
     const auto width_of = [&](const std::string& text) {
         return font->CalcTextSizeA(font->FontSize, 1e6f, 0, text.c_str()).x;
     };
     ImDrawList& draw = *ImGui::GetWindowDrawList();
-    draw.AddRectFilled(frame, {frame.x + kPlotWidth * s, frame.y + tall}, colours.raised, 4 * s);
+    draw.AddRectFilled(frame, {frame.x + kPlotWidth * s, frame.y + tall}, colors.raised, 4 * s);
     // Powers of ten, of which those have numbers that have room.
     float free_from = -1e9f;
     for (double x = std::pow(10, std::ceil(std::log10(low_x))); x < high_x; x *= 10) {
         const float across = place(x, low_y).x;
         const std::string label = format_scaled(x, "");
         const float half = width_of(label) / 2;
-        draw.AddLine({across, at.y}, {across, at.y + height}, colours.line, s);
+        draw.AddLine({across, at.y}, {across, at.y + height}, colors.line, s);
         if (across - half < std::max(free_from, at.x - 8 * s) || across + half > at.x + width) continue;
         write({across - half, at.y + height + 2 * s}, label);
         free_from = across + half + 6 * s;
@@ -189,7 +188,7 @@ void draw_roof_plot(PanelContext& ui, const Roof& roof, double intensity, double
     for (double y = std::pow(10, std::ceil(std::log10(low_y))); y < high_y; y *= 10) {
         const float down = place(low_x, y).y;
         const std::string label = format_scaled(y, "");
-        draw.AddLine({at.x, down}, {at.x + width, down}, colours.line, s);
+        draw.AddLine({at.x, down}, {at.x + width, down}, colors.line, s);
         if (down + font->FontSize / 2 > free_to) continue;
         write({at.x - 6 * s - width_of(label), down - font->FontSize / 2}, label);
         free_to = down - font->FontSize / 2;
@@ -200,9 +199,9 @@ void draw_roof_plot(PanelContext& ui, const Roof& roof, double intensity, double
     draw.PushClipRect(at, {at.x + width, at.y + height}, true);
     const ImVec2 roof_line[3] = {place(low_x, low_x * roof.bytes_per_s), place(knee, roof.flops_per_s),
                                  place(high_x, roof.flops_per_s)};
-    draw.AddPolyline(roof_line, 3, colours.text_soft, 0, 2 * s);
-    draw.AddLine(place(intensity, rate), place(intensity, reach), colours.mark, s);
-    draw.AddCircleFilled(place(intensity, rate), 4.5f * s, colours.accent);
+    draw.AddPolyline(roof_line, 3, colors.text_soft, 0, 2 * s);
+    draw.AddLine(place(intensity, rate), place(intensity, reach), colors.mark, s);
+    draw.AddCircleFilled(place(intensity, rate), 4.5f * s, colors.accent);
     draw.PopClipRect();
 }
 

@@ -40,9 +40,9 @@ Thumbnail thumbnail_of(const Stage& stage, uint32_t head) {
 
 void draw_thumbnail(PanelContext& ui, const Thumbnail& of, ImVec2 at, ImVec2 size) {
     const ImGuiIO& io = ImGui::GetIO();
-    const Palette& colours = palette(ui.bench.window.theme);
+    const Palette& colors = palette(ui.bench.window.theme);
     const float sx = io.DisplayFramebufferScale.x, sy = io.DisplayFramebufferScale.y;
-    const Colouring colouring = colouring_of({}, of.range);
+    const Coloring coloring = coloring_of({}, of.range);
     MatrixView v{};
     v.left = v.origin_x = at.x * sx, v.top = v.origin_y = at.y * sy;
     v.width = size.x * sx, v.height = size.y * sy;
@@ -50,20 +50,19 @@ void draw_thumbnail(PanelContext& ui, const Thumbnail& of, ImVec2 at, ImVec2 siz
     v.first_element = of.first_element;
     v.row_stride = v.columns = of.columns;
     v.rows = of.rows;
-    v.range_low = float(colouring.low), v.range_high = float(colouring.high);
-    v.colour_map =
-        uint32_t(std::find(kColourMaps.begin(), kColourMaps.end(), colouring.map) - kColourMaps.begin());
+    v.range_low = float(coloring.low), v.range_high = float(coloring.high);
+    v.colormap = uint32_t(std::find(kColormaps.begin(), kColormaps.end(), coloring.map) - kColormaps.begin());
     v.flags = (of.hiding ? MATRIX_FLAG_HIDING : 0) | (of.dropping ? MATRIX_FLAG_DROPPED : 0);
     v.hatch_period = kHatchPeriod * ui.scale;
-    v.ground = ui.transparent ? ui.ground : colours.matrix_ground, v.hatch = colours.hatch,
-    v.dropped = colours.mark, v.highlight = colours.text;
+    v.ground = ui.transparent ? ui.ground : colors.matrix_ground, v.hatch = colors.hatch,
+    v.dropped = colors.mark, v.highlight = colors.text;
     v.picked_row = v.picked_column = -1;
     ui.matrices.add(*ImGui::GetWindowDrawList(), *of.values, v, of.hiding, of.dropping);
 }
 
 ScreenRect frame_cells(const PanelContext& ui, const Stage& stage, const CellRect& cells, ImVec2 at,
                        ImVec2 size) {
-    const Palette& colours = palette(ui.bench.window.theme);
+    const Palette& colors = palette(ui.bench.window.theme);
     const float s = ui.scale;
     const auto span = [s](int begin, uint64_t count, uint64_t of, float origin, float side, float& low,
                           float& high) {
@@ -78,8 +77,8 @@ ScreenRect frame_cells(const PanelContext& ui, const Stage& stage, const CellRec
     span(cells.column_begin, cells.columns(), stage.columns, at.x, size.x, low.x, high.x);
     span(cells.row_begin, cells.rows(), stage.rows, at.y, size.y, low.y, high.y);
     ImDrawList& draw = *ImGui::GetWindowDrawList();
-    draw.AddRect({low.x - s, low.y - s}, {high.x + s, high.y + s}, colours.matrix_ground, 0, 0, 4 * s);
-    draw.AddRect({low.x - s, low.y - s}, {high.x + s, high.y + s}, colours.accent, 0, 0, 2 * s);
+    draw.AddRect({low.x - s, low.y - s}, {high.x + s, high.y + s}, colors.matrix_ground, 0, 0, 4 * s);
+    draw.AddRect({low.x - s, low.y - s}, {high.x + s, high.y + s}, colors.accent, 0, 0, 2 * s);
     return {low.x - s, low.y - s, high.x - low.x + 2 * s, high.y - low.y + 2 * s};
 }
 

@@ -18,7 +18,7 @@ struct Thumbnail {
     const GpuBuffer* values;
     const GpuBuffer* hiding;  // null: masked cells are -inf in the values
     uint32_t first_element, rows, columns;
-    ColourRange range;
+    ColorRange range;
     const GpuBuffer* dropping = nullptr;  // null: no dropout
 };
 Thumbnail thumbnail_of(const Stage& stage, uint32_t head);  // once it is measured

@@ -25,7 +25,7 @@ void draw_head(PanelContext& ui, uint32_t head, float side) {
     Workbench& bench = ui.bench;
     ViewState& view = bench.view;
     const Stage& stage = bench.stage();
-    const Palette& colours = palette(bench.window.theme);
+    const Palette& colors = palette(bench.window.theme);
     const ImVec2 at = ImGui::GetCursorScreenPos();
     const bool chosen = ImGui::InvisibleButton("head", {side, side});
     const bool hovered = ImGui::IsItemHovered();
@@ -41,9 +41,9 @@ void draw_head(PanelContext& ui, uint32_t head, float side) {
     const float gap = 2 * ui.scale;
     if (is_a || is_b || hovered)
         draw.AddRect({at.x - gap, at.y - gap}, {at.x + side + gap, at.y + side + gap},
-                     is_a   ? colours.accent
-                     : is_b ? colours.warning
-                            : colours.text_soft,
+                     is_a   ? colors.accent
+                     : is_b ? colors.warning
+                            : colors.text_soft,
                      3 * ui.scale, 0, gap);
     const std::vector<HeadStats>& stats = bench.computation.head_stats();
     std::string label = std::to_string(head) + (is_a && view.compared_head >= 0 ? " A" : is_b ? " B" : "");

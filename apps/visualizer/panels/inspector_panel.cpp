@@ -182,7 +182,7 @@ size_t cell_index(const PanelContext& ui) {
 // goes there.
 void draw_number_and_inputs(PanelContext& ui) {
     Workbench& bench = ui.bench;
-    const Palette& colours = palette(bench.window.theme);
+    const Palette& colors = palette(bench.window.theme);
     const float s = ui.scale, gap = 10 * s, side = 72 * s;
     const Stage& stage = *bench.shown().stage;
     const ImVec2 at = ImGui::GetCursorScreenPos();
@@ -193,7 +193,7 @@ void draw_number_and_inputs(PanelContext& ui) {
     const std::string drawn =
         hidden ? "\xe2\x88\x92\xe2\x88\x9e" : number(stage.head_values(bench.shown().head)[cell_index(ui)]);
     ImGui::PushFont(ui.fonts.large);
-    ImGui::PushStyleColor(ImGuiCol_Text, colours.accent);
+    ImGui::PushStyleColor(ImGuiCol_Text, colors.accent);
     ImGui::TextUnformatted(drawn.c_str());
     ImGui::PopStyleColor();
     ImGui::PopFont();
@@ -208,7 +208,7 @@ void draw_number_and_inputs(PanelContext& ui) {
     draw.AddText(
         ui.fonts.small, ui.fonts.small->FontSize,
         {at.x + number_width + gap, at.y + ui.fonts.large->FontSize - 1.4f * ui.fonts.small->FontSize},
-        colours.text_soft, what.c_str());
+        colors.text_soft, what.c_str());
     ImGui::SetCursorScreenPos({at.x, below});
     const std::vector<CellInput> inputs = bench.picked_inputs();
     if (inputs.empty()) return;
@@ -223,11 +223,11 @@ void draw_number_and_inputs(PanelContext& ui) {
         const bool hovered = ImGui::IsItemHovered();
         draw_thumbnail(ui, thumbnail_of(from, input.head), {x, below}, {side, side});
         (void)frame_cells(ui, from, input.cells, {x, below}, {side, side});
-        if (hovered) draw.AddRect({x, below}, {x + side, below + side}, colours.text_soft, 0, 0, 2 * s);
+        if (hovered) draw.AddRect({x, below}, {x + side, below + side}, colors.text_soft, 0, 0, 2 * s);
         const std::string text = input_text(input);
         if (hovered) ImGui::SetTooltip("%s\nClick to go there; Backspace comes back", text.c_str());
         ImFont* const small = ui.fonts.small;
-        draw.AddText(small, small->FontSize, {x, below + side + 3 * s}, colours.text_soft, text.c_str());
+        draw.AddText(small, small->FontSize, {x, below + side + 3 * s}, colors.text_soft, text.c_str());
         ImGui::PopID();
         const float width = small->CalcTextSizeA(small->FontSize, 1e6f, 0, text.c_str()).x;
         if (clicked) bench.show_input(input);

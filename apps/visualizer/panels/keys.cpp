@@ -134,17 +134,17 @@ void zoom(Workbench& s, float factor) {
     s.view.follow = ViewState::Follow::middle;
 }
 
-void next_colours(Workbench& s) {
-    if (s.view.colours.automatic_map) {
-        s.view.colours.automatic_map = false;
-        s.view.colours.map = kColourMaps.front();
+void next_colors(Workbench& s) {
+    if (s.view.colors.automatic_map) {
+        s.view.colors.automatic_map = false;
+        s.view.colors.map = kColormaps.front();
         return;
     }
-    const auto at = std::find(kColourMaps.begin(), kColourMaps.end(), s.view.colours.map);
-    if (at + 1 == kColourMaps.end())
-        s.view.colours.automatic_map = true;
+    const auto at = std::find(kColormaps.begin(), kColormaps.end(), s.view.colors.map);
+    if (at + 1 == kColormaps.end())
+        s.view.colors.automatic_map = true;
     else
-        s.view.colours.map = *(at + 1);
+        s.view.colors.map = *(at + 1);
 }
 
 void swap_heads(Workbench& s) {
@@ -163,8 +163,8 @@ void narrow_range(Workbench& s) {
             if (std::isfinite(v)) values.push_back(v);
         if (values.size() < 2) return;
         std::sort(values.begin(), values.end());
-        s.view.colours.range_low = values[values.size() / 100];
-        s.view.colours.range_high = values[values.size() - 1 - values.size() / 100];
+        s.view.colors.range_low = values[values.size() / 100];
+        s.view.colors.range_high = values[values.size() - 1 - values.size() / 100];
     });
 }
 
@@ -294,7 +294,7 @@ constexpr KeyCommand kCommands[] = {
     {ImGuiKey_D, plain, "D", "dropout on or off", [](Workbench& s) { edit(s, switch_dropout); }},
     {ImGuiKey_S, plain, "S", "scale on or off",
      [](Workbench& s) { edit(s, [](Settings& t) { t.scale = is_scaled(t) ? "none" : "auto"; }); }},
-    {ImGuiKey_E, plain, "E", "next precision: float32, float16 storage, float16 products",
+    {ImGuiKey_E, plain, "E", "next precision: float32, float16 storage, float16 inputs",
      [](Workbench& s) {
          edit(s, [](Settings& t) { t.precision = Precision((int(t.precision) + 1) % kPrecisionCount); });
      }},
@@ -302,15 +302,15 @@ constexpr KeyCommand kCommands[] = {
      [](Workbench& s) {
          edit(s, [](Settings& t) { t.tokenizer = Tokenizer((int(t.tokenizer) + 1) % kTokenizerCount); });
      }},
-    {ImGuiKey_L, plain, "L", "colours by the logarithm",
+    {ImGuiKey_L, plain, "L", "colors by the logarithm",
      [](Workbench& s) {
-         s.view.colours.spread =
-             s.view.colours.spread == Spread::logarithmic ? Spread::automatic : Spread::logarithmic;
+         s.view.colors.spread =
+             s.view.colors.spread == Spread::logarithmic ? Spread::automatic : Spread::logarithmic;
      }},
-    {ImGuiKey_C, plain, "C", "next colours", next_colours},
+    {ImGuiKey_C, plain, "C", "next colors", next_colors},
     {ImGuiKey_N, plain, "N", "range without the outermost hundredths", narrow_range},
     {ImGuiKey_R, plain, "R", "range of the values",
-     [](Workbench& s) { s.view.colours.range_low = s.view.colours.range_high = NAN; }},
+     [](Workbench& s) { s.view.colors.range_low = s.view.colors.range_high = NAN; }},
     {ImGuiKey_F, plain, "F", "fit", [](Workbench& s) { s.view.zoom = 0, s.map.place.cells_a_pixel = 0; }},
     {ImGuiKey_I, plain, "I", "zoom in", [](Workbench& s) { zoom(s, kKeyZoom); }},
     {ImGuiKey_O, plain, "O", "zoom out", [](Workbench& s) { zoom(s, 1 / kKeyZoom); }},

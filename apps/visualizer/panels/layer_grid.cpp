@@ -1,6 +1,6 @@
 // Layers x heads of an imported model: a thumbnail each, in the grid of the model or ordered and filtered by
 // a figure. A click shows a head as A, Shift and a click compares with it as B.
-#include "matrix/colouring.hpp"
+#include "matrix/coloring.hpp"
 #include "panels/head_thumbnail.hpp"
 
 #include <algorithm>
@@ -52,16 +52,16 @@ std::string job_of(const Settings& s, const GridHead& head) {
 void draw_change(PanelContext& ui, HeadPlace head, ImVec2 at, float side) {
     const Settings& settings = ui.bench.document.settings();
     if (!shows_model(settings) || change_text(settings, head).empty()) return;
-    const ImU32 colour = palette(ui.bench.window.theme).warning;
+    const ImU32 color = palette(ui.bench.window.theme).warning;
     ImDrawList& draw = *ImGui::GetWindowDrawList();
-    draw.AddLine({at.x + side, at.y}, {at.x, at.y + side}, colour, 2 * ui.scale);
-    if (is_off(settings, head)) draw.AddLine(at, {at.x + side, at.y + side}, colour, 2 * ui.scale);
+    draw.AddLine({at.x + side, at.y}, {at.x, at.y + side}, color, 2 * ui.scale);
+    if (is_off(settings, head)) draw.AddLine(at, {at.x + side, at.y + side}, color, 2 * ui.scale);
 }
 
 void draw_one(PanelContext& ui, const Place& place, float side) {
     Workbench& bench = ui.bench;
     const GridHead& head = *place.head;
-    const Palette& colours = palette(bench.window.theme);
+    const Palette& colors = palette(bench.window.theme);
     const ImVec2 at = ImGui::GetCursorScreenPos();
     ImGui::PushID(int(head.layer * 4096 + head.head));
     const bool chosen = ImGui::InvisibleButton("head", {side, side});
@@ -75,9 +75,9 @@ void draw_one(PanelContext& ui, const Place& place, float side) {
     const float gap = 2 * ui.scale;
     if (mark != ' ' || hovered)
         ImGui::GetWindowDrawList()->AddRect({at.x - gap, at.y - gap}, {at.x + side + gap, at.y + side + gap},
-                                            mark == 'A'   ? colours.accent
-                                            : mark == 'B' ? colours.warning
-                                                          : colours.text_soft,
+                                            mark == 'A'   ? colors.accent
+                                            : mark == 'B' ? colors.warning
+                                                          : colors.text_soft,
                                             3 * ui.scale, 0, gap);
     const Settings& settings = bench.document.settings();
     draw_change(ui, {head.layer, head.head}, at, side);
@@ -102,7 +102,7 @@ void draw_one(PanelContext& ui, const Place& place, float side) {
 void draw_rows(PanelContext& ui, const HeadGrid& grid, float side) {
     const float s = ui.scale;
     ImFont* small = ui.fonts.small;
-    const Palette& colours = palette(ui.bench.window.theme);
+    const Palette& colors = palette(ui.bench.window.theme);
     ImGuiListClipper clipper;
     const ImVec2 top = ImGui::GetCursorScreenPos();
     for (size_t h = 0; !grid.layers().empty() && h < grid.layers()[0].heads.size(); ++h) {
@@ -111,7 +111,7 @@ void draw_rows(PanelContext& ui, const HeadGrid& grid, float side) {
         ImGui::GetWindowDrawList()->AddText(
             small, small->FontSize,
             {top.x + kLayerColumn * s + float(h) * (side + kGap * s) + (side - width) / 2, top.y},
-            colours.text_soft, number.c_str());
+            colors.text_soft, number.c_str());
     }
     ImGui::Dummy({0, kHeads * s});
     clipper.Begin(int(grid.layers().size()), side + kGap * s);
@@ -123,11 +123,11 @@ void draw_rows(PanelContext& ui, const HeadGrid& grid, float side) {
             const bool current = layer.layer == ui.bench.document.settings().mapping.layer;
             ImGui::GetWindowDrawList()->AddText(small, small->FontSize,
                                                 {at.x + 4 * s, at.y + (side - small->FontSize) / 2},
-                                                current ? colours.accent : colours.text_soft, name.c_str());
+                                                current ? colors.accent : colors.text_soft, name.c_str());
             if (!layer.problem.empty())
                 ImGui::GetWindowDrawList()->AddText(
                     small, small->FontSize, {at.x + kLayerColumn * s, at.y + (side - small->FontSize) / 2},
-                    colours.warning, layer.problem.c_str());
+                    colors.warning, layer.problem.c_str());
             for (size_t h = 0; h < layer.heads.size(); ++h) {
                 ImGui::SetCursorScreenPos({at.x + kLayerColumn * s + float(h) * (side + kGap * s), at.y});
                 draw_one(ui, {&layer, &layer.heads[h]}, side);
@@ -149,7 +149,7 @@ void draw_side_by_side(PanelContext& ui, const std::vector<Place>& places) {
         std::min(room.y - label, room.x / float(std::max<size_t>(places.size(), 1)) - 24 * s), least);
     const float step = std::max(side + 24 * s, 140 * s);
     const Settings& settings = ui.bench.document.settings();
-    const Palette& colours = palette(ui.bench.window.theme);
+    const Palette& colors = palette(ui.bench.window.theme);
     for (size_t i = 0; i < places.size(); ++i) {
         const HeadPlace head{places[i].head->layer, places[i].head->head};
         const float x = at.x + 4 * s + float(i) * step;
@@ -159,10 +159,10 @@ void draw_side_by_side(PanelContext& ui, const std::vector<Place>& places) {
         ImDrawList& draw = *ImGui::GetWindowDrawList();
         const std::string name = head_name(head.layer, head.head) + (off ? ", off " : " ");
         ImFont& font = *ui.fonts.small;
-        draw.AddText(&font, font.FontSize, {x, at.y + side + 6 * s}, colours.text_soft, name.c_str());
+        draw.AddText(&font, font.FontSize, {x, at.y + side + 6 * s}, colors.text_soft, name.c_str());
         draw.AddText(&font, font.FontSize,
                      {x + font.CalcTextSizeA(font.FontSize, 1e6f, 0, name.c_str()).x, at.y + side + 6 * s},
-                     colours.text, job_of(settings, *places[i].head).c_str());
+                     colors.text, job_of(settings, *places[i].head).c_str());
     }
     ImGui::Dummy({4 * s, side + label});
     ImGui::EndChild();

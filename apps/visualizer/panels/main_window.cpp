@@ -173,10 +173,10 @@ void draw_bottom(PanelContext& ui) {
 // Reports a problem of the program itself, and what can be done about it.
 void draw_notice(PanelContext& ui) {
     Workbench& bench = ui.bench;
-    const Palette& colours = palette(bench.window.theme);
+    const Palette& colors = palette(bench.window.theme);
     ImGui::SetCursorPosY(5 * ui.scale);
     ImGui::AlignTextToFramePadding();
-    ImGui::PushStyleColor(ImGuiCol_Text, bench.window.notice->good ? colours.text : colours.warning);
+    ImGui::PushStyleColor(ImGuiCol_Text, bench.window.notice->good ? colors.text : colors.warning);
     ImGui::TextUnformatted(bench.window.notice->text.c_str());
     ImGui::PopStyleColor();
     const Notice notice = *bench.window.notice;
@@ -273,7 +273,7 @@ void same_line_if_room(float width, float gap) {
 }
 
 bool tabs(const PanelContext& ui, std::span<const char* const> names, int& chosen) {
-    const Palette& colours = palette(ui.bench.window.theme);
+    const Palette& colors = palette(ui.bench.window.theme);
     bool changed = false;
     // Narrower where a line would else not hold them, but could.
     const ImVec2 padding = ImGui::GetStyle().FramePadding;
@@ -287,8 +287,8 @@ bool tabs(const PanelContext& ui, std::span<const char* const> names, int& chose
     for (int i = 0; i < int(names.size()); ++i) {
         if (i > 0) same_line_if_room(button_width(names[size_t(i)]), 2 * ui.scale);
         const bool current = i == chosen;
-        ImGui::PushStyleColor(ImGuiCol_Button, current ? colours.raised : ImU32{0});
-        ImGui::PushStyleColor(ImGuiCol_Text, current ? colours.text : colours.text_soft);
+        ImGui::PushStyleColor(ImGuiCol_Button, current ? colors.raised : ImU32{0});
+        ImGui::PushStyleColor(ImGuiCol_Text, current ? colors.text : colors.text_soft);
         if (ImGui::Button(names[size_t(i)]) && !current) {
             chosen = i;
             changed = true;
@@ -297,7 +297,7 @@ bool tabs(const PanelContext& ui, std::span<const char* const> names, int& chose
         if (!current) continue;
         const ImVec2 low = ImGui::GetItemRectMin(), high = ImGui::GetItemRectMax();
         ImGui::GetWindowDrawList()->AddRectFilled({low.x + 6 * ui.scale, high.y - 2 * ui.scale},
-                                                  {high.x - 6 * ui.scale, high.y}, colours.accent, ui.scale);
+                                                  {high.x - 6 * ui.scale, high.y}, colors.accent, ui.scale);
     }
     ImGui::PopStyleVar();
     return changed;

@@ -15,7 +15,7 @@ std::string square(uint64_t rows, uint64_t keys) {
 
 bool draw_key(PanelContext& ui, uint64_t key, float weight, float largest) {
     const MapPlace& place = ui.bench.map.place;
-    const Palette& colours = palette(ui.bench.window.theme);
+    const Palette& colors = palette(ui.bench.window.theme);
     const float s = ui.scale, width = ImGui::GetContentRegionAvail().x,
                 height = ImGui::GetTextLineHeight() + 6 * s;
     const ImVec2 at = ImGui::GetCursorScreenPos();
@@ -28,11 +28,11 @@ bool draw_key(PanelContext& ui, uint64_t key, float weight, float largest) {
     const float label = 84 * s, number = 66 * s, room = width - label - number;
     draw.AddRectFilled({at.x + label, at.y + 3 * s},
                        {at.x + label + std::max(room * weight / largest, 1.0f), at.y + height - 3 * s},
-                       strong ? colours.accent : colours.mark, 3 * s);
+                       strong ? colors.accent : colors.mark, 3 * s);
     draw.AddText(ui.fonts.body, ui.fonts.body->FontSize, {at.x, at.y + 3 * s},
-                 strong ? colours.text : colours.text_soft, format_count(key).c_str());
+                 strong ? colors.text : colors.text_soft, format_count(key).c_str());
     draw.AddText(ui.fonts.mono, ui.fonts.mono->FontSize, {at.x + width - number + 8 * s, at.y + 4 * s},
-                 colours.text, format_value(weight, 4).c_str());
+                 colors.text, format_value(weight, 4).c_str());
     return clicked;
 }
 
@@ -56,18 +56,18 @@ void draw_keys(PanelContext& ui) {
 }
 
 void draw_step(PanelContext& ui, const char* name, const std::string& shape, const std::string& how) {
-    const Palette& colours = palette(ui.bench.window.theme);
+    const Palette& colors = palette(ui.bench.window.theme);
     const float s = ui.scale, line = ImGui::GetTextLineHeight(), width = ImGui::GetContentRegionAvail().x;
     const ImVec2 at = ImGui::GetCursorScreenPos();
     const float x = at.x + 12 * s, y = at.y + 4 * s;
     ImDrawList& draw = *ImGui::GetWindowDrawList();
     ImFont* small = ui.fonts.small;
-    draw.AddText(ui.fonts.body, ui.fonts.body->FontSize, {x, y}, colours.text, name);
+    draw.AddText(ui.fonts.body, ui.fonts.body->FontSize, {x, y}, colors.text, name);
     const float shape_width = small->CalcTextSizeA(small->FontSize, 1e6f, 0, shape.c_str()).x;
-    draw.AddText(small, small->FontSize, {at.x + width - shape_width - 10 * s, y + 2 * s}, colours.text_soft,
+    draw.AddText(small, small->FontSize, {at.x + width - shape_width - 10 * s, y + 2 * s}, colors.text_soft,
                  shape.c_str());
     const ImVec2 size = small->CalcTextSizeA(small->FontSize, 1e6f, width - 24 * s, how.c_str());
-    draw.AddText(small, small->FontSize, {x, y + line + 2 * s}, colours.text_soft, how.c_str(), nullptr,
+    draw.AddText(small, small->FontSize, {x, y + line + 2 * s}, colors.text_soft, how.c_str(), nullptr,
                  width - 24 * s);
     ImGui::Dummy({width, line + size.y + 10 * s});
 }

@@ -1,5 +1,5 @@
 // A long head as a map: wheel zooms, drag pans, each tile sampled at once and exact soon after.
-#include "panels/colour_bar.hpp"
+#include "panels/color_bar.hpp"
 #include "panels/keys.hpp"
 
 #include <fovea/runtime.hpp>
@@ -70,11 +70,11 @@ void handle_mouse(PanelContext& ui, const MapFrame& f) {
         pick_behind_pixel(ui.bench, row, key);
 }
 
-// Even weight has the same colour at every level: a pixel of more keys holds more mass.
-Colouring colours_of(uint32_t level, uint64_t keys, MapReducer reducer) {
+// Even weight has the same color at every level: a pixel of more keys holds more mass.
+Coloring colors_of(uint32_t level, uint64_t keys, MapReducer reducer) {
     const double even = 2.0 / double(keys) * (reducer == MapReducer::mass ? std::exp2(double(level)) : 1);
-    Colouring c;
-    c.map = ColourMap::magma;
+    Coloring c;
+    c.map = Colormap::magma;
     c.spread = Spread::logarithmic;
     c.low = even * 0.05;
     c.high = std::min(even * 2000, 1.0);
@@ -114,7 +114,7 @@ void draw_piece(PanelContext& ui, const MapFrame& f, const MapPiece& piece) {
                  bottom = std::min({y0 + height, double(f.at.y + f.size.y), end_y});
     if (right <= left || bottom <= top) return;
     const double cell_x = width / piece.source_width, cell_y = height / piece.source_height;
-    const Colouring colouring = colours_of(piece.id.level, bench.map.head()->tokens(), reducer);
+    const Coloring coloring = colors_of(piece.id.level, bench.map.head()->tokens(), reducer);
     MatrixView v{};
     v.left = float(left * sx), v.top = float(top * sy);
     v.width = float((right - left) * sx), v.height = float((bottom - top) * sy);
@@ -122,11 +122,10 @@ void draw_piece(PanelContext& ui, const MapFrame& f, const MapPiece& piece) {
     v.origin_y = float((y0 - piece.source_y * cell_y) * sy);
     v.cell_width = float(cell_x * sx), v.cell_height = float(cell_y * sy);
     v.row_stride = v.columns = v.rows = kMapTileSide;
-    v.range_low = float(colouring.low), v.range_high = float(colouring.high);
+    v.range_low = float(coloring.low), v.range_high = float(coloring.high);
     v.flags = MATRIX_FLAG_LOG | MATRIX_FLAG_WHOLE;
     if (reducer == MapReducer::mass) add_mass(v, bench.map.head()->tiles(), piece.id);
-    v.colour_map =
-        uint32_t(std::find(kColourMaps.begin(), kColourMaps.end(), colouring.map) - kColourMaps.begin());
+    v.colormap = uint32_t(std::find(kColormaps.begin(), kColormaps.end(), coloring.map) - kColormaps.begin());
     v.picked_row = v.picked_column = -1;
     ui.matrices.add(*ImGui::GetWindowDrawList(), *buffer, v);
 }
@@ -149,12 +148,12 @@ void draw_tile_frames(PanelContext& ui, const MapFrame& f) {
 void draw_share(PanelContext& ui, ImVec2 at, float width) {
     const double share = map_share(*ui.bench.map.head());
     if (share >= 1) return;
-    const Palette& colours = palette(ui.bench.window.theme);
+    const Palette& colors = palette(ui.bench.window.theme);
     ImDrawList& draw = *ImGui::GetWindowDrawList();
     const float height = 3 * ui.scale;
-    draw.AddRectFilled(at, {at.x + width, at.y + height}, colours.raised, height / 2);
+    draw.AddRectFilled(at, {at.x + width, at.y + height}, colors.raised, height / 2);
     if (share > 0)
-        draw.AddRectFilled(at, {at.x + width * float(share), at.y + height}, colours.warning, height / 2);
+        draw.AddRectFilled(at, {at.x + width * float(share), at.y + height}, colors.warning, height / 2);
 }
 
 // Query i is at key i, and no key after it is visible.
@@ -194,15 +193,15 @@ void draw_digits(PanelContext& ui, const MapFrame& f) {
     Workbench& bench = ui.bench;
     MapTiles& tiles = bench.map.head()->tiles();
     const bool causal = is_causal(*bench.map.head());
-    const Palette& colours = palette(bench.window.theme);
+    const Palette& colors = palette(bench.window.theme);
     ImDrawList& draw = *ImGui::GetWindowDrawList();
     ImFont* font = ui.fonts.small;
     draw.PushClipRect(f.at, {f.at.x + f.size.x, f.at.y + f.size.y}, true);
     for (const MapPiece& piece : tiles.pieces()) {
         if (piece.id.level != 0 || !piece.pixels) continue;
         const std::vector<float> values = map_values(tiles, piece.id, *piece.pixels, MapReducer::mass);
-        const Colouring colouring = colours_of(0, bench.map.head()->tokens(), MapReducer::mass);
-        const ColourTable table = colour_table(colouring.map);
+        const Coloring coloring = colors_of(0, bench.map.head()->tokens(), MapReducer::mass);
+        const ColorTable table = color_table(coloring.map);
         const MapRect cells = tiles.cells_of(piece.id), &seen = piece.target;
         const auto end_row = std::min(seen.first_row + seen.rows, double(bench.map.head()->rows())),
                    end_key = std::min(seen.first_key + seen.keys, double(bench.map.head()->tokens()));
@@ -213,11 +212,11 @@ void draw_digits(PanelContext& ui, const MapFrame& f) {
                 const ImVec2 low = {f.at.x + float((key - f.first_key) / f.cells_a_pixel),
                                     f.at.y + float((row - f.first_row) / f.cells_a_pixel)};
                 if (causal && key > row) {
-                    draw.AddLine({low.x, low.y + cell}, {low.x + cell, low.y}, colours.hatch, ui.scale);
+                    draw.AddLine({low.x, low.y + cell}, {low.x + cell, low.y}, colors.hatch, ui.scale);
                     continue;
                 }
                 const std::string text = format_value(values[at], 3);
-                const Rgb ink = text_colour_on(colour_for(colouring, table, values[at]));
+                const Rgb ink = text_color_on(color_for(coloring, table, values[at]));
                 const ImVec2 size = font->CalcTextSizeA(font->FontSize, 1e6f, 0, text.c_str());
                 draw.AddText(
                     font, font->FontSize,
@@ -229,7 +228,7 @@ void draw_digits(PanelContext& ui, const MapFrame& f) {
 }
 
 void draw_axes(PanelContext& ui, const MapFrame& f) {
-    const Palette& colours = palette(ui.bench.window.theme);
+    const Palette& colors = palette(ui.bench.window.theme);
     const LongMap& map = *ui.bench.map.head();
     ImDrawList& draw = *ImGui::GetWindowDrawList();
     ImFont* font = ui.fonts.small;
@@ -251,8 +250,8 @@ void draw_axes(PanelContext& ui, const MapFrame& f) {
         const std::string label = format_count(uint64_t(key));
         const float width = font->CalcTextSizeA(font->FontSize, 1e6f, 0, label.c_str()).x;
         draw.AddText(font, font->FontSize, {x - width / 2, top - font->FontSize - 8 * ui.scale},
-                     colours.text_soft, label.c_str());
-        draw.AddLine({x, top - 5 * ui.scale}, {x, top}, colours.mark);
+                     colors.text_soft, label.c_str());
+        draw.AddLine({x, top - 5 * ui.scale}, {x, top}, colors.mark);
     }
     for (double row = std::ceil(std::max(f.first_row, 0.0) / step) * step; row < double(map.rows());
          row += step) {
@@ -261,19 +260,19 @@ void draw_axes(PanelContext& ui, const MapFrame& f) {
         const std::string label = format_count(uint64_t(row));
         const float width = font->CalcTextSizeA(font->FontSize, 1e6f, 0, label.c_str()).x;
         draw.AddText(font, font->FontSize, {left - width - 9 * ui.scale, y - font->FontSize / 2},
-                     colours.text_soft, label.c_str());
-        draw.AddLine({left - 5 * ui.scale, y}, {left, y}, colours.mark);
+                     colors.text_soft, label.c_str());
+        draw.AddLine({left - 5 * ui.scale, y}, {left, y}, colors.mark);
     }
     // Which side is which.
     const char* const sides = "query \xe2\x86\x93  key \xe2\x86\x92";
     const float width = font->CalcTextSizeA(font->FontSize, 1e6f, 0, sides).x;
     draw.AddText(font, font->FontSize, {left - width - 9 * ui.scale, top - font->FontSize - 8 * ui.scale},
-                 colours.text_soft, sides);
+                 colors.text_soft, sides);
 }
 
 void draw_pick(PanelContext& ui, const MapFrame& f) {
     const MapPlace& place = ui.bench.map.place;
-    const Palette& colours = palette(ui.bench.window.theme);
+    const Palette& colors = palette(ui.bench.window.theme);
     ImDrawList& draw = *ImGui::GetWindowDrawList();
     draw.PushClipRect(f.at, {f.at.x + f.size.x, f.at.y + f.size.y}, true);
     const float side = std::max(float(1 / f.cells_a_pixel), 1.0f);
@@ -282,7 +281,7 @@ void draw_pick(PanelContext& ui, const MapFrame& f) {
     const auto at_key = [&f](double key) { return f.at.x + float((key - f.first_key) / f.cells_a_pixel); };
     const auto at_row = [&f](double row) { return f.at.y + float((row - f.first_row) / f.cells_a_pixel); };
     const float x = at_key(double(place.picked_key)), y = at_row(double(place.picked_row));
-    const ImU32 soft = (colours.accent & 0x00ffffff) | 0x70000000;
+    const ImU32 soft = (colors.accent & 0x00ffffff) | 0x70000000;
     // Through the middle of what is small; on both sides of cells that have digits.
     const bool beside = side >= kMapDigitsFrom * ui.scale;
     for (const float share : {beside ? 0.0f : 0.5f, beside ? 1.0f : 0.5f}) {
@@ -292,7 +291,7 @@ void draw_pick(PanelContext& ui, const MapFrame& f) {
         if (!beside) break;
     }
     const float gap = 3 * ui.scale;
-    draw.AddRect({x - gap, y - gap}, {x + side + gap, y + side + gap}, colours.accent, 2 * ui.scale, 0,
+    draw.AddRect({x - gap, y - gap}, {x + side + gap, y + side + gap}, colors.accent, 2 * ui.scale, 0,
                  2 * ui.scale);
     draw.PopClipRect();
 }
@@ -351,7 +350,7 @@ void draw_map_controls(PanelContext& ui) {
 void draw_reading(PanelContext& ui, double row, double key) {
     Workbench& bench = ui.bench;
     const MapProgress progress = bench.map.head()->tiles().progress();
-    const Palette& colours = palette(bench.window.theme);
+    const Palette& colors = palette(bench.window.theme);
     const bool exact = progress.quality == MapQuality::exact;
     const std::string quality =
         exact ? "exact"
@@ -360,7 +359,7 @@ void draw_reading(PanelContext& ui, double row, double key) {
                     std::to_string(progress.needed) + (progress.exact ? " (framed)" : "") +
                     (bench.map.head()->waits() ? "; the device compiles its kernels" : "");
     ImGui::PushFont(ui.fonts.small);
-    ImGui::PushStyleColor(ImGuiCol_Text, exact ? colours.accent : colours.warning);
+    ImGui::PushStyleColor(ImGuiCol_Text, exact ? colors.accent : colors.warning);
     ImGui::TextUnformatted(quality.c_str());
     ImGui::PopStyleColor();
     if (const std::string pixel = map_pixel_text(bench, row, key); !pixel.empty()) {
@@ -379,10 +378,10 @@ void draw_legend(PanelContext& ui, const MapFrame& f) {
     const float height = std::min(f.size.y, 320 * s), y = f.at.y + (f.size.y - height) / 2;
     const bool largest = bench.map.place.largest;
     const uint32_t level = bench.map.head()->tiles().progress().level;
-    const Colouring c =
-        colours_of(level, bench.map.head()->tokens(), largest ? MapReducer::max : MapReducer::mass);
+    const Coloring c =
+        colors_of(level, bench.map.head()->tokens(), largest ? MapReducer::max : MapReducer::mass);
     // The range is one for all maps of that length: a pixel may be beyond it.
-    draw_colour_bar(ui, c, {x, y, width, height}, 2, {.above = true});
+    draw_color_bar(ui, c, {x, y, width, height}, 2, {.above = true});
     ImFont* small = ui.fonts.small;
     const char* what = largest ? "largest" : "mass";
     ImGui::GetWindowDrawList()->AddText(small, small->FontSize, {x, y - small->FontSize - 6 * s},

@@ -46,8 +46,8 @@ void draw_patterns(PanelContext& ui, const Grid& grid) {
     bool first = true;
     const auto button = [&](const char* label, bool current, auto change) {
         if (!std::exchange(first, false)) same_line_if_room(button_width(label), 4 * ui.scale);
-        const Palette& colours = palette(bench.window.theme);
-        if (current) ImGui::PushStyleColor(ImGuiCol_Text, colours.accent);
+        const Palette& colors = palette(bench.window.theme);
+        if (current) ImGui::PushStyleColor(ImGuiCol_Text, colors.accent);
         if (ImGui::Button(label)) {
             Settings next = s;
             next.causal = next.windowed = false;

@@ -2,7 +2,7 @@
 #include "panels/canvas.hpp"
 
 #include "document/comparison.hpp"
-#include "panels/colour_bar.hpp"
+#include "panels/color_bar.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -16,15 +16,15 @@ void draw_map_combo(PanelContext& ui) {
     ViewState& view = ui.bench.view;
     ImGui::SetNextItemWidth(128 * ui.scale);
     const std::string current =
-        view.colours.automatic_map ? "colours: auto" : std::string(colour_map_name(view.colours.map));
+        view.colors.automatic_map ? "colors: auto" : std::string(colormap_name(view.colors.map));
     if (!ImGui::BeginCombo("##map", current.c_str())) return;
-    if (ImGui::Selectable("automatic", view.colours.automatic_map)) view.colours.automatic_map = true;
-    for (const ColourMap map : kColourMaps) {
-        if (!ImGui::Selectable(std::string(colour_map_name(map)).c_str(),
-                               !view.colours.automatic_map && view.colours.map == map))
+    if (ImGui::Selectable("automatic", view.colors.automatic_map)) view.colors.automatic_map = true;
+    for (const Colormap map : kColormaps) {
+        if (!ImGui::Selectable(std::string(colormap_name(map)).c_str(),
+                               !view.colors.automatic_map && view.colors.map == map))
             continue;
-        view.colours.automatic_map = false;
-        view.colours.map = map;
+        view.colors.automatic_map = false;
+        view.colors.map = map;
     }
     ImGui::EndCombo();
 }
@@ -34,11 +34,11 @@ void draw_matrix_controls(PanelContext& ui) {
     ImGui::SetNextItemWidth(128 * ui.scale);
     // Short, so that it is whole; the list has the names.
     constexpr const char* kShort[kSpreadCount] = {"auto", "linear", "log", "\xc2\xb1log"};
-    const std::string spread = std::string("scale: ") + kShort[size_t(view.colours.spread)];
+    const std::string spread = std::string("scale: ") + kShort[size_t(view.colors.spread)];
     if (ImGui::BeginCombo("##spread", spread.c_str())) {
         for (int i = 0; i < kSpreadCount; ++i)
-            if (ImGui::Selectable(spread_name(Spread(i)), view.colours.spread == Spread(i)))
-                view.colours.spread = Spread(i);
+            if (ImGui::Selectable(spread_name(Spread(i)), view.colors.spread == Spread(i)))
+                view.colors.spread = Spread(i);
         ImGui::EndCombo();
     }
     ImGui::SameLine(0, 6 * ui.scale);
@@ -58,7 +58,7 @@ void draw_matrix_controls(PanelContext& ui) {
 
 // Draws the entropy of each row to the right and the mass of each key below.
 void draw_marginals(PanelContext& ui, const Canvas& c) {
-    const Palette& colours = palette(ui.bench.window.theme);
+    const Palette& colors = palette(ui.bench.window.theme);
     const HeadSummary& summary = ui.bench.head_summary();
     ImDrawList& draw = *ImGui::GetWindowDrawList();
     const float s = ui.scale, room = (kMarginal - 14) * s;
@@ -79,7 +79,7 @@ void draw_marginals(PanelContext& ui, const Canvas& c) {
         draw.AddRectFilled(
             {x, middle - half},
             {x + room * (summary.row_entropies[size_t(row)] - entropy_from) / entropy_span, middle + half},
-            row == ui.bench.view.picked_row ? colours.accent : colours.mark);
+            row == ui.bench.view.picked_row ? colors.accent : colors.mark);
     }
     draw.PopClipRect();
     draw.PushClipRect({c.at.x, y}, {c.at.x + c.size.x, y + room}, true);
@@ -88,17 +88,17 @@ void draw_marginals(PanelContext& ui, const Canvas& c) {
                     half = thickness(c.cell_width) / 2;
         draw.AddRectFilled({middle - half, y},
                            {middle + half, y + room * summary.column_sums[size_t(column)] / most_mass},
-                           column == ui.bench.view.picked_column ? colours.accent : colours.mark);
+                           column == ui.bench.view.picked_column ? colors.accent : colors.mark);
     }
     draw.PopClipRect();
     ImFont* small = ui.fonts.small;
     const float top = std::max(c.origin.y, c.at.y), left = std::max(c.origin.x, c.at.x);
     const std::string entropy =
         entropy_from > 0 ? "entropy from " + format_number(double(entropy_from), 3) : "entropy";
-    draw.AddText(small, small->FontSize, {x, top - small->FontSize - 6 * s}, colours.text_soft,
+    draw.AddText(small, small->FontSize, {x, top - small->FontSize - 6 * s}, colors.text_soft,
                  entropy.c_str());
     const float width = small->CalcTextSizeA(small->FontSize, 1e6f, 0, "mass").x;
-    draw.AddText(small, small->FontSize, {left - width - 10 * s, y + 2 * s}, colours.text_soft, "mass");
+    draw.AddText(small, small->FontSize, {left - width - 10 * s, y + 2 * s}, colors.text_soft, "mass");
 }
 
 // Drag the upper half for the top of the range, the lower for its bottom; a right click fits it to the
@@ -113,22 +113,22 @@ void drag_range(PanelContext& ui, const Canvas& c, ImVec2 at, ImVec2 size) {
         ImGui::SetTooltip(
             "Drag: upper half moves the top of the range, lower half the bottom.\n"
             "Right click: the values' own range.");
-    if (ImGui::IsItemClicked(ImGuiMouseButton_Right)) view.colours.range_low = view.colours.range_high = NAN;
+    if (ImGui::IsItemClicked(ImGuiMouseButton_Right)) view.colors.range_low = view.colors.range_high = NAN;
     if (!ImGui::IsItemActive() || io.MouseDelta.y == 0) return;
     const bool upper = io.MouseClickedPos[0].y < at.y + size.y / 2;
-    const Colouring& now = c.colouring;
+    const Coloring& now = c.coloring;
     const double step = -double(io.MouseDelta.y / size.y);
     const double span = std::max(now.high - now.low, 1e-12);
     if (upper)
-        view.colours.range_high = float(std::max(now.high + step * span, now.low + 1e-3 * span));
+        view.colors.range_high = float(std::max(now.high + step * span, now.low + 1e-3 * span));
     else
-        view.colours.range_low = float(std::min(now.low + step * span, now.high - 1e-3 * span));
+        view.colors.range_low = float(std::min(now.low + step * span, now.high - 1e-3 * span));
 }
 
 }  // namespace
 
 void canvas_range_bar(PanelContext& ui, const Canvas& c, float x) {
-    const Palette& colours = palette(ui.bench.window.theme);
+    const Palette& colors = palette(ui.bench.window.theme);
     ImDrawList& draw = *ImGui::GetWindowDrawList();
     const HeadSummary& summary = ui.bench.head_summary();
     // Values without a color are below the bar.
@@ -148,19 +148,19 @@ void canvas_range_bar(PanelContext& ui, const Canvas& c, float x) {
         const float bottom = y + height * (1 - float(i) / float(bins));
         draw.AddRectFilled(
             {x + (kHistogram - 4) * s - (kHistogram - 4) * s * share, bottom - height / float(bins)},
-            {x + (kHistogram - 4) * s, bottom - 0.5f}, colours.mark);
+            {x + (kHistogram - 4) * s, bottom - 0.5f}, colors.mark);
     }
     const float bar = x + kHistogram * s;
-    draw_colour_bar(ui, c.colouring, {bar, y, width, height}, 3, summary.clamped);
+    draw_color_bar(ui, c.coloring, {bar, y, width, height}, 3, summary.clamped);
     if (marks > 0) canvas_marks(ui, summary, {bar, y + height + 10 * s});
     const ViewState& view = ui.bench.view;
     const float place = view.picked_row < 0 ? NAN
-                                            : float(c.colouring.place(double(c.value(
+                                            : float(c.coloring.place(double(c.value(
                                                   uint64_t(view.picked_row), uint64_t(view.picked_column)))));
     if (std::isfinite(place)) {
         const float at = y + height * (1 - place);
         draw.AddTriangleFilled({bar - 5 * s, at - 4 * s}, {bar - 5 * s, at + 4 * s}, {bar, at},
-                               colours.accent);
+                               colors.accent);
     }
     drag_range(ui, c, {x, y}, {kHistogram * s + width, height});
 }

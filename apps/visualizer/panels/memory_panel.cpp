@@ -28,7 +28,7 @@ void draw_memory_panel(PanelContext& ui) {
         {"map's tiles", bench.map.buffers() ? bench.map.buffers()->size_bytes() : 0}};
     uint64_t total = 0;
     for (const Row& row : rows) total += row.size_bytes;
-    const Palette& colours = palette(bench.window.theme);
+    const Palette& colors = palette(bench.window.theme);
     for (const Row& row : rows) {
         if (row.size_bytes == 0 && &row >= &rows[4]) continue;
         const ImVec2 at = ImGui::GetCursorScreenPos();
@@ -40,13 +40,13 @@ void draw_memory_panel(PanelContext& ui) {
         ImGui::TextUnformatted(row.what);
         ImDrawList& draw = *ImGui::GetWindowDrawList();
         draw.AddRectFilled({at.x + label, at.y + 2 * ui.scale},
-                           {at.x + label + room, at.y + height - 2 * ui.scale}, colours.raised, 2 * ui.scale);
+                           {at.x + label + room, at.y + height - 2 * ui.scale}, colors.raised, 2 * ui.scale);
         draw.AddRectFilled(
             {at.x + label, at.y + 2 * ui.scale},
             {at.x + label +
                  std::max(room * float(double(row.size_bytes) / double(std::max<uint64_t>(total, 1))), 1.0f),
              at.y + height - 2 * ui.scale},
-            colours.accent, 2 * ui.scale);
+            colors.accent, 2 * ui.scale);
         ImGui::SameLine(label + room + 24 * ui.scale);
         ImGui::TextUnformatted(format_bytes(row.size_bytes).c_str());
     }

@@ -18,7 +18,7 @@ std::string shown_text(const PanelContext& ui, const NextToken& token) {
 
 void draw_likeliest(PanelContext& ui, const PromptNext& table) {
     const bool changed = !table.before.empty();
-    const Palette& colours = palette(ui.bench.window.theme);
+    const Palette& colors = palette(ui.bench.window.theme);
     ImGui::BeginChild("likeliest", {(changed ? 430 : 300) * ui.scale, 0});
     if (ImGui::BeginTable("next", changed ? 4 : 2,
                           ImGuiTableFlags_SizingFixedFit | ImGuiTableFlags_BordersInnerH)) {
@@ -41,7 +41,7 @@ void draw_likeliest(PanelContext& ui, const PromptNext& table) {
                 {at.x, at.y + 2 * ui.scale},
                 {at.x + std::max(float(entries[i].probability) * 84 * ui.scale, 1.0f),
                  at.y + line - 2 * ui.scale},
-                i == 0 ? colours.accent : colours.mark, 2 * ui.scale);
+                i == 0 ? colors.accent : colors.mark, 2 * ui.scale);
             ImGui::SetCursorPosX(ImGui::GetCursorPosX() + 90 * ui.scale);
             ImGui::TextUnformatted(percent(entries[i].probability).c_str());
             if (!changed) continue;
@@ -56,7 +56,7 @@ void draw_likeliest(PanelContext& ui, const PromptNext& table) {
 }
 
 void draw_lens(PanelContext& ui, const PromptNext& table) {
-    const Palette& colours = palette(ui.bench.window.theme);
+    const Palette& colors = palette(ui.bench.window.theme);
     ImGui::BeginChild("lens", {0, 0}, false, ImGuiWindowFlags_HorizontalScrollbar);
     ImGui::TextDisabled("if the model ended after layer ...");
     if (ImGui::IsItemHovered())
@@ -70,7 +70,7 @@ void draw_lens(PanelContext& ui, const PromptNext& table) {
     for (size_t n = 0; n < table.after.size(); ++n) {
         const float x = at.x + float(n) * width;
         const std::string name = n == 0 ? "none" : "L" + std::to_string(n - 1);
-        draw.AddText(ui.fonts.small, ui.fonts.small->FontSize, {x, at.y}, colours.text_soft, name.c_str());
+        draw.AddText(ui.fonts.small, ui.fonts.small->FontSize, {x, at.y}, colors.text_soft, name.c_str());
         for (size_t i = 0; i < std::min(kShown, table.after[n].size()); ++i) {
             const NextToken& entry = table.after[n][i];
             const float y = at.y + line + float(i) * (line + 3 * ui.scale);
@@ -79,14 +79,14 @@ void draw_lens(PanelContext& ui, const PromptNext& table) {
             // The bar under the words: a short one leaves them on their own ground.
             draw.AddRectFilled({x, y + line - 2 * ui.scale},
                                {x + std::max(float(entry.probability) * (right - x), 1.0f), y + line},
-                               final_one ? colours.accent : colours.mark);
+                               final_one ? colors.accent : colors.mark);
             ImFont* const small = ui.fonts.small;
             const std::string share = format_fixed(100 * entry.probability, 0) + " %";
             const float taken = small->CalcTextSizeA(small->FontSize, 1e6f, 0, share.c_str()).x;
             const ImVec4 clip{x, y, right - taken - 4 * ui.scale, y + line};
-            draw.AddText(small, small->FontSize, {x, y}, final_one ? colours.accent : colours.text,
+            draw.AddText(small, small->FontSize, {x, y}, final_one ? colors.accent : colors.text,
                          shown_text(ui, entry).c_str(), nullptr, 0, &clip);
-            draw.AddText(small, small->FontSize, {right - taken, y}, colours.text_soft, share.c_str());
+            draw.AddText(small, small->FontSize, {right - taken, y}, colors.text_soft, share.c_str());
         }
     }
     ImGui::Dummy({left * width, float(kShown + 1) * (line + 3 * ui.scale)});

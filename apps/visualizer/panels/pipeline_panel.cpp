@@ -44,7 +44,7 @@ void draw_pipeline_panel(PanelContext& ui) {
         ImGui::Dummy({0, 3 * ui.scale});
     }
     ImGui::BeginChild("stages");
-    const Palette& colours = palette(bench.window.theme);
+    const Palette& colors = palette(bench.window.theme);
     const float line = ImGui::GetTextLineHeight();
     // Stages that the picked cell is computed from have a softer bar than its own.
     const std::vector<CellInput> inputs =
@@ -65,27 +65,27 @@ void draw_pipeline_panel(PanelContext& ui) {
         }
         ImDrawList& draw = *ImGui::GetWindowDrawList();
         if (current || ImGui::IsItemHovered())
-            draw.AddRectFilled(at, {at.x + width, at.y + height}, colours.raised, 5 * ui.scale);
+            draw.AddRectFilled(at, {at.x + width, at.y + height}, colors.raised, 5 * ui.scale);
         if (current)
-            draw.AddRectFilled(at, {at.x + 3 * ui.scale, at.y + height}, colours.accent, 2 * ui.scale);
+            draw.AddRectFilled(at, {at.x + 3 * ui.scale, at.y + height}, colors.accent, 2 * ui.scale);
         else if (std::any_of(inputs.begin(), inputs.end(),
                              [&](const CellInput& input) { return input.stage == &stage; }))
-            draw.AddRectFilled(at, {at.x + 3 * ui.scale, at.y + height}, colours.mark, 2 * ui.scale);
+            draw.AddRectFilled(at, {at.x + 3 * ui.scale, at.y + height}, colors.mark, 2 * ui.scale);
         const std::string shape = stage.heads > 1
                                       ? format_shape(Shape{stage.heads, stage.rows, stage.columns})
                                       : format_shape(Shape{stage.rows, stage.columns});
         const float x = at.x + 12 * ui.scale, y = at.y + 4 * ui.scale;
-        draw.AddText(ui.fonts.body, ui.fonts.body->FontSize, {x, y}, colours.text, stage.name.c_str());
+        draw.AddText(ui.fonts.body, ui.fonts.body->FontSize, {x, y}, colors.text, stage.name.c_str());
         const float shape_width =
             ui.fonts.small->CalcTextSizeA(ui.fonts.small->FontSize, 1e6f, 0, shape.c_str()).x;
         draw.AddText(ui.fonts.small, ui.fonts.small->FontSize,
-                     {at.x + width - shape_width - 10 * ui.scale, y + 2 * ui.scale}, colours.text_soft,
+                     {at.x + width - shape_width - 10 * ui.scale, y + 2 * ui.scale}, colors.text_soft,
                      shape.c_str());
-        draw.AddText(ui.fonts.small, ui.fonts.small->FontSize, {x, y + line + 2 * ui.scale},
-                     colours.text_soft, stage.formula.c_str());
+        draw.AddText(ui.fonts.small, ui.fonts.small->FontSize, {x, y + line + 2 * ui.scale}, colors.text_soft,
+                     stage.formula.c_str());
         if (stage.stats && (stage.stats->nan > 0 || stage.stats->infinite > 0))
             draw.AddCircleFilled({at.x + width - 6 * ui.scale, at.y + height / 2}, 3 * ui.scale,
-                                 colours.warning);
+                                 colors.warning);
         if (ImGui::IsItemHovered() && stage.stats) {
             const StageStats& stats = *stage.stats;
             ImGui::SetTooltip(

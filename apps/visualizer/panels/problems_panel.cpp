@@ -20,7 +20,7 @@ void draw_problems_panel(PanelContext& ui) {
         bench.problems.clear();
         return;
     }
-    const Palette& colours = palette(bench.window.theme);
+    const Palette& colors = palette(bench.window.theme);
     // Aligns the texts in a column next to their subjects, for any length of those.
     float widest = 0;
     for (const Problem& problem : bench.problems)
@@ -29,7 +29,7 @@ void draw_problems_panel(PanelContext& ui) {
     for (size_t i = bench.problems.size(); i-- > 0;) {
         const Problem& problem = bench.problems[i];
         ImGui::PushID(int(i));
-        ImGui::PushStyleColor(ImGuiCol_Text, problem.error ? colours.warning : colours.text_soft);
+        ImGui::PushStyleColor(ImGuiCol_Text, problem.error ? colors.warning : colors.text_soft);
         const bool clicked = ImGui::Selectable((problem.where + "##where").c_str(), false, 0, {widest, 0});
         ImGui::PopStyleColor();
         for (size_t stage = 0; clicked && stage < bench.computation.stages().size(); ++stage)

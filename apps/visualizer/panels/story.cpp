@@ -69,7 +69,7 @@ void draw_story(PanelContext& ui) {
     Workbench& bench = ui.bench;
     const StoryStep* const step = step_of(bench.document.settings());
     if (!step || bench.window.dialog != Dialog::none || !bench.computation.ready()) return;
-    const Palette& colours = palette(bench.window.theme);
+    const Palette& colors = palette(bench.window.theme);
     const float s = ui.scale;
     const ImVec2 screen = ImGui::GetIO().DisplaySize;
     const size_t count = steps_of(bench.document.settings()).size();
@@ -77,8 +77,8 @@ void draw_story(PanelContext& ui) {
     ImGui::SetNextWindowSize({std::min(kWidth * s, screen.x - 16 * s), 0});
     ImGui::PushStyleVar(ImGuiStyleVar_WindowRounding, 8 * s);
     ImGui::PushStyleVar(ImGuiStyleVar_WindowBorderSize, std::max(s, 1.0f));
-    ImGui::PushStyleColor(ImGuiCol_WindowBg, colours.raised);
-    ImGui::PushStyleColor(ImGuiCol_Border, done ? colours.accent : colours.mark);
+    ImGui::PushStyleColor(ImGuiCol_WindowBg, colors.raised);
+    ImGui::PushStyleColor(ImGuiCol_Border, done ? colors.accent : colors.mark);
     ImGui::Begin("story", nullptr,
                  ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoMove | ImGuiWindowFlags_NoSavedSettings |
                      ImGuiWindowFlags_NoFocusOnAppearing | ImGuiWindowFlags_AlwaysAutoResize);
@@ -92,11 +92,11 @@ void draw_story(PanelContext& ui) {
     ImGui::PopFont();
     ImGui::PushTextWrapPos(size.x - 14 * s);
     ImGui::TextUnformatted(step->text.c_str());
-    ImGui::PushStyleColor(ImGuiCol_Text, done ? colours.text_soft : colours.text);
+    ImGui::PushStyleColor(ImGuiCol_Text, done ? colors.text_soft : colors.text);
     ImGui::TextUnformatted(("Try: " + step->instruction).c_str());
     ImGui::PopStyleColor();
     if (done) {
-        ImGui::PushStyleColor(ImGuiCol_Text, colours.accent);
+        ImGui::PushStyleColor(ImGuiCol_Text, colors.accent);
         ImGui::TextUnformatted(("You now see: " + step->sight).c_str());
         ImGui::PopStyleColor();
     }

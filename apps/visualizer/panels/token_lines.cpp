@@ -44,7 +44,7 @@ void draw_line_controls(PanelContext& ui) {
 void draw_label(PanelContext& ui, ImVec2 at, float width, uint64_t token, bool is_query) {
     Workbench& bench = ui.bench;
     ViewState& view = bench.view;
-    const Palette& colours = palette(bench.window.theme);
+    const Palette& colors = palette(bench.window.theme);
     int& picked = is_query ? view.picked_row : view.picked_column;
     ImGui::SetCursorScreenPos(at);
     ImGui::PushID(int(token * 2 + is_query));
@@ -61,20 +61,20 @@ void draw_label(PanelContext& ui, ImVec2 at, float width, uint64_t token, bool i
     const ImVec4 clip{at.x, at.y, at.x + width, at.y + 2 * font->FontSize};
     ImGui::GetWindowDrawList()->AddText(
         font, font->FontSize, {is_query ? std::max(at.x, at.x + width - wide) : at.x, at.y},
-        picked == int(token) ? colours.accent : colours.text_soft, text.c_str(), nullptr, 0, &clip);
+        picked == int(token) ? colors.accent : colors.text_soft, text.c_str(), nullptr, 0, &clip);
 }
 
 void draw_lines(PanelContext& ui, ImVec2 origin, float left, float right,
                 const std::vector<TokenLine>& lines) {
-    const Palette& colours = palette(ui.bench.window.theme);
+    const Palette& colors = palette(ui.bench.window.theme);
     ImDrawList& draw = *ImGui::GetWindowDrawList();
     const float step = ImGui::GetTextLineHeightWithSpacing(), middle = ImGui::GetTextLineHeight() / 2;
     for (const TokenLine& line : lines) {
         const bool picked = line.query == uint64_t(ui.bench.view.picked_row);
         const auto alpha = ImU32(40 + 215 * std::min(line.weight, 1.0f));
-        const ImU32 colour = ((picked ? colours.accent : colours.text_soft) & 0x00ffffff) | alpha << 24;
+        const ImU32 color = ((picked ? colors.accent : colors.text_soft) & 0x00ffffff) | alpha << 24;
         draw.AddLine({left, origin.y + step * float(line.query) + middle},
-                     {right, origin.y + step * float(line.key) + middle}, colour,
+                     {right, origin.y + step * float(line.key) + middle}, color,
                      (0.8f + 3.2f * std::min(line.weight, 1.0f)) * ui.scale);
     }
 }
@@ -83,7 +83,7 @@ void draw_lines(PanelContext& ui, ImVec2 origin, float left, float right,
 
 void canvas_arcs(PanelContext& ui, const Canvas& c, float foot) {
     Workbench& bench = ui.bench;
-    const Palette& colours = palette(bench.window.theme);
+    const Palette& colors = palette(bench.window.theme);
     const uint64_t queries = bench.shown_weights().stage->rows;
     std::vector<TokenLine> lines;
     const auto picked = uint64_t(bench.view.picked_row);
@@ -99,14 +99,14 @@ void canvas_arcs(PanelContext& ui, const Canvas& c, float foot) {
         const bool own = line.query == picked;
         const float from = x_of(line.query), to = x_of(line.key), weight = std::min(line.weight, 1.0f);
         const auto alpha = ImU32(own ? 60 + 195 * weight : 110 * weight);
-        const ImU32 colour = ((own ? colours.accent : colours.text_soft) & 0x00ffffff) | alpha << 24;
+        const ImU32 color = ((own ? colors.accent : colors.text_soft) & 0x00ffffff) | alpha << 24;
         const float wide = std::abs(to - from), thickness = (0.8f + (own ? 4.2f : 2.2f) * weight) * s;
         // A token that looks at itself has a loop. A Bezier's top is at three quarters of its handles.
         const float top = std::min(tall, wide == 0 ? 0.4f * tall : 0.3f * tall + 0.25f * wide) / 0.75f;
         const float spread = wide == 0 ? std::min(9 * s, 0.4f * c.cell_width) : 0;
-        draw.AddBezierCubic({from, y}, {from - spread, y - top}, {to + spread, y - top}, {to, y}, colour,
+        draw.AddBezierCubic({from, y}, {from - spread, y - top}, {to + spread, y - top}, {to, y}, color,
                             thickness);
-        if (own) draw.AddCircleFilled({to, y}, std::max(thickness * 0.7f, 1.5f * s), colour);
+        if (own) draw.AddCircleFilled({to, y}, std::max(thickness * 0.7f, 1.5f * s), color);
     }
     draw.PopClipRect();
 }

@@ -19,7 +19,7 @@ constexpr size_t kMostBars = 64;
 void draw_bar(PanelContext& ui, const Workbench::Weights& weights, uint64_t key, float weight,
               float largest) {
     Workbench& bench = ui.bench;
-    const Palette& colours = palette(bench.window.theme);
+    const Palette& colors = palette(bench.window.theme);
     const float width = ImGui::GetContentRegionAvail().x, height = ImGui::GetTextLineHeight() + 6 * ui.scale;
     const ImVec2 at = ImGui::GetCursorScreenPos();
     ImGui::PushID(int(key));
@@ -45,18 +45,17 @@ void draw_bar(PanelContext& ui, const Workbench::Weights& weights, uint64_t key,
     if (!masked && !dropped)
         draw.AddRectFilled({at.x + label, at.y + 3 * ui.scale},
                            {at.x + label + std::max(length, 1.0f), at.y + height - 3 * ui.scale},
-                           strong ? colours.accent : colours.mark, 3 * ui.scale);
+                           strong ? colors.accent : colors.mark, 3 * ui.scale);
     const ImVec4 clip{at.x, at.y, at.x + label - 6 * ui.scale, at.y + height};
     draw.AddText(ui.fonts.body, ui.fonts.body->FontSize, {at.x, at.y + 3 * ui.scale},
-                 strong ? colours.text : colours.text_soft, drawn_name(bench, key).c_str(), nullptr, 0,
-                 &clip);
+                 strong ? colors.text : colors.text_soft, drawn_name(bench, key).c_str(), nullptr, 0, &clip);
     const std::string text = is_hidden ? "hidden"
                              : masked  ? "masked"
                              : dropped ? "dropped"
                                        : format_fixed(weight, 4);
     draw.AddText(ui.fonts.mono, ui.fonts.mono->FontSize,
                  {at.x + width - number + 8 * ui.scale, at.y + 4 * ui.scale},
-                 masked || dropped ? colours.text_soft : colours.text, text.c_str());
+                 masked || dropped ? colors.text_soft : colors.text, text.c_str());
     ImGui::PopID();
 }
 

@@ -17,7 +17,7 @@ bool shows_synthetic_map(const Workbench& bench) {
 
 void draw_levels(PanelContext& ui) {
     Workbench& bench = ui.bench;
-    const Palette& colours = palette(bench.window.theme);
+    const Palette& colors = palette(bench.window.theme);
     const bool wide = ImGui::GetWindowWidth() >= 1100 * ui.scale;
     const ImVec2 first = ImGui::GetCursorScreenPos();
     for (int level = 1; level <= kLevelCount; ++level) {
@@ -27,9 +27,9 @@ void draw_levels(PanelContext& ui) {
         // A changed level no longer matches its name: only its text has the color.
         const bool plain = current && is_plain_level(s);
         if (current) {
-            ImGui::PushStyleColor(ImGuiCol_Button, plain ? colours.accent : colours.raised);
-            ImGui::PushStyleColor(ImGuiCol_ButtonHovered, plain ? colours.accent : colours.line);
-            ImGui::PushStyleColor(ImGuiCol_Text, plain ? colours.accent_text : colours.accent);
+            ImGui::PushStyleColor(ImGuiCol_Button, plain ? colors.accent : colors.raised);
+            ImGui::PushStyleColor(ImGuiCol_ButtonHovered, plain ? colors.accent : colors.line);
+            ImGui::PushStyleColor(ImGuiCol_Text, plain ? colors.accent_text : colors.accent);
         }
         const std::string label =
             std::to_string(level) + (current && wide ? "  " + level_name(level) + (plain ? "" : ", changed")
@@ -50,14 +50,14 @@ void draw_tasks(PanelContext& ui) {
     Workbench& bench = ui.bench;
     const Settings& s = bench.document.settings();
     const bool current = shows_model(s) && !s.model && !shows_synthetic_map(bench);
-    const Palette& colours = palette(bench.window.theme);
+    const Palette& colors = palette(bench.window.theme);
     const std::string name = current ? s.task : "learned";
     ImGui::SetNextItemWidth(ImGui::CalcTextSize("induction").x + 44 * ui.scale);
     if (current) {
-        ImGui::PushStyleColor(ImGuiCol_FrameBg, colours.accent);
-        ImGui::PushStyleColor(ImGuiCol_FrameBgHovered, colours.accent);
-        ImGui::PushStyleColor(ImGuiCol_Button, colours.accent);
-        ImGui::PushStyleColor(ImGuiCol_Text, colours.accent_text);
+        ImGui::PushStyleColor(ImGuiCol_FrameBg, colors.accent);
+        ImGui::PushStyleColor(ImGuiCol_FrameBgHovered, colors.accent);
+        ImGui::PushStyleColor(ImGuiCol_Button, colors.accent);
+        ImGui::PushStyleColor(ImGuiCol_Text, colors.accent_text);
     }
     const bool open = ImGui::BeginCombo("##task", name.c_str());
     if (current) ImGui::PopStyleColor(4);

@@ -76,24 +76,24 @@ ImVec2 corner_for(ImVec2 tip, ImVec2 size, char towards, float arrow, ImVec2 scr
     return at;
 }
 
-void draw_arrow(ImVec2 tip, char towards, float arrow, ImU32 colour) {
+void draw_arrow(ImVec2 tip, char towards, float arrow, ImU32 color) {
     if (towards == ' ') return;
     ImVec2 a = tip, b = tip;
     const float half = arrow * 0.9f;
     if (towards == 'u') a = {tip.x - half, tip.y + arrow}, b = {tip.x + half, tip.y + arrow};
     if (towards == 'l') a = {tip.x + arrow, tip.y - half}, b = {tip.x + arrow, tip.y + half};
     if (towards == 'r') a = {tip.x - arrow, tip.y - half}, b = {tip.x - arrow, tip.y + half};
-    ImGui::GetForegroundDrawList()->AddTriangleFilled(tip, a, b, colour);
+    ImGui::GetForegroundDrawList()->AddTriangleFilled(tip, a, b, color);
 }
 
 void draw_buttons(PanelContext& ui) {
     WindowState& state = ui.bench.window;
-    const Palette& colours = palette(ui.bench.window.theme);
+    const Palette& colors = palette(ui.bench.window.theme);
     const float s = ui.scale;
     const ImVec2 at = ImGui::GetCursorScreenPos();
     for (int i = 1; i <= kTourSteps; ++i)
         ImGui::GetWindowDrawList()->AddCircleFilled({at.x + (float(i) * 13 - 8) * s, at.y + 13 * s}, 3.5f * s,
-                                                    i == state.tour_step ? colours.accent : colours.mark);
+                                                    i == state.tour_step ? colors.accent : colors.mark);
     const bool last = state.tour_step == kTourSteps;
     ImGui::SetCursorPosX(ImGui::GetWindowWidth() - (last ? 76 : 138) * s);
     if (!last) {
@@ -103,9 +103,9 @@ void draw_buttons(PanelContext& ui) {
         }
         ImGui::SameLine(0, 6 * s);
     }
-    ImGui::PushStyleColor(ImGuiCol_Button, colours.accent);
-    ImGui::PushStyleColor(ImGuiCol_ButtonHovered, colours.accent);
-    ImGui::PushStyleColor(ImGuiCol_Text, colours.accent_text);
+    ImGui::PushStyleColor(ImGuiCol_Button, colors.accent);
+    ImGui::PushStyleColor(ImGuiCol_ButtonHovered, colors.accent);
+    ImGui::PushStyleColor(ImGuiCol_Text, colors.accent_text);
     if (ImGui::Button(last ? "Done" : "Next", {62 * s, 0})) state.tour_step = last ? 0 : state.tour_step + 1;
     ImGui::PopStyleColor(3);
 }
@@ -118,15 +118,15 @@ void draw_tour(PanelContext& ui) {
     WindowState& state = ui.bench.window;
     if (state.tour_step < 1 || state.tour_step > kTourSteps || state.dialog != Dialog::none) return;
     const Hint& hint = kHints[state.tour_step - 1];
-    const Palette& colours = palette(ui.bench.window.theme);
+    const Palette& colors = palette(ui.bench.window.theme);
     const float s = ui.scale;
     const ImVec2 screen = ImGui::GetIO().DisplaySize;
     const Tip tip = tip_of(ui, state.tour_step);
     ImGui::SetNextWindowSize({kWidth * s, 0});
     ImGui::PushStyleVar(ImGuiStyleVar_WindowRounding, 8 * s);
     ImGui::PushStyleVar(ImGuiStyleVar_WindowBorderSize, std::max(s, 1.0f));
-    ImGui::PushStyleColor(ImGuiCol_WindowBg, colours.raised);
-    ImGui::PushStyleColor(ImGuiCol_Border, colours.accent);
+    ImGui::PushStyleColor(ImGuiCol_WindowBg, colors.raised);
+    ImGui::PushStyleColor(ImGuiCol_Border, colors.accent);
     ImGui::Begin("tour", nullptr,
                  ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoMove | ImGuiWindowFlags_NoSavedSettings |
                      ImGuiWindowFlags_NoFocusOnAppearing | ImGuiWindowFlags_AlwaysAutoResize);
@@ -142,7 +142,7 @@ void draw_tour(PanelContext& ui) {
     ImGui::End();
     ImGui::PopStyleColor(2);
     ImGui::PopStyleVar(2);
-    draw_arrow(tip.at, tip.towards, kArrow * s, colours.accent);
+    draw_arrow(tip.at, tip.towards, kArrow * s, colors.accent);
 }
 
 }  // namespace fovea::visualizer

@@ -38,7 +38,7 @@ const StepReport* report_at(const TrainingView& v) {
     return points.empty() ? nullptr : &points[std::min<size_t>(v.step, points.size() - 1)];
 }
 
-void draw_curve(const Plot& plot, const TrainingCurve& curve, Figure figure, HeadScore score, ImU32 colour,
+void draw_curve(const Plot& plot, const TrainingCurve& curve, Figure figure, HeadScore score, ImU32 color,
                 float thickness) {
     std::vector<ImVec2> points;
     // As many as can be told apart.
@@ -47,13 +47,13 @@ void draw_curve(const Plot& plot, const TrainingCurve& curve, Figure figure, Hea
         const float value = figure(curve.points[i], score);
         if (!std::isnan(value)) points.push_back(plot.place(curve.points[i].step, value));
     }
-    ImGui::GetWindowDrawList()->AddPolyline(points.data(), int(points.size()), colour, 0, thickness);
+    ImGui::GetWindowDrawList()->AddPolyline(points.data(), int(points.size()), color, 0, thickness);
 }
 
 // Draws frame, name, the ends of its axis, and the scrubber's position.
 Plot begin_plot(PanelContext& ui, const TrainingView& v, float width, const char* title, float low,
                 float high, const char* unit) {
-    const Palette& colours = palette(ui.bench.window.theme);
+    const Palette& colors = palette(ui.bench.window.theme);
     const float line = ImGui::GetTextLineHeight();
     ImGui::TextUnformatted(title);
     const ImVec2 at = ImGui::GetCursorScreenPos();
@@ -67,29 +67,29 @@ Plot begin_plot(PanelContext& ui, const TrainingView& v, float width, const char
         if (!other.points.empty()) plot.steps = std::max(plot.steps, other.points.back().step + 1);
     plot.steps = std::max(plot.steps, v.task.goal.within_steps);
     ImDrawList& draw = *ImGui::GetWindowDrawList();
-    draw.AddRectFilled(plot.at, {plot.at.x + plot.size.x, plot.at.y + plot.size.y}, colours.matrix_ground);
+    draw.AddRectFilled(plot.at, {plot.at.x + plot.size.x, plot.at.y + plot.size.y}, colors.matrix_ground);
     for (const float value : {low, high})
         draw.AddText(ui.fonts.small, ui.fonts.small->FontSize,
                      {at.x, plot.place(0, value).y - (value == low ? ui.fonts.small->FontSize : 0)},
-                     colours.text_soft, format_number(double(value), 2).c_str());
+                     colors.text_soft, format_number(double(value), 2).c_str());
     const float x = plot.place(v.step, low).x;
-    draw.AddLine({x, plot.at.y}, {x, plot.at.y + plot.size.y}, colours.text_soft, ui.scale);
+    draw.AddLine({x, plot.at.y}, {x, plot.at.y + plot.size.y}, colors.text_soft, ui.scale);
     draw.AddText(
         ui.fonts.small, ui.fonts.small->FontSize, {plot.at.x, plot.at.y + plot.size.y + 2 * ui.scale},
-        colours.text_soft,
+        colors.text_soft,
         ("step 0 to " + std::to_string(plot.steps) + (unit[0] ? std::string(", ") + unit : "")).c_str());
     ImGui::Dummy({width, plot.size.y + line + 4 * ui.scale});
     return plot;
 }
 
 void draw_loss(PanelContext& ui, const TrainingView& v, float width) {
-    const Palette& colours = palette(ui.bench.window.theme);
+    const Palette& colors = palette(ui.bench.window.theme);
     const float guess = float(std::log(double(v.task.model.vocabulary)));
     const Plot plot = begin_plot(ui, v, width, "loss", 0, guess * 1.15f, "nats");
     ImDrawList& draw = *ImGui::GetWindowDrawList();
     const float y = plot.place(0, guess).y;
     for (float x = plot.at.x; x < plot.at.x + plot.size.x; x += 8 * ui.scale)
-        draw.AddLine({x, y}, {std::min(x + 4 * ui.scale, plot.at.x + plot.size.x), y}, colours.text_soft,
+        draw.AddLine({x, y}, {std::min(x + 4 * ui.scale, plot.at.x + plot.size.x), y}, colors.text_soft,
                      ui.scale);
     const std::string words = "guessing, ln " + std::to_string(v.task.model.vocabulary);
     draw.AddText(
@@ -97,35 +97,35 @@ void draw_loss(PanelContext& ui, const TrainingView& v, float width) {
         {plot.at.x + plot.size.x -
              ui.fonts.small->CalcTextSizeA(ui.fonts.small->FontSize, 1e6f, 0, words.c_str()).x - 4 * ui.scale,
          y + 2 * ui.scale},
-        colours.text_soft, words.c_str());
+        colors.text_soft, words.c_str());
     if (const StepReport* report = report_at(v))
         draw.AddText(ui.fonts.small, ui.fonts.small->FontSize,
                      {plot.at.x + 6 * ui.scale, plot.at.y + plot.size.y - 2 * ui.fonts.small->FontSize},
-                     colours.accent, ("loss " + format_fixed(report->loss, 3)).c_str());
+                     colors.accent, ("loss " + format_fixed(report->loss, 3)).c_str());
     for (const TrainingCurve& other : v.others)
-        draw_curve(plot, other, loss_of, HeadScore::previous, colours.mark, ui.scale);
-    draw_curve(plot, v.curve, loss_of, HeadScore::previous, colours.accent, 2 * ui.scale);
+        draw_curve(plot, other, loss_of, HeadScore::previous, colors.mark, ui.scale);
+    draw_curve(plot, v.curve, loss_of, HeadScore::previous, colors.accent, 2 * ui.scale);
 }
 
 void draw_scores(PanelContext& ui, const TrainingView& v, float width) {
-    const Palette& colours = palette(ui.bench.window.theme);
+    const Palette& colors = palette(ui.bench.window.theme);
     const Plot plot = begin_plot(ui, v, width, "accuracy and heads' scores", 0, 1, "");
     for (const TrainingCurve& other : v.others)
-        draw_curve(plot, other, accuracy_of, HeadScore::previous, colours.mark, ui.scale);
-    draw_curve(plot, v.curve, accuracy_of, HeadScore::previous, colours.accent, 2 * ui.scale);
-    const ColourTable table = colour_table(ColourMap::viridis);
+        draw_curve(plot, other, accuracy_of, HeadScore::previous, colors.mark, ui.scale);
+    draw_curve(plot, v.curve, accuracy_of, HeadScore::previous, colors.accent, 2 * ui.scale);
+    const ColorTable table = color_table(Colormap::viridis);
     float y = plot.at.y + 3 * ui.scale;
     // Lines and their names contrast with the background: lighter ones on a dark one.
-    const auto colour_of = [&](size_t i) {
+    const auto color_of = [&](size_t i) {
         const double from = ui.bench.window.theme == Theme::dark ? 0.5 : 0.05;
         const Rgb c = table[size_t(
             255 * (from + 0.45 * double(i) / double(std::max<size_t>(v.task.scores.size(), 2) - 1)))];
         return IM_COL32(c.r, c.g, c.b, 255);
     };
     for (size_t i = 0; i < v.task.scores.size(); ++i)
-        draw_curve(plot, v.curve, score_of, v.task.scores[i], colour_of(i), 1.5f * ui.scale);
+        draw_curve(plot, v.curve, score_of, v.task.scores[i], color_of(i), 1.5f * ui.scale);
     // Draws a name, and the curve's value at the scrubber; over the curves, with a background.
-    const auto name = [&](std::string text, ImU32 colour, Figure figure, HeadScore score) {
+    const auto name = [&](std::string text, ImU32 color, Figure figure, HeadScore score) {
         if (const StepReport* report = report_at(v))
             if (const float value = figure(*report, score); !std::isnan(value))
                 text += " " + format_fixed(double(value), 2);
@@ -135,25 +135,25 @@ void draw_scores(PanelContext& ui, const TrainingView& v, float width) {
         ImDrawList& draw = *ImGui::GetWindowDrawList();
         draw.AddRectFilled({at.x - 3 * ui.scale, at.y},
                            {at.x + wide + 3 * ui.scale, at.y + font->FontSize + ui.scale},
-                           (colours.matrix_ground & 0x00ffffff) | 0xd0000000);
-        draw.AddText(font, font->FontSize, at, colour, text.c_str());
+                           (colors.matrix_ground & 0x00ffffff) | 0xd0000000);
+        draw.AddText(font, font->FontSize, at, color, text.c_str());
         y += ui.fonts.small->FontSize + ui.scale;
     };
-    name("accuracy", colours.accent, accuracy_of, HeadScore::previous);
+    name("accuracy", colors.accent, accuracy_of, HeadScore::previous);
     for (size_t i = 0; i < v.task.scores.size(); ++i)
-        name(std::string(head_score_label(v.task.scores[i])), colour_of(i), score_of, v.task.scores[i]);
+        name(std::string(head_score_label(v.task.scores[i])), color_of(i), score_of, v.task.scores[i]);
 }
 
 // A head's weights on the sequence, and what it is called by its scores there.
 void draw_map(PanelContext& ui, Playground& play, const TrainingView& v, uint32_t head, float side) {
-    const Palette& colours = palette(ui.bench.window.theme);
-    static const ColourTable kTable = colour_table(ColourMap::viridis);
+    const Palette& colors = palette(ui.bench.window.theme);
+    static const ColorTable kTable = color_table(Colormap::viridis);
     ImGui::PushID(int(head));
     const ImVec2 at = ImGui::GetCursorScreenPos();
     if (ImGui::InvisibleButton("map", {side, side})) play.switch_head(head);
     const bool hovered = ImGui::IsItemHovered();
     ImDrawList& draw = *ImGui::GetWindowDrawList();
-    draw.AddRectFilled(at, {at.x + side, at.y + side}, colours.matrix_ground);
+    draw.AddRectFilled(at, {at.x + side, at.y + side}, colors.matrix_ground);
     const uint32_t n = v.probe.length;
     const float cell = n ? side / float(n) : side;
     for (uint32_t i = 0; i < n; ++i)
@@ -172,19 +172,19 @@ void draw_map(PanelContext& ui, Playground& play, const TrainingView& v, uint32_
             if (one.score == label.score)
                 draw.AddRect({at.x + float(one.key) * cell, at.y + float(one.query) * cell},
                              {at.x + float(one.key + 1) * cell, at.y + float(one.query + 1) * cell},
-                             colours.warning, 0, 0, ui.scale);
+                             colors.warning, 0, 0, ui.scale);
     const bool off = v.heads_off >> head & 1u;
     if (off)
         for (const float from : {0.0f, side})
-            draw.AddLine({at.x + from, at.y}, {at.x + side - from, at.y + side}, colours.warning,
+            draw.AddLine({at.x + from, at.y}, {at.x + side - from, at.y + side}, colors.warning,
                          2 * ui.scale);
-    if (hovered) draw.AddRect(at, {at.x + side, at.y + side}, colours.text_soft, 0, 0, 2 * ui.scale);
+    if (hovered) draw.AddRect(at, {at.x + side, at.y + side}, colors.text_soft, 0, 0, 2 * ui.scale);
     const std::string name =
         head_name(head / v.task.model.heads, head % v.task.model.heads) + (off ? ", off" : "");
     draw.AddText(ui.fonts.small, ui.fonts.small->FontSize, {at.x, at.y + side + 3 * ui.scale},
-                 colours.text_soft, name.c_str());
+                 colors.text_soft, name.c_str());
     draw.AddText(ui.fonts.small, ui.fonts.small->FontSize,
-                 {at.x, at.y + side + 5 * ui.scale + ui.fonts.small->FontSize}, colours.text,
+                 {at.x, at.y + side + 5 * ui.scale + ui.fonts.small->FontSize}, colors.text,
                  label.named ? (label.text + " " + format_fixed(double(label.value), 2)).c_str() : "");
     const ImVec2 mouse = ImGui::GetMousePos();
     const auto i = uint32_t((mouse.y - at.y) / cell), j = uint32_t((mouse.x - at.x) / cell);

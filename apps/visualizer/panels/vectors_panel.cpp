@@ -92,16 +92,16 @@ void drag_points(PanelContext& ui, const PlotFrame& plot, const std::vector<Vect
 void draw_plot(PanelContext& ui, const PlotFrame& plot, const std::vector<VectorPoint>& points,
                std::span<const float> weights) {
     Workbench& bench = ui.bench;
-    const Palette& colours = palette(bench.window.theme);
+    const Palette& colors = palette(bench.window.theme);
     const float s = ui.scale;
     ImDrawList& draw = *ImGui::GetWindowDrawList();
     const ImVec2 low{plot.middle.x - plot.half, plot.middle.y - plot.half},
         high{plot.middle.x + plot.half, plot.middle.y + plot.half};
-    draw.AddRectFilled(low, high, colours.ground, 4 * s);
+    draw.AddRectFilled(low, high, colors.ground, 4 * s);
     draw.PushClipRect(low, high, true);
     const ImVec2 origin = plot.on_screen({0, 0});
-    draw.AddLine({low.x, origin.y}, {high.x, origin.y}, colours.line, s);
-    draw.AddLine({origin.x, low.y}, {origin.x, high.y}, colours.line, s);
+    draw.AddLine({low.x, origin.y}, {high.x, origin.y}, colors.line, s);
+    draw.AddLine({origin.x, low.y}, {origin.x, high.y}, colors.line, s);
     const auto weight_of = [&](const VectorPoint& p) {
         return p.kind == VectorKind::key && p.token < weights.size()
                    ? std::clamp(weights[p.token], 0.0f, 1.0f)
@@ -110,11 +110,11 @@ void draw_plot(PanelContext& ui, const PlotFrame& plot, const std::vector<Vector
     // Arrows of keys, as thick as their weights, and of the picked query: a score is their product.
     for (const VectorPoint& p : points) {
         if (p.kind == VectorKind::key)
-            draw.AddLine(origin, plot.on_screen(p.at), colours.mark, (1 + 5 * weight_of(p)) * s);
+            draw.AddLine(origin, plot.on_screen(p.at), colors.mark, (1 + 5 * weight_of(p)) * s);
     }
     for (const VectorPoint& p : points)
         if (p.kind == VectorKind::query && is_picked(bench, p))
-            draw.AddLine(origin, plot.on_screen(p.at), colours.accent, 3 * s);
+            draw.AddLine(origin, plot.on_screen(p.at), colors.accent, 3 * s);
     struct Label {
         float x, y, width;
     };
@@ -129,13 +129,13 @@ void draw_plot(PanelContext& ui, const PlotFrame& plot, const std::vector<Vector
     for (const VectorPoint& p : points) {
         const ImVec2 at = plot.on_screen(p.at);
         const bool picked = is_picked(bench, p), query = p.kind == VectorKind::query;
-        const ImU32 ink = picked ? colours.accent : query ? colours.text_soft : colours.text;
+        const ImU32 ink = picked ? colors.accent : query ? colors.text_soft : colors.text;
         if (query && !picked) {
-            draw.AddCircle(at, 4 * s, colours.text_soft, 0, 1.5f * s);
+            draw.AddCircle(at, 4 * s, colors.text_soft, 0, 1.5f * s);
             continue;  // they have the labels of the keys
         }
         draw.AddCircleFilled(at, (query ? 6 : 4 + 5 * weight_of(p)) * s, ink);
-        if (p.tried) draw.AddCircle(at, 10 * s, colours.accent, 0, 1.5f * s);
+        if (p.tried) draw.AddCircle(at, 10 * s, colors.accent, 0, 1.5f * s);
         const std::string name = (query ? "query of " : "") + drawn_label(bench, p.token);
         const std::string place = name + format_fixed(double(at.x), 0) + " " + format_fixed(double(at.y), 0);
         if (std::find(named.begin(), named.end(), place) != named.end())
@@ -165,7 +165,7 @@ void draw_plot(PanelContext& ui, const PlotFrame& plot, const std::vector<Vector
 // The row's weights, and as faint bars what they are without what was tried out.
 void draw_weights(PanelContext& ui, std::span<const float> weights, std::span<const float> before) {
     Workbench& bench = ui.bench;
-    const Palette& colours = palette(bench.window.theme);
+    const Palette& colors = palette(bench.window.theme);
     const float s = ui.scale, width = ImGui::GetContentRegionAvail().x,
                 line = ImGui::GetTextLineHeight() + 6 * s;
     const float label = 0.34f * width, number = 56 * s, room = std::max(width - label - number, 10.0f);
@@ -173,22 +173,22 @@ void draw_weights(PanelContext& ui, std::span<const float> weights, std::span<co
     for (size_t key = 0; key < weights.size(); ++key) {
         const ImVec2 at = ImGui::GetCursorScreenPos();
         ImGui::Dummy({width, line});
-        const auto bar = [&](float weight, ImU32 colour, float inset) {
+        const auto bar = [&](float weight, ImU32 color, float inset) {
             draw.AddRectFilled(
                 {at.x + label, at.y + inset},
                 {at.x + label + std::max(room * std::clamp(weight, 0.0f, 1.0f), s), at.y + line - inset},
-                colour, 2 * s);
+                color, 2 * s);
         };
-        bar(weights[key], int(key) == bench.view.picked_column ? colours.accent : colours.mark, 4 * s);
+        bar(weights[key], int(key) == bench.view.picked_column ? colors.accent : colors.mark, 4 * s);
         if (bench.vectors.tries() && key < before.size()) {
             const float x = at.x + label + room * std::clamp(before[key], 0.0f, 1.0f);
-            draw.AddLine({x, at.y + s}, {x, at.y + line - s}, colours.text, 2 * s);
+            draw.AddLine({x, at.y + s}, {x, at.y + line - s}, colors.text, 2 * s);
         }
         const ImVec4 clip{at.x, at.y, at.x + label - 6 * s, at.y + line};
-        draw.AddText(ui.fonts.body, ui.fonts.body->FontSize, {at.x, at.y + 3 * s}, colours.text,
+        draw.AddText(ui.fonts.body, ui.fonts.body->FontSize, {at.x, at.y + 3 * s}, colors.text,
                      drawn_name(bench, key).c_str(), nullptr, 0, &clip);
         draw.AddText(ui.fonts.mono, ui.fonts.mono->FontSize, {at.x + label + room + 6 * s, at.y + 4 * s},
-                     colours.text, format_fixed(weights[key], 4).c_str());
+                     colors.text, format_fixed(weights[key], 4).c_str());
     }
 }
 

@@ -1,21 +1,21 @@
 #version 450
-// A cell's colour from its number, straight from the buffer that the engine wrote. Masked cells are hatched, NaN is magenta
-// and +inf cyan: never a colour of the map. Of a pixel that holds several cells the largest by size is shown.
+// A cell's color from its number, straight from the buffer that the engine wrote. Masked cells are hatched, NaN is magenta
+// and +inf cyan: never a color of the map. Of a pixel that holds several cells the largest by size is shown.
 #extension GL_GOOGLE_include_directive : require
 #include "matrix_view.h"
 
 layout(push_constant) uniform Push { MatrixView view; };
 layout(set = 0, binding = MATRIX_BINDING_VALUES) readonly buffer Values { float values[]; };
 layout(set = 0, binding = MATRIX_BINDING_VALUES) readonly buffer Words { uint words[]; };
-layout(set = 0, binding = MATRIX_BINDING_COLOURS) readonly buffer Colours { uint colours[]; };
+layout(set = 0, binding = MATRIX_BINDING_COLORS) readonly buffer Colors { uint colors[]; };
 layout(set = 0, binding = MATRIX_BINDING_HIDING) readonly buffer Hiding { float hiding[]; };
 layout(set = 0, binding = MATRIX_BINDING_OTHER) readonly buffer Other { float other[]; };
 layout(location = 0) in vec2 pixel;
-layout(location = 0) out vec4 colour;
+layout(location = 0) out vec4 color;
 
 float signed_log(float value) { return sign(value) * log(1.0 + abs(value) / view.linear_within); }
 
-vec4 colour_of(float value) {
+vec4 color_of(float value) {
     if (isnan(value)) return vec4(1.0, 0.0, 1.0, 1.0);
     if (isinf(value)) return value > 0.0 ? vec4(0.0, 1.0, 1.0, 1.0) : unpackUnorm4x8(view.ground);
     float low = view.range_low, high = view.range_high;
@@ -30,8 +30,8 @@ vec4 colour_of(float value) {
         low = -high;
     }
     float share = high > low ? clamp((value - low) / (high - low), 0.0, 1.0) : 0.5;
-    uint index = view.colour_map * MATRIX_COLOURS_PER_MAP + uint(share * float(MATRIX_COLOURS_PER_MAP - 1) + 0.5);
-    return unpackUnorm4x8(colours[index]);
+    uint index = view.colormap * MATRIX_COLORS_PER_MAP + uint(share * float(MATRIX_COLORS_PER_MAP - 1) + 0.5);
+    return unpackUnorm4x8(colors[index]);
 }
 
 uint index_of(ivec2 cell) { return view.first_element + uint(cell.y) * view.row_stride + uint(cell.x); }
@@ -86,7 +86,7 @@ void main() {
     vec2 place = (pixel - vec2(view.origin_x, view.origin_y)) / cell_size;
     ivec2 cell = ivec2(floor(place));
     if ((view.flags & MATRIX_FLAG_WHOLE) != 0u) cell = clamp(cell, ivec2(0), ivec2(view.columns, view.rows) - 1);
-    colour = unpackUnorm4x8(view.ground);
+    color = unpackUnorm4x8(view.ground);
     if (any(lessThan(cell, ivec2(0))) || cell.x >= int(view.columns) || cell.y >= int(view.rows)) return;
     if ((view.flags & MATRIX_FLAG_UPPER) != 0u && cell.x <= cell.y) discard;
 
@@ -98,20 +98,20 @@ void main() {
     bool in_row = cell.y == view.picked_row, in_column = cell.x == view.picked_column;
     if (min(cell_size.x, cell_size.y) < 1.0) cell = strongest_cell(cell, cell_size);
     if (hidden(cell)) {
-        if (fract((pixel.x + pixel.y) / view.hatch_period) < 0.18) colour = unpackUnorm4x8(view.hatch);
+        if (fract((pixel.x + pixel.y) / view.hatch_period) < 0.18) color = unpackUnorm4x8(view.hatch);
     } else if (dropped(cell)) {
-        if (fract((pixel.x - pixel.y) / view.hatch_period) < 0.18) colour = unpackUnorm4x8(view.dropped);
+        if (fract((pixel.x - pixel.y) / view.hatch_period) < 0.18) color = unpackUnorm4x8(view.dropped);
     } else {
-        colour = colour_of(value_of(cell));
+        color = color_of(value_of(cell));
     }
 
-    // The picked cell has a frame of its own, with a line of the ground inside it so that it is seen on every colour; its row
+    // The picked cell has a frame of its own, with a line of the ground inside it so that it is seen on every color; its row
     // and column have a thin line on each side.
     float edge = in_row && in_column ? min(4.0 * unit, MATRIX_FRAME_SHARE * min(cell_size.x, cell_size.y)) : unit;
     bool at_row_edge = in_row && (inside.y < gap + edge || inside.y > cell_size.y - gap - edge);
     bool at_column_edge = in_column && (inside.x < gap + edge || inside.x > cell_size.x - gap - edge);
     if (min(cell_size.x, cell_size.y) >= 8.0 * unit && (at_row_edge || at_column_edge || (in_row && in_column &&
         (inside.x < gap + edge || inside.x > cell_size.x - gap - edge))))
-        colour = unpackUnorm4x8(in_row && in_column && all(greaterThan(inside, vec2(gap + 0.7 * edge))) &&
+        color = unpackUnorm4x8(in_row && in_column && all(greaterThan(inside, vec2(gap + 0.7 * edge))) &&
             all(lessThan(inside, cell_size - gap - 0.7 * edge)) ? view.ground : view.highlight);
 }

@@ -10,18 +10,18 @@ using uint = uint32_t;
 #endif
 
 #define MATRIX_BINDING_VALUES 0
-#define MATRIX_BINDING_COLOURS 1
+#define MATRIX_BINDING_COLORS 1
 #define MATRIX_BINDING_HIDING 2
 #define MATRIX_BINDING_OTHER 3
 #define MATRIX_BINDING_COUNT 4
-#define MATRIX_COLOURS_PER_MAP 256
+#define MATRIX_COLORS_PER_MAP 256
 #define MATRIX_HATCH_PERIOD 7.0      // units of the layout: says how many pixels one unit is
 #define MATRIX_FRAME_SHARE 0.125     // of a small cell that the picked cell's frame may take on each side
 #define MATRIX_MOST_CELLS_A_SIDE 16  // for a pixel that holds several cells
 
-#define MATRIX_FLAG_LOG 1u     // colour by the logarithm, between range_low and range_high
+#define MATRIX_FLAG_LOG 1u     // color by the logarithm, between range_low and range_high
 #define MATRIX_FLAG_GRID 2u    // leave a gap between cells
-#define MATRIX_FLAG_SYMLOG 4u  // colour by sign(x) log(1 + |x| / linear_within), between +-range_high
+#define MATRIX_FLAG_SYMLOG 4u  // color by sign(x) log(1 + |x| / linear_within), between +-range_high
 #define MATRIX_FLAG_HIDING 8u  // a cell is masked where the hiding buffer has -inf, not where the values have
 #define MATRIX_FLAG_DIFFERENCE 32u  // values minus those of the other buffer
 #define MATRIX_FLAG_WHOLE 64u       // every pixel of the rectangle has a cell, the nearest
@@ -38,7 +38,7 @@ struct MatrixView {
     // Elements of the values' buffer.
     uint first_element, row_stride, rows, columns, other_first_element;
     float range_low, range_high, linear_within;
-    uint colour_map, flags;
+    uint colormap, flags;
     uint ground, hatch;             // RGBA8 colors: the background of the cells, and the hatch of masked ones
     int picked_row, picked_column;  // -1: none
     float hatch_period;             // pixels, along a row

@@ -19,7 +19,7 @@ constexpr Palette kLight = {
     IM_COL32(238, 240, 244, 255), IM_COL32(206, 211, 220, 255), IM_COL32(139, 147, 161, 255),
     IM_COL32(74, 136, 224, 255)};
 
-ImVec4 rgba(ImU32 colour) { return ImGui::ColorConvertU32ToFloat4(colour); }
+ImVec4 rgba(ImU32 color) { return ImGui::ColorConvertU32ToFloat4(color); }
 
 // Latin, Greek, arrows, super- and subscripts, mathematical operators.
 constexpr ImWchar kGlyphs[] = {0x0020, 0x024F, 0x0370, 0x03FF, 0x2010, 0x2027, 0x2070, 0x209F,

@@ -1,4 +1,4 @@
-// Colours, type and spacing of the program: one accent, two themes.
+// Colors, type and spacing of the program: one accent, two themes.
 #pragma once
 
 #include <imgui.h>

@@ -301,59 +301,60 @@ inline Result<void> run_on_host(const Plan& plan, const FoveaHostBuffer* binding
 }
 
 // Returns the properties of this CPU, for an application that lends `threads` workers.
-inline Result<FoveaDeviceFacts> cpu_facts(uint32_t threads = 1) {
-    FoveaDeviceFacts facts{};
-    facts.struct_size = sizeof facts;
+inline Result<FoveaDeviceProperties> cpu_properties(uint32_t threads = 1) {
+    FoveaDeviceProperties properties{};
+    properties.struct_size = sizeof properties;
     Diag diag;
-    if (foveaCpuFacts(threads, &facts, &diag) != FOVEA_OK) return diag.error();
-    return facts;
+    if (foveaCpuProperties(threads, &properties, &diag) != FOVEA_OK) return diag.error();
+    return properties;
 }
 
 namespace detail {
 // The plan that one of the foveaPlan* functions makes of the descriptions that it takes.
 template <class Make, class... Desc>
-Result<Plan> make_plan(Make make, const FoveaDeviceFacts& facts, const Desc&... desc) {
+Result<Plan> make_plan(Make make, const FoveaDeviceProperties& properties, const Desc&... desc) {
     FoveaPlan handle = nullptr;
     Diag diag;
-    if (make(&facts, &desc..., nullptr, &handle, &diag) != FOVEA_OK) return diag.error();
+    if (make(&properties, &desc..., nullptr, &handle, &diag) != FOVEA_OK) return diag.error();
     return Plan(handle);
 }
 }  // namespace detail
 
 // Make plans. They reject calls that no device, or not this one, can run; the error has the field's name, its
 // value and the limit.
-inline Result<Plan> plan_attention(const FoveaDeviceFacts& facts, const FoveaAttentionDesc& desc) {
-    return detail::make_plan(foveaPlanAttention, facts, desc);
+inline Result<Plan> plan_attention(const FoveaDeviceProperties& properties, const FoveaAttentionDesc& desc) {
+    return detail::make_plan(foveaPlanAttention, properties, desc);
 }
-inline Result<Plan> plan_attention_backward(const FoveaDeviceFacts& facts, const FoveaAttentionDesc& forward,
+inline Result<Plan> plan_attention_backward(const FoveaDeviceProperties& properties,
+                                            const FoveaAttentionDesc& forward,
                                             const FoveaAttentionBackwardDesc& backward) {
-    return detail::make_plan(foveaPlanAttentionBackward, facts, forward, backward);
+    return detail::make_plan(foveaPlanAttentionBackward, properties, forward, backward);
 }
-inline Result<Plan> plan_rope(const FoveaDeviceFacts& facts, const FoveaRopeDesc& desc) {
-    return detail::make_plan(foveaPlanRope, facts, desc);
+inline Result<Plan> plan_rope(const FoveaDeviceProperties& properties, const FoveaRopeDesc& desc) {
+    return detail::make_plan(foveaPlanRope, properties, desc);
 }
-inline Result<Plan> plan_linear(const FoveaDeviceFacts& facts, const FoveaLinearDesc& desc) {
-    return detail::make_plan(foveaPlanLinear, facts, desc);
+inline Result<Plan> plan_linear(const FoveaDeviceProperties& properties, const FoveaLinearDesc& desc) {
+    return detail::make_plan(foveaPlanLinear, properties, desc);
 }
-inline Result<Plan> plan_append(const FoveaDeviceFacts& facts, const FoveaAppendDesc& desc) {
-    return detail::make_plan(foveaPlanAppend, facts, desc);
+inline Result<Plan> plan_append(const FoveaDeviceProperties& properties, const FoveaAppendDesc& desc) {
+    return detail::make_plan(foveaPlanAppend, properties, desc);
 }
-inline Result<Plan> plan_gather(const FoveaDeviceFacts& facts, const FoveaGatherDesc& desc) {
-    return detail::make_plan(foveaPlanGather, facts, desc);
+inline Result<Plan> plan_gather(const FoveaDeviceProperties& properties, const FoveaGatherDesc& desc) {
+    return detail::make_plan(foveaPlanGather, properties, desc);
 }
-inline Result<Plan> plan_merge(const FoveaDeviceFacts& facts, const FoveaMergeDesc& desc) {
-    return detail::make_plan(foveaPlanMerge, facts, desc);
+inline Result<Plan> plan_merge(const FoveaDeviceProperties& properties, const FoveaMergeDesc& desc) {
+    return detail::make_plan(foveaPlanMerge, properties, desc);
 }
-inline Result<Plan> plan_map_tile(const FoveaDeviceFacts& facts, const FoveaAttentionDesc& attention,
-                                  const FoveaMapTileDesc& tile) {
-    return detail::make_plan(foveaPlanMapTile, facts, attention, tile);
+inline Result<Plan> plan_map_tile(const FoveaDeviceProperties& properties,
+                                  const FoveaAttentionDesc& attention, const FoveaMapTileDesc& tile) {
+    return detail::make_plan(foveaPlanMapTile, properties, attention, tile);
 }
 
 // Makes a plan for this CPU. Run it with at most `threads` workers.
 inline Result<Plan> plan_cpu(const FoveaAttentionDesc& desc, uint32_t threads = 1) {
-    Result<FoveaDeviceFacts> facts = cpu_facts(threads);
-    if (!facts) return facts.error();
-    return plan_attention(*facts, desc);
+    Result<FoveaDeviceProperties> properties = cpu_properties(threads);
+    if (!properties) return properties.error();
+    return plan_attention(*properties, desc);
 }
 
 }  // namespace fovea

@@ -1,34 +1,37 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Fovea on a host's own Vulkan device: attention recorded into the host's own command buffers.
+ * Fovea on an application's Vulkan device: records plans into the application's command buffers.
+ *
+ * The conventions of <fovea/fovea.h> apply. A complete program is samples/first/main.c.
  *
  * Contract
- * - Lifetime. The context outlives its plans; a plan outlives the execution of command buffers that recorded it.
- *   Structs passed in are read during the call only, except the handles, which are borrowed until the context goes.
- * - Barriers. Fovea puts none before its first and none after its last command. It records compute dispatches only: no
- *   copy, fill or update. So the scope before is: COMPUTE_SHADER, SHADER_READ of the inputs, SHADER_READ|WRITE of the
- *   workspace and outputs. The scope after is: COMPUTE_SHADER, SHADER_WRITE of the outputs. Between its own dispatches
- *   it uses one global memory barrier, compute write -> compute read|write (vkCmdPipelineBarrier, core 1.0).
- *   Slices that share workspace need the same barrier between them; one record call puts it itself, a host that
- *   records slices in several calls does (foveaCmdSliceBarrier). With synchronization2 these are COMPUTE_SHADER with
- *   SHADER_STORAGE_READ and SHADER_STORAGE_WRITE.
- * - State disturbed: the compute pipeline, its push constants and descriptor set 0 of the compute bind point. Graphics
- *   state survives. Must be recorded outside a render pass and outside dynamic rendering.
- * - Names. With VK_EXT_debug_utils enabled on the instance, pipelines are named after their shaders, and each foveaCmdRun
- *   opens a label that says which slices it records.
- * - Contents. The workspace is undefined before and after, so it may alias any transient of the host. Outputs are
- *   written whole, and nothing outside the declared strides is touched.
- * - Frames in flight. A recorded plan reads its buffers when the GPU runs it, not when it is recorded. So whatever the CPU
- *   writes again for the next frame needs a copy for each frame in flight: BATCH_TABLE, BLOCK_TABLE, POSITIONS, masks and
+ * - Lifetime. A context must outlive its plans. A plan must outlive the execution of the command buffers that recorded it.
+ *   Structs are read only during the call, except the Vulkan handles in FoveaVulkanDevice, which the context uses until it
+ *   is destroyed.
+ * - Barriers. Fovea records no barrier before its first command and none after its last one. It records only compute
+ *   dispatches: no copy, fill or update. Before them, the application must make inputs visible to COMPUTE_SHADER /
+ *   SHADER_READ, and the workspace and outputs to SHADER_READ|WRITE. After them, outputs were written by COMPUTE_SHADER /
+ *   SHADER_WRITE. Between its dispatches Fovea records one global memory barrier, compute write -> compute read|write
+ *   (vkCmdPipelineBarrier, core 1.0). Slices that share the workspace need the same barrier between them: one call of
+ *   foveaCmdRun records it; an application that records slices in several calls must record it with foveaCmdSliceBarrier.
+ *   With synchronization2 the accesses are SHADER_STORAGE_READ and SHADER_STORAGE_WRITE.
+ * - State. Recording changes the compute pipeline, its push constants and descriptor set 0 of the compute bind point;
+ *   graphics state is kept. It must happen outside a render pass and outside dynamic rendering.
+ * - Names. With VK_EXT_debug_utils on the instance, pipelines have the names of their shaders. Each foveaCmdRun opens a label
+ *   with the slices that it records.
+ * - Contents. The workspace is undefined before and after a run, so it may alias transient memory. Outputs are written
+ *   completely, and nothing outside the declared strides is touched.
+ * - Frames in flight. A recorded plan reads its buffers when the GPU executes it, not when it is recorded. Whatever the CPU
+ *   writes again for the next frame needs one copy for each frame in flight: SEQUENCES, BLOCK_TABLE, POSITIONS, masks and
  *   other inputs that the CPU fills, and query pools and descriptor pools. One copy is enough for the KV cache, the
- *   workspace and whatever only the GPU writes, with a barrier between the frames. Append reads lengths before its rows,
- *   attention lengths after them: one decode step has two tables, so three frames in flight have six.
- * - Slices may be recorded in any order, over any number of command buffers and frames, and more than once; each costs
- *   at most FoveaPlanInfo::max_slice_flops, which FoveaAttentionDesc::max_slice_cost bounds.
- * - Threads. Context and plans are immutable after creation and re-entrant: several threads may record one plan, each
- *   into a command buffer of its own, and compile different plans of one context. A FoveaDescriptorArena is a
- *   VkDescriptorPool of the host and needs the host's lock. Fovea creates no thread and takes no queue.
- * - Loading. No vk* symbol is linked: everything goes through the two getters of FoveaVulkanHost.
+ *   workspace and everything that only the GPU writes, with a barrier between the frames. Append reads the lengths before
+ *   its new rows, attention the lengths after them: one decode step has two SEQUENCES tables, three frames have six.
+ * - Slices. They may be recorded in any order, into any number of command buffers and frames, and more than once. Each
+ *   costs at most FoveaPlanInfo::max_slice_flops, which FoveaAttentionDesc::max_slice_cost bounds.
+ * - Threads. Contexts and plans do not change after creation. Several threads may record one plan, each into a different
+ *   command buffer, and compile different plans of one context. A FoveaDescriptorPool is the application's
+ *   VkDescriptorPool: access to it must be externally synchronized. Fovea creates no thread and uses no queue.
+ * - Loading. The library links no vk* symbol. It loads every function by the two getters of FoveaVulkanDevice.
  */
 #ifndef FOVEA_FOVEA_VULKAN_H
 #define FOVEA_FOVEA_VULKAN_H
@@ -44,139 +47,172 @@
 extern "C" {
 #endif
 
-/* ---- before the device exists: what should the host enable? ---------------------------------------------------------- */
+/* ---- before the device is created: recommended features --------------------------------------------------------------- */
 
-enum { FOVEA_MAX_NEEDED_EXTENSIONS = 24 };
+enum { FOVEA_MAX_RECOMMENDED_FEATURES = 24 }; /* length of FoveaRecommendedFeatures::items */
 
-/* One thing worth enabling, and what it buys. Strings live as long as the library. */
-typedef struct FoveaDeviceNeed {
-    const char* extension; /* device extension name, or null for a core feature */
-    const char* feature;   /* "storageBuffer16BitAccess", ... or null */
+/* A device extension or feature that is worth enabling. Texts live as long as the library. */
+typedef struct FoveaRecommendedFeature {
+    const char* extension; /* name of the device extension; null: a core feature */
+    const char* feature;   /* name of the feature, "storageBuffer16BitAccess" for example; null: only the extension */
     uint32_t required;     /* 1: a device must be created with it */
     uint32_t available;    /* 1: this physical device has it */
-    const char* buys;
-} FoveaDeviceNeed;
+    const char* benefit;   /* the kernels or speed that it enables, as text */
+} FoveaRecommendedFeature;
 
-typedef struct FoveaDeviceNeeds { /* all of them */
-    uint32_t struct_size;
-    uint32_t count;
-    FoveaDeviceNeed items[FOVEA_MAX_NEEDED_EXTENSIONS];
-} FoveaDeviceNeeds;
+/* All recommended features of a physical device, available or not. */
+typedef struct FoveaRecommendedFeatures {
+    uint32_t struct_size; /* sizeof(FoveaRecommendedFeatures) */
+    uint32_t count;       /* used elements of `items` */
+    FoveaRecommendedFeature items[FOVEA_MAX_RECOMMENDED_FEATURES];
+} FoveaRecommendedFeatures;
 
-/* `api_version` is the one the instance was created with. Fails with the reason if the device is below the floor
- * (Vulkan 1.1, a compute queue, 128 invocations, 16 KiB shared memory, 128 bytes of push constants, 4 storage buffers in a
- * shader; docs/guides/embedding.md lists every limit). `allocator` (null: malloc) serves a list that lives during the call. */
-FOVEA_API FoveaResult foveaQueryDeviceNeeds(PFN_vkGetInstanceProcAddr get_instance_proc_addr, VkInstance instance,
-                                            uint32_t api_version, VkPhysicalDevice physical_device,
-                                            const FoveaHostAllocator* allocator, FoveaDeviceNeeds* out,
-                                            FoveaDiag* diag);
+/* Returns the extensions and features that are worth enabling on a physical device.
+ *   api_version   VkApplicationInfo::apiVersion of the instance
+ *   allocator     provides a list that lives during the call; null: malloc
+ *   out           receives the features; struct_size must be set
+ * Errors: FOVEA_UNSUPPORTED or FOVEA_LIMIT_EXCEEDED with the reason if the device is below the minimum requirements: Vulkan
+ * 1.1, a compute queue, 128 invocations, 16 KiB shared memory, 128 bytes of push constants, 4 storage buffers in a shader
+ * (docs/reference/devices.md has every limit). FOVEA_INVALID_ARGUMENT, FOVEA_OUT_OF_HOST_MEMORY, FOVEA_VULKAN_ERROR.
+ * Thread-safe. */
+FOVEA_API FoveaResult foveaQueryRecommendedFeatures(PFN_vkGetInstanceProcAddr get_instance_proc_addr, VkInstance instance,
+                                                    uint32_t api_version, VkPhysicalDevice physical_device,
+                                                    const FoveaHostAllocator* allocator, FoveaRecommendedFeatures* out,
+                                                    FoveaDiag* diag);
 
-/* Room for what an application passes to vkCreateDevice: its own wishes and Fovea's. Feature structs are written into
- * `room`. Nothing in it points into itself: it may be copied and moved. It does not grow in later versions. */
-enum { FOVEA_MAX_ENABLED_EXTENSIONS = 64, FOVEA_ENABLE_ROOM_WORDS = 128 };
-typedef struct FoveaDeviceEnables {
-    uint32_t struct_size;
-    uint32_t extension_count; /* in: how many names the host has put into `extensions`; out: with Fovea's after them */
+enum { FOVEA_MAX_ENABLED_EXTENSIONS = 64, FOVEA_ENABLED_ROOM_WORDS = 128 }; /* sizes in FoveaEnabledFeatures */
+
+/* The extensions and features for vkCreateDevice: the application's and Fovea's. It holds no pointer to itself, so it may be
+ * copied and moved. It does not grow in later versions. */
+typedef struct FoveaEnabledFeatures {
+    uint32_t struct_size;     /* sizeof(FoveaEnabledFeatures) */
+    uint32_t extension_count; /* in: the application's names in `extensions`; out: with Fovea's added */
     const char* extensions[FOVEA_MAX_ENABLED_EXTENSIONS]; /* no name twice */
-    VkPhysicalDeviceFeatures2* features; /* the application's own, with its chain, or null; see foveaEnabledFeatures */
-    uint32_t room_used, room_first;      /* 0 at first */
-    uint64_t room[FOVEA_ENABLE_ROOM_WORDS];
-} FoveaDeviceEnables;
+    VkPhysicalDeviceFeatures2* features; /* the application's features with their pNext chain, or null */
+    uint32_t room_used, room_first;      /* must be 0 at first; used by the library */
+    uint64_t room[FOVEA_ENABLED_ROOM_WORDS]; /* Fovea's feature structs */
+} FoveaEnabledFeatures;
 
-/* Adds all that `needs` found available: names to the list; features to the structs of the application's chain that hold
- * them (VkPhysicalDeviceVulkan12Features, ...), and for the others structs in `room`. What the application enabled stays
- * enabled. Pass `extensions` and foveaEnabledFeatures() to vkCreateDevice, and again as FoveaVulkanHost::enabled_extensions
- * and enabled_features. The application's headers need not know the structs. Thread safety: none is shared. */
-FOVEA_API FoveaResult foveaEnableNeeds(const FoveaDeviceNeeds* needs, FoveaDeviceEnables* enables, FoveaDiag* diag);
-/* Returns the features of both for VkDeviceCreateInfo::pNext: a copy of the application's VkPhysicalDeviceFeatures2 in
- * `room`, then Fovea's structs, then the application's chain. Valid while `enables` stays where it is; after a copy or a
- * move, call it again on that. Before foveaEnableNeeds: `features`. Null for null. */
-FOVEA_API VkPhysicalDeviceFeatures2* foveaEnabledFeatures(FoveaDeviceEnables* enables);
+/* Adds every available item of `recommended` to `enabled`: names to `extensions`; features to the structs of the application's
+ * chain that contain them (VkPhysicalDeviceVulkan12Features, ...), or else to structs in `room`. What the application enabled
+ * stays enabled. Pass `extensions` and foveaEnabledFeatures2() to vkCreateDevice, and again as
+ * FoveaVulkanDevice::enabled_extensions and enabled_features. The application's headers need not know the structs.
+ * Errors: FOVEA_LIMIT_EXCEEDED if `extensions` or `room` is too small, FOVEA_INVALID_ARGUMENT, FOVEA_ABI_MISMATCH; then
+ * nothing was added. `enabled` and its chain must be externally synchronized. */
+FOVEA_API FoveaResult foveaEnableRecommendedFeatures(const FoveaRecommendedFeatures* recommended,
+                                                     FoveaEnabledFeatures* enabled, FoveaDiag* diag);
+/* Returns the features for VkDeviceCreateInfo::pNext: a copy of the application's VkPhysicalDeviceFeatures2 in `room`, then
+ * Fovea's structs, then the application's chain. It is valid until `enabled` moves or is copied: then call it again with
+ * the new one. Before foveaEnableRecommendedFeatures it returns `features`; null for null. `enabled` must be externally
+ * synchronized. */
+FOVEA_API VkPhysicalDeviceFeatures2* foveaEnabledFeatures2(FoveaEnabledFeatures* enabled);
 
 /* ---- the context: one for each VkDevice ------------------------------------------------------------------------------- */
 
-typedef struct FoveaContext_T* FoveaContext; /* the pipelines made for one VkDevice */
+/* The pipelines made for one VkDevice. */
+typedef struct FoveaContext_T* FoveaContext;
 
-typedef struct FoveaVulkanHost { /* what the host has, and how it made it */
-    uint32_t struct_size;
-    uint32_t api_version; /* VkApplicationInfo::apiVersion of the instance, not the header's. A higher one is refused */
-                          /*   where the device's getter lets it be seen */
+/* An application's VkDevice, and how it was created. */
+typedef struct FoveaVulkanDevice {
+    uint32_t struct_size; /* sizeof(FoveaVulkanDevice) */
+    uint32_t api_version; /* VkApplicationInfo::apiVersion of the instance, not the header's. A higher one is an error */
+                          /*   where the device's getter reveals it */
     VkInstance instance;
     VkPhysicalDevice physical_device;
     VkDevice device;
     PFN_vkGetInstanceProcAddr get_instance_proc_addr;
-    PFN_vkGetDeviceProcAddr get_device_proc_addr;   /* null: asked from the instance getter */
+    PFN_vkGetDeviceProcAddr get_device_proc_addr;   /* null: loaded by the instance's getter */
     const VkPhysicalDeviceFeatures2* enabled_features; /* as passed to vkCreateDevice, with its pNext chain; null: none */
     const char* const* enabled_extensions;          /* device extensions, as passed to vkCreateDevice */
     uint32_t enabled_extension_count;
     uint32_t flags;                                 /* must be 0 */
-    const VkAllocationCallbacks* vk_allocator;      /* copied; optional */
-    const FoveaHostAllocator* host_allocator;       /* copied; optional */
-    VkPipelineCache pipeline_cache;                 /* the host's, optional; else the context has one of its own */
-    const void* cache_data;                         /* from foveaGetCacheData of an earlier run; optional. A blob that */
-    size_t cache_size;                              /*   does not fit device, driver or library is ignored, see */
-} FoveaVulkanHost;                                  /*   foveaCacheWasAccepted */
+    const VkAllocationCallbacks* vk_allocator;      /* copied; may be null */
+    const FoveaHostAllocator* host_allocator;       /* copied; null: malloc */
+    VkPipelineCache pipeline_cache;                 /* the application's; null: the context creates one */
+    const void* pipeline_cache_data;                /* from foveaGetPipelineCacheData of an earlier run, or null. Data of */
+    size_t pipeline_cache_size;                     /*   another device, driver or library is ignored; size in bytes */
+} FoveaVulkanDevice;
 
-/* Creates no queue object, allocates no device memory, submits nothing. Compiles nothing yet. */
-FOVEA_API FoveaResult foveaCreateContext(const FoveaVulkanHost* host, FoveaContext* out, FoveaDiag* diag);
-/* Legal after device loss; never waits. Null is ignored. */
+/* Makes a context of a device. Creates no queue, allocates no device memory, submits nothing and compiles nothing yet.
+ *   vulkan   the device; read during the call, its handles are used until foveaDestroyContext
+ *   out      receives the context; null after an error
+ * Errors: FOVEA_INVALID_ARGUMENT, FOVEA_UNSUPPORTED or FOVEA_LIMIT_EXCEEDED below the minimum requirements,
+ * FOVEA_OUT_OF_HOST_MEMORY, FOVEA_VULKAN_ERROR, FOVEA_ABI_MISMATCH. Thread-safe. */
+FOVEA_API FoveaResult foveaCreateContext(const FoveaVulkanDevice* vulkan, FoveaContext* out, FoveaDiag* diag);
+/* Destroys a context; null is ignored. Its plans must be gone. It may be called after device loss and never waits.
+ * Externally synchronized. */
 FOVEA_API void foveaDestroyContext(FoveaContext context);
-/* The device as the host enabled it, for the foveaPlan* functions. The same at every call. */
-FOVEA_API FoveaResult foveaContextFacts(FoveaContext context, FoveaDeviceFacts* out, FoveaDiag* diag);
+/* Returns the properties of the device as the application enabled it, for the foveaPlan* functions. They are the same at
+ * every call. Errors: FOVEA_INVALID_ARGUMENT, FOVEA_ABI_MISMATCH. Thread-safe. */
+FOVEA_API FoveaResult foveaContextProperties(FoveaContext context, FoveaDeviceProperties* out, FoveaDiag* diag);
 
-/* The context's pipeline cache with a header of Fovea's own (magic, ABI, vendor, device, driver, cache UUID, length,
- * hash). *size: in the room of `data`, out the bytes needed or written; data null asks for the size. */
-FOVEA_API FoveaResult foveaGetCacheData(FoveaContext context, void* data, size_t* size, FoveaDiag* diag);
-/* 1: the context began with FoveaVulkanHost::cache_data. 0: none was given, or it did not fit. */
-FOVEA_API uint32_t foveaCacheWasAccepted(FoveaContext context);
+/* Returns the context's pipeline cache, with a header that identifies the device, driver and library.
+ *   data   receives the bytes; null: only ask for the size
+ *   size   in: the room of `data`; out: the bytes written, or the room needed
+ * Errors: FOVEA_LIMIT_EXCEEDED if the room is too small or the cache grew meanwhile (ask for the size again),
+ * FOVEA_INVALID_ARGUMENT, FOVEA_DEVICE_LOST, FOVEA_VULKAN_ERROR. Thread-safe. */
+FOVEA_API FoveaResult foveaGetPipelineCacheData(FoveaContext context, void* data, size_t* size, FoveaDiag* diag);
+/* Returns 1 if the context began with FoveaVulkanDevice::pipeline_cache_data, 0 if there was none or it did not fit.
+ * Thread-safe. */
+FOVEA_API uint32_t foveaPipelineCacheWasAccepted(FoveaContext context);
 
 /* ---- plans on a context ------------------------------------------------------------------------------------------------ */
 
-/* Builds (or finds in the context) the pipelines of a plan made from this context's facts, or from lesser ones. May take
- * long: compile plans ahead of the first frame. After it the plan is immutable. Calling it twice is harmless; a plan
- * belongs to one context. Looks at every slice: a plan of more than 2^20 is refused (FOVEA_LIMIT_EXCEEDED). */
+/* Builds the pipelines of a plan, or finds them in the context. This may take long: compile plans before the first frame.
+ * Afterwards the plan does not change. Compiling a plan again has no effect; a plan belongs to one context.
+ *   plan   made from this context's properties, or from lesser ones
+ * Errors: FOVEA_LIMIT_EXCEEDED for a plan of more than 2^20 slices or beyond the device's limits, FOVEA_UNSUPPORTED,
+ * FOVEA_INVALID_ARGUMENT, FOVEA_OUT_OF_HOST_MEMORY, FOVEA_DEVICE_LOST, FOVEA_VULKAN_ERROR. The plan must be externally
+ * synchronized; different plans may be compiled at the same time. */
 FOVEA_API FoveaResult foveaCompilePlan(FoveaContext context, FoveaPlan plan, FoveaDiag* diag);
 
-typedef struct FoveaBuffer { /* a range of a buffer of the host */
+/* A range of the application's buffer. */
+typedef struct FoveaBuffer {
     VkBuffer buffer;       /* usage STORAGE_BUFFER */
-    uint64_t offset, size; /* bytes; offset a multiple of the device's storage offset alignment; VK_WHOLE_SIZE is refused */
+    uint64_t offset, size; /* bytes; offset: a multiple of storage_offset_alignment; VK_WHOLE_SIZE is an error */
 } FoveaBuffer;
 
-/* Only where push descriptors are missing: a pool of the host, from which one set is allocated for each dispatch
- * recorded. Reset it when the command buffers that used it have finished. Sizes: FoveaPlanInfo::dispatches_per_slice
- * sets of FOVEA_MAX_DISPATCH_BINDINGS storage buffers for each slice recorded. One call takes at most
- * FOVEA_MAX_ARENA_SETS sets. A call refused for lack of room in the pool may have taken some. */
-enum { FOVEA_MAX_ARENA_SETS = 512 };
-typedef struct FoveaDescriptorArena {
+/* A descriptor pool of the application, only for devices without push descriptors. Recording allocates one set for each
+ * dispatch. Reset the pool when the command buffers that use its sets have finished. It needs, for each slice recorded,
+ * FoveaPlanInfo::dispatches_per_slice sets of FOVEA_MAX_DISPATCH_BINDINGS storage buffers. One call records at most
+ * FOVEA_MAX_DESCRIPTOR_SETS sets. A call that fails for lack of room may have allocated some. */
+enum { FOVEA_MAX_DESCRIPTOR_SETS = 512 };
+/* A descriptor pool; see FOVEA_MAX_DESCRIPTOR_SETS. */
+typedef struct FoveaDescriptorPool {
     VkDescriptorPool pool;
-} FoveaDescriptorArena;
+} FoveaDescriptorPool;
 
-typedef struct FoveaRecord { /* one foveaCmdRun */
-    uint32_t struct_size;
-    uint32_t binding_count; /* length of `bindings`, indexed by FoveaBinding */
-    VkCommandBuffer cmd;    /* recording, primary or secondary, of a queue family with compute */
+/* The arguments of foveaCmdRun. */
+typedef struct FoveaRecord {
+    uint32_t struct_size;   /* sizeof(FoveaRecord) */
+    uint32_t binding_count; /* length of `bindings`, indexed by FoveaBinding; at most FOVEA_BIND_COUNT */
+    VkCommandBuffer cmd;    /* in the recording state, primary or secondary, of a queue family with compute */
     const FoveaBuffer* bindings;
-    FoveaBuffer workspace;  /* FoveaPlanInfo::workspace_bytes; not needed where that is 0 */
-    uint64_t first_slice, slice_count; /* slice_count 0: all from first_slice on */
-    VkQueryPool timestamps;            /* optional, of VK_QUERY_TYPE_TIMESTAMP: 2 for each slice recorded, before and */
-    uint32_t first_query;              /*   after it, from this query on. The host has reset them */
-    uint32_t dispatch_timestamps;      /* 0, or 1: one before each slice and one after each of its dispatches instead */
-    FoveaDescriptorArena arena;        /* only without push descriptors */
+    FoveaBuffer workspace;  /* FoveaPlanInfo::workspace_bytes; not used if that is 0 */
+    uint64_t first_slice, slice_count; /* the slices to record; slice_count 0: all from first_slice on */
+    VkQueryPool timestamps;            /* null, or VK_QUERY_TYPE_TIMESTAMP: two queries for each slice, before and after it. */
+    uint32_t first_query;              /*   The first query to use; the application must have reset them */
+    uint32_t dispatch_timestamps;      /* 0; or 1: one query before each slice and one after each of its dispatches */
+    FoveaDescriptorPool descriptor_pool; /* only for devices without push descriptors */
 } FoveaRecord;
 
-/* Records slices. Every argument is checked before the first vkCmd*: a refused call has recorded nothing. Calls vkCmd*
- * only and, with an arena, vkAllocateDescriptorSets before the first vkCmd* and vkUpdateDescriptorSets once for each set,
- * before the command that binds it. Allocates no host memory. */
+/* Records slices of a compiled plan. Every argument is checked before the first vkCmd*, so a call that fails has recorded
+ * nothing. It calls only vkCmd* functions and allocates no host memory. With a descriptor pool it calls
+ * vkAllocateDescriptorSets before the first vkCmd*, and vkUpdateDescriptorSets for each set before the command that binds it.
+ * Errors: FOVEA_INVALID_ARGUMENT and FOVEA_LIMIT_EXCEEDED for the arguments, FOVEA_UNSUPPORTED for timestamps on a device
+ * without them, FOVEA_DEVICE_LOST, FOVEA_VULKAN_ERROR. The command buffer and the descriptor pool must be externally
+ * synchronized; the plan may be recorded by several threads. */
 FOVEA_API FoveaResult foveaCmdRun(FoveaPlan plan, const FoveaRecord* record, FoveaDiag* diag);
 
-/* The barrier between slices that share workspace, for hosts that record them in several calls. */
+/* Records the barrier between slices that share the workspace, for applications that record them in several calls. The
+ * command buffer must be externally synchronized. */
 FOVEA_API void foveaCmdSliceBarrier(FoveaPlan plan, VkCommandBuffer cmd);
 
-/* Initialisers as in fovea.h: struct_size set, all else zero. */
-FOVEA_INITIALISER(FoveaDeviceNeeds, foveaDeviceNeeds)
-FOVEA_INITIALISER(FoveaDeviceEnables, foveaDeviceEnables)
-FOVEA_INITIALISER(FoveaVulkanHost, foveaVulkanHost)
-FOVEA_INITIALISER(FoveaRecord, foveaRecord)
+/* Initializers as in fovea.h: struct_size set, all other fields zero. */
+FOVEA_INITIALIZER(FoveaRecommendedFeatures, foveaRecommendedFeatures)
+FOVEA_INITIALIZER(FoveaEnabledFeatures, foveaEnabledFeatures)
+FOVEA_INITIALIZER(FoveaVulkanDevice, foveaVulkanDevice)
+FOVEA_INITIALIZER(FoveaRecord, foveaRecord)
 
 #ifdef __cplusplus
 }

@@ -2,7 +2,7 @@
 //
 // C++20 face of <fovea/fovea_vulkan.h>: header only, no exceptions, a move-only context.
 //
-//   fovea::Result<fovea::Context> context = fovea::Context::create(host);
+//   fovea::Result<fovea::Context> context = fovea::Context::create(vulkan);
 //   fovea::Result<fovea::Plan> plan = context->plan(fovea::Attention().batch(1).heads(8).lengths(64,
 //   64).dims(64));
 //   ... foveaCmdRun(plan->get(), &record, &diag) in each frame
@@ -17,14 +17,15 @@
 namespace fovea {
 
 // Returns the features to enable when the device is created, see foveaQueryRecommendedFeatures.
-inline Result<FoveaDeviceNeeds> device_needs(PFN_vkGetInstanceProcAddr get, VkInstance instance,
-                                             uint32_t api_version, VkPhysicalDevice physical_device) {
-    FoveaDeviceNeeds needs = foveaDeviceNeeds();
+inline Result<FoveaRecommendedFeatures> recommended_features(PFN_vkGetInstanceProcAddr get,
+                                                             VkInstance instance, uint32_t api_version,
+                                                             VkPhysicalDevice physical_device) {
+    FoveaRecommendedFeatures recommended = foveaRecommendedFeatures();
     Diag diag;
-    if (foveaQueryDeviceNeeds(get, instance, api_version, physical_device, nullptr, &needs, &diag) !=
-        FOVEA_OK)
+    if (foveaQueryRecommendedFeatures(get, instance, api_version, physical_device, nullptr, &recommended,
+                                      &diag) != FOVEA_OK)
         return diag.error();
-    return needs;
+    return recommended;
 }
 
 // Owns a FoveaContext: the pipelines made for one VkDevice. It outlives the plans compiled for it, and goes
@@ -43,10 +44,10 @@ class Context {
     }
     ~Context() { foveaDestroyContext(handle_); }
 
-    static Result<Context> create(const FoveaVulkanHost& host) {
+    static Result<Context> create(const FoveaVulkanDevice& vulkan) {
         FoveaContext handle = nullptr;
         Diag diag;
-        if (foveaCreateContext(&host, &handle, &diag) != FOVEA_OK) return diag.error();
+        if (foveaCreateContext(&vulkan, &handle, &diag) != FOVEA_OK) return diag.error();
         return Context(handle);
     }
 
@@ -54,13 +55,13 @@ class Context {
     explicit operator bool() const { return handle_ != nullptr; }
 
     // The device as its host enabled it.
-    Result<FoveaDeviceFacts> facts() const {
-        FoveaDeviceFacts out = foveaDeviceFacts();
+    Result<FoveaDeviceProperties> properties() const {
+        FoveaDeviceProperties out = foveaDeviceProperties();
         Diag diag;
-        if (foveaContextFacts(handle_, &out, &diag) != FOVEA_OK) return diag.error();
+        if (foveaContextProperties(handle_, &out, &diag) != FOVEA_OK) return diag.error();
         return out;
     }
-    // Builds the pipelines of a plan made from these facts. May take long: ahead of the first frame.
+    // Builds the pipelines of a plan made from these properties. May take long: ahead of the first frame.
     Result<void> compile(const Plan& plan) const {
         Diag diag;
         if (foveaCompilePlan(handle_, plan.get(), &diag) != FOVEA_OK) return diag.error();
@@ -68,22 +69,22 @@ class Context {
     }
     // A plan of attention for this device, compiled.
     Result<Plan> plan(const FoveaAttentionDesc& desc) const {
-        const Result<FoveaDeviceFacts> here = facts();
+        const Result<FoveaDeviceProperties> here = properties();
         if (!here) return here.error();
         Result<Plan> made = plan_attention(*here, desc);
         if (!made) return made;
         if (Result<void> compiled = compile(*made); !compiled) return compiled.error();
         return made;
     }
-    // Bytes for FoveaVulkanHost::cache_data of a later run.
-    Result<std::vector<unsigned char>> cache_data() const {
+    // Bytes for FoveaVulkanDevice::pipeline_cache_data of a later run.
+    Result<std::vector<unsigned char>> pipeline_cache_data() const {
         Diag diag;
         // Another thread may compile between the two calls: ask again while the cache grows.
         for (;;) {
             size_t size = 0;
-            if (foveaGetCacheData(handle_, nullptr, &size, &diag) != FOVEA_OK) return diag.error();
+            if (foveaGetPipelineCacheData(handle_, nullptr, &size, &diag) != FOVEA_OK) return diag.error();
             std::vector<unsigned char> bytes(size);
-            const FoveaResult code = foveaGetCacheData(handle_, bytes.data(), &size, &diag);
+            const FoveaResult code = foveaGetPipelineCacheData(handle_, bytes.data(), &size, &diag);
             if (code == FOVEA_LIMIT_EXCEEDED) continue;
             if (code != FOVEA_OK) return diag.error();
             bytes.resize(size);

@@ -25,7 +25,7 @@ struct DeviceInfo {
     uint32_t number = 0;  // the value of --device: 0 is the CPU, Vulkan devices follow in the loader's order
     std::string name;     // "CPU (AVX2)", "llvmpipe (LLVM 15.0.6, 256 bits)", ...
     std::string driver;   // Vulkan: driver name and version, API version; else empty
-    FoveaDeviceFacts facts{};  // the properties that the planner uses
+    FoveaDeviceProperties properties{};  // the properties that the planner uses
     bool usable = false;
     std::string refusal;             // why not usable
     std::vector<std::string> notes;  // features that are missing and what they would buy
@@ -114,8 +114,8 @@ class Engine {  // one device with its memory and threads
     const DeviceInfo& device() const;
     const std::string& reason() const;  // why this device
     // The planner's input: the device's properties with what was measured so far. Plans are those of
-    // <fovea/fovea.hpp>: plan_linear(engine.facts(), desc).
-    const FoveaDeviceFacts& facts() const;
+    // <fovea/fovea.hpp>: plan_linear(engine.properties(), desc).
+    const FoveaDeviceProperties& properties() const;
     bool is_vulkan() const;
 
     // Runs a plan on host memory: moves the inputs, runs every slice, moves the outputs back. Errors:
@@ -128,7 +128,7 @@ class Engine {  // one device with its memory and threads
                                   const RunOptions& options = {});
     Result<RunReport> attention(const FoveaAttentionDesc& desc, const HostBindings& bindings,
                                 const RunOptions& options = {}) {
-        return run_on_host(plan_attention(facts(), desc), bindings, options);
+        return run_on_host(plan_attention(properties(), desc), bindings, options);
     }
 
     // The same in steps, for data that stays where it is.

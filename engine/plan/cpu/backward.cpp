@@ -77,7 +77,7 @@ FoveaResult plan_cpu_backward(FoveaPlan_T& plan, FoveaDiag* diag) {
         return fail(diag, FOVEA_UNSUPPORTED, "kernel", "kernel %s has no gradients on the CPU",
                     foveaKernelName(wanted));
     const cpu::TargetShape shape = cpu::target_shape(cpu.target);
-    const uint64_t threads = std::max<uint64_t>(plan.facts.cpu_threads, 1);
+    const uint64_t threads = std::max<uint64_t>(plan.properties.cpu_threads, 1);
     cpu.backward = cut_backward(p, plan.backward, shape);
     cpu.scratch_bytes = cpu::backward_layout(shape, p.dim_qk, p.dim_v, cpu.backward.block).size_bytes;
     if (cpu.scratch_bytes * threads > p.workspace_limit) {

@@ -26,7 +26,7 @@ FoveaResult cut_cpu_decode(FoveaPlan_T& plan, FoveaDiag* diag) {
     const Problem& p = plan.problem;
     CpuPlan& cpu = plan.cpu;
     const cpu::TargetShape shape = cpu::target_shape(cpu.target);
-    const uint64_t threads = std::max<uint64_t>(plan.facts.cpu_threads, 1);
+    const uint64_t threads = std::max<uint64_t>(plan.properties.cpu_threads, 1);
     const double cost = p.max_slice_cost > 0 ? p.max_slice_cost : kDefaultSliceCost;
     const uint64_t rows = uint64_t(p.len_q) * p.group, keys = uint64_t(std::max<int64_t>(p.len_kv, 1));
     const uint64_t groups = uint64_t{p.batch} * p.heads_kv;
@@ -42,7 +42,7 @@ FoveaResult cut_cpu_decode(FoveaPlan_T& plan, FoveaDiag* diag) {
     const bool widens = cpu::widens_rows(shape, p.k_type) || cpu::widens_rows(shape, p.v_type);
     cpu.scratch_bytes = cpu::decode_layout(shape, rows, p.dim_qk, p.dim_v, widens).size_bytes;
     const auto fetches_to_second = [&](FoveaDtype type, const FoveaStrides& s) {
-        return cpu::fetches_to_second_cache(plan.facts.l1_bytes, uint64_t(stored_bytes(type, s.row)));
+        return cpu::fetches_to_second_cache(plan.properties.l1_bytes, uint64_t(stored_bytes(type, s.row)));
     };
     cpu.fetch_to_second = fetches_to_second(p.k_type, p.k) || fetches_to_second(p.v_type, p.v);
     cpu.tasks = groups * cpu.splits;

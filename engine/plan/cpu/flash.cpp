@@ -37,9 +37,8 @@ uint32_t key_block_of(const Problem& p, const cpu::TargetShape& shape) {
 // True if the call allows products of pairs of bfloat16 and the CPU has them. Calls with matrices go over the
 // scores twice, and stay with float32.
 bool takes_pairs(const FoveaPlan_T& plan) {
-    return plan.problem.precision == FOVEA_PRECISION_BF16_PRODUCTS &&
-           plan.info.kernel == FOVEA_KERNEL_FLASH && plan.cpu.target == cpu::kTargetAvx512 &&
-           (plan.facts.features & FOVEA_FEATURE_BF16_PRODUCTS);
+    return plan.problem.precision == FOVEA_PRECISION_BF16_INPUTS && plan.info.kernel == FOVEA_KERNEL_FLASH &&
+           plan.cpu.target == cpu::kTargetAvx512 && (plan.properties.features & FOVEA_FEATURE_BF16_INPUTS);
 }
 
 Cut cut_queries(const Problem& p, const CpuPlan& cpu, uint64_t queries) {
@@ -69,7 +68,7 @@ double task_flops(const Problem& p, const Cut& cut) {
 }
 
 uint64_t rows_that_fit(const FoveaPlan_T& plan) {
-    const uint64_t l2 = plan.facts.l2_bytes ? plan.facts.l2_bytes : kAssumedL2Bytes;
+    const uint64_t l2 = plan.properties.l2_bytes ? plan.properties.l2_bytes : kAssumedL2Bytes;
     const bool pairs = plan.cpu.pairs;
     const uint64_t depth = pairs ? cpu::words_of(plan.problem.dim_qk) : plan.problem.dim_qk;
     return std::min(kMaxRows, l2 / (pairs ? kL2ShareOfPairs : kL2Share) / ((depth + plan.problem.dim_v) * 4));
@@ -81,7 +80,7 @@ FoveaResult cut_cpu_flash(FoveaPlan_T& plan, FoveaDiag* diag) {
     const Problem& p = plan.problem;
     CpuPlan& cpu = plan.cpu;
     const cpu::TargetShape shape = cpu::target_shape(cpu.target);
-    const uint64_t threads = std::max<uint64_t>(plan.facts.cpu_threads, 1);
+    const uint64_t threads = std::max<uint64_t>(plan.properties.cpu_threads, 1);
     const double cost = p.max_slice_cost > 0 ? p.max_slice_cost : kDefaultSliceCost * double(threads);
     const double task_cost = cost / double(threads);  // or a slice would leave workers idle
     cpu.key_block = key_block_of(p, shape);

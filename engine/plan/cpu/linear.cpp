@@ -44,7 +44,7 @@ FoveaResult cut_tiles(FoveaPlan_T& plan, FoveaDiag*) {
     const FoveaLinearDesc& d = plan.linear;
     CpuPlan& cpu = plan.cpu;
     const cpu::TargetShape shape = cpu::target_shape(cpu.target);
-    const uint64_t threads = std::max<uint64_t>(plan.facts.cpu_threads, 1);
+    const uint64_t threads = std::max<uint64_t>(plan.properties.cpu_threads, 1);
     uint64_t rows = kMaxRows, panels = kMaxPanels;
     const auto cut = [&] {
         cpu.linear = cut_linear(d, shape, rows, panels);
@@ -82,7 +82,7 @@ FoveaResult cut_few_rows(FoveaPlan_T& plan, FoveaDiag*) {
     const FoveaLinearDesc& d = plan.linear;
     CpuPlan& cpu = plan.cpu;
     cpu::FewRowsCut& few = cpu.few_rows;
-    const uint64_t threads = std::max<uint64_t>(plan.facts.cpu_threads, 1);
+    const uint64_t threads = std::max<uint64_t>(plan.properties.cpu_threads, 1);
     const uint64_t bytes = uint64_t(stored_bytes(d.w_type, d.w_row_stride)) * d.n_out;
     // As many tasks of about one size for each thread.
     const uint64_t most =

@@ -48,7 +48,7 @@ FoveaResult cut_cpu_map_tile(FoveaPlan_T& plan, FoveaDiag* diag) {
     const MapTile& tile = plan.tile;
     CpuPlan& cpu = plan.cpu;
     const cpu::TargetShape shape = cpu::target_shape(cpu.target);
-    const uint64_t threads = std::max<uint64_t>(plan.facts.cpu_threads, 1);
+    const uint64_t threads = std::max<uint64_t>(plan.properties.cpu_threads, 1);
     const double cost = p.max_slice_cost > 0 ? p.max_slice_cost : kDefaultSliceCost * double(threads);
     const double all = 2.0 * p.dim_qk * tile.cells();
     cpu.serial = plan.info.flops < kSerialFlops;

@@ -47,12 +47,12 @@ uint64_t row_scratch_bytes(const FoveaPlan_T& plan) {
 FoveaResult plan_workspace(FoveaPlan_T& plan, FoveaDiag* diag) {
     const Problem& p = plan.problem;
     const uint64_t each = row_scratch_bytes(plan);
-    plan.info.workspace_bytes = each * std::max<uint64_t>(plan.facts.cpu_threads, 1);
+    plan.info.workspace_bytes = each * std::max<uint64_t>(plan.properties.cpu_threads, 1);
     if (plan.info.workspace_bytes > p.workspace_limit)
         return fail(diag, FOVEA_LIMIT_EXCEEDED, "workspace_limit",
                     "workspace_limit is %llu; %u workers with a row of %llu bytes each need %llu",
-                    static_cast<unsigned long long>(p.workspace_limit), std::max(plan.facts.cpu_threads, 1u),
-                    static_cast<unsigned long long>(each),
+                    static_cast<unsigned long long>(p.workspace_limit),
+                    std::max(plan.properties.cpu_threads, 1u), static_cast<unsigned long long>(each),
                     static_cast<unsigned long long>(plan.info.workspace_bytes));
     return FOVEA_OK;
 }
@@ -82,10 +82,10 @@ FoveaResult cut_cpu_rows(FoveaPlan_T& plan, FoveaDiag* diag) {
 namespace {
 
 FoveaResult set_target(FoveaPlan_T& plan, FoveaDiag* diag) {
-    const uint32_t asked = plan.facts.cpu_target;
+    const uint32_t asked = plan.properties.cpu_target;
     if (asked >= cpu::kTargetCount)
-        return fail(diag, FOVEA_INVALID_ARGUMENT, "facts.cpu_target",
-                    "facts.cpu_target is %u; it must be below %u", asked, unsigned(cpu::kTargetCount));
+        return fail(diag, FOVEA_INVALID_ARGUMENT, "properties.cpu_target",
+                    "properties.cpu_target is %u; it must be below %u", asked, unsigned(cpu::kTargetCount));
     plan.cpu.target = asked == cpu::kTargetBest ? cpu::best_target() : asked;
     plan.cpu.kernels = cpu::kernels_of(plan.cpu.target);
     return FOVEA_OK;
@@ -181,10 +181,10 @@ void explain_attention(const FoveaPlan_T& plan, TextSink& text) {
             cut.key_block);
     if (cut.pairs)
         text.line("products: pairs of bfloat16 (AVX512-BF16), sums in float32");
-    else if (plan.problem.precision == FOVEA_PRECISION_BF16_PRODUCTS)
-        text.line(
-            "products: float32; those of bfloat16 are flash's, with AVX-512 and AVX512-BF16 (%s)",
-            plan.facts.features & FOVEA_FEATURE_BF16_PRODUCTS ? "which the device has" : "which is not here");
+    else if (plan.problem.precision == FOVEA_PRECISION_BF16_INPUTS)
+        text.line("products: float32; those of bfloat16 are flash's, with AVX-512 and AVX512-BF16 (%s)",
+                  plan.properties.features & FOVEA_FEATURE_BF16_INPUTS ? "which the device has"
+                                                                       : "which is not here");
 }
 
 void explain_linear(const FoveaPlan_T& plan, TextSink& text) {

@@ -20,7 +20,7 @@ static_assert(shader::FOVEA_F32 == FOVEA_F32 && shader::FOVEA_F16 == FOVEA_F16 &
 uint32_t flags_of(const Problem& p) {
     uint32_t flags = 0;
     const auto set = [&](bool on, uint32_t flag) { flags |= on ? flag : 0u; };
-    set(p.batch_table, shader::kFlagBatchTable);
+    set(p.sequences, shader::kFlagVarlen);
     set(p.align == FOVEA_ALIGN_BOTTOM_RIGHT, shader::kFlagBottomRight);
     set(p.packed_rows_q != 0, shader::kFlagPackedQ);
     set(p.packed_rows_kv != 0, shader::kFlagPackedKv);
@@ -32,8 +32,8 @@ uint32_t flags_of(const Problem& p) {
                                                     : shader::kBiasF32);
     set(p.alibi, shader::kFlagAlibi);
     set(p.sinks, shader::kFlagSinks);
-    set(p.keep.present, shader::kFlagKeepMatrix);
-    set(p.dropout && !p.keep.present, shader::kFlagPhilox);
+    set(p.dropout_mask.present, shader::kFlagDropoutMask);
+    set(p.dropout && !p.dropout_mask.present, shader::kFlagPhilox);
     set(wants(p, FOVEA_OUTPUT_SCORES), shader::kFlagScores);
     set(wants(p, FOVEA_OUTPUT_CAPPED), shader::kFlagCapped);
     set(wants(p, FOVEA_OUTPUT_MASKED), shader::kFlagMasked);
@@ -119,7 +119,7 @@ FoveaResult check_attention(const FoveaPlan_T& plan, FoveaDiag* diag) {
             return fail(diag, FOVEA_SIZE_OVERFLOW, name, "%s is %lld; the Vulkan kernels' limit is 2^29",
                         name, static_cast<long long>(length));
     if (!wants(p, FOVEA_OUTPUT_O)) return FOVEA_OK;
-    return check_stored_type("o_type", p.o_type, plan.facts, diag);
+    return check_stored_type("o_type", p.o_type, plan.properties, diag);
 }
 
 FoveaResult check_windows(const Problem& p, const BlockShape& shape, const VulkanLimits& limits) {
@@ -135,14 +135,14 @@ FoveaResult check_windows(const Problem& p, const BlockShape& shape, const Vulka
     for (const Tensor& tensor : tensors)
         if ((r = check_tensor(tensor, limits))) return r;
     const std::pair<uint32_t, const MatrixView&> matrices[] = {
-        {FOVEA_BIND_MASK, p.mask}, {FOVEA_BIND_BIAS, p.bias}, {FOVEA_BIND_KEEP, p.keep}};
+        {FOVEA_BIND_MASK, p.mask}, {FOVEA_BIND_BIAS, p.bias}, {FOVEA_BIND_DROPOUT_MASK, p.dropout_mask}};
     for (const auto& [binding, m] : matrices) {
         const Tensor part{binding,       m.strides,        {shape.batches, shape.rows},
                           shape.heads_q, uint64_t(m.keys), m.type};
         if (m.present && (r = check_tensor(part, limits))) return r;
     }
     for (const FoveaBinding whole :
-         {FOVEA_BIND_ALIBI, FOVEA_BIND_SINKS, FOVEA_BIND_BATCH_TABLE, FOVEA_BIND_BLOCK_TABLE})
+         {FOVEA_BIND_ALIBI, FOVEA_BIND_SINKS, FOVEA_BIND_SEQUENCES, FOVEA_BIND_BLOCK_TABLE})
         if ((r = limits.window(whole, p.binding_bytes[whole]))) return r;
     const uint64_t rows = ((shape.batches - 1) * p.heads_q + shape.heads_q - 1) * uint64_t(p.len_q) +
                           shape.rows + limits.alignment() / 4;
@@ -152,7 +152,7 @@ FoveaResult check_windows(const Problem& p, const BlockShape& shape, const Vulka
 }
 
 BlockWindows::BlockWindows(const FoveaPlan_T& plan, const RowBlock& block)
-    : p(plan.problem), block_(block), alignment_(window_alignment(plan.facts)) {
+    : p(plan.problem), block_(block), alignment_(window_alignment(plan.properties)) {
     const uint64_t head = uint64_t{block.first_batch} * p.heads_q + block.first_head;
     const uint64_t last_head = head + uint64_t{block.batches - 1} * p.heads_q + block.heads - 1;
     const uint64_t first = head * uint64_t(p.len_q) + block.first_row;

@@ -17,7 +17,7 @@ uint64_t keys_of_rows(const Problem& p, const VulkanVisibility& visible, uint64_
 bool score_rows_are_quads(const Problem& p);
 bool value_rows_are_quads(const Problem& p);
 
-// Lengths, o's type: what no kernel can do on a device with these facts.
+// Lengths, o's type: what no kernel can do on a device with these properties.
 FoveaResult check_attention(const FoveaPlan_T& plan, FoveaDiag* diag);
 
 // Plans an attention call with the kernel that kernel_choice.cpp finds for it.

@@ -117,7 +117,7 @@ FoveaResult check_rows(const Problem& p, const Backward& w, uint64_t rows, const
 FoveaResult check_query_slice(const FoveaPlan_T& plan, uint64_t rows, double cost, FoveaDiag* diag) {
     const Problem& p = plan.problem;
     const BackwardPlan& m = plan.vulkan.backward;
-    const VulkanLimits limits(plan.facts, diag);
+    const VulkanLimits limits(plan.properties, diag);
     FoveaResult r;
     if ((r = check_rows(p, plan.backward, rows, limits))) return r;
     if ((r = limits.groups(ceil_div(rows, uint64_t{shader::kBackwardRows}), p.group,
@@ -130,7 +130,7 @@ FoveaResult check_query_slice(const FoveaPlan_T& plan, uint64_t rows, double cos
 FoveaResult check_key_slice(const FoveaPlan_T& plan, uint64_t keys, double cost, FoveaDiag* diag) {
     const Problem& p = plan.problem;
     const BackwardPlan& m = plan.vulkan.backward;
-    const VulkanLimits limits(plan.facts, diag);
+    const VulkanLimits limits(plan.properties, diag);
     FoveaResult r;
     if ((r = check_rows(p, plan.backward, uint64_t(p.len_q), limits))) return r;
     if ((r = limits.groups(ceil_div(keys, uint64_t{shader::kBackwardKeys}), 1,
@@ -143,7 +143,7 @@ FoveaResult check_key_slice(const FoveaPlan_T& plan, uint64_t keys, double cost,
 FoveaResult check_bias_slice(const FoveaPlan_T& plan, uint64_t size, double cost, FoveaDiag* diag) {
     const Problem& p = plan.problem;
     const OwnBias own(p, plan.backward);
-    const VulkanLimits limits(plan.facts, diag);
+    const VulkanLimits limits(plan.properties, diag);
     const uint64_t rows = own.each_row ? size : 1, keys = own.each_row ? uint64_t(own.matrix.keys) : size;
     FoveaResult r;
     if ((r = check_rows(p, plan.backward, own.each_row ? size : uint64_t(p.len_q), limits))) return r;
@@ -157,7 +157,7 @@ FoveaResult check_bias_slice(const FoveaPlan_T& plan, uint64_t size, double cost
 }
 
 FoveaResult check_head_slice(const FoveaPlan_T& plan, FoveaDiag* diag) {
-    const VulkanLimits limits(plan.facts, diag);
+    const VulkanLimits limits(plan.properties, diag);
     const uint64_t rows = uint64_t(plan.problem.len_q);
     FoveaResult r;
     if ((r = check_rows(plan.problem, plan.backward, rows, limits))) return r;
@@ -342,7 +342,7 @@ class SliceMaker {
         if (pairs)
             bind_visibility(d, p, windows);
         else
-            bind_whole(d, p, p.batch_table, FOVEA_SLOT_BATCH_TABLE, FOVEA_BIND_BATCH_TABLE);
+            bind_whole(d, p, p.sequences, FOVEA_SLOT_SEQUENCES, FOVEA_BIND_SEQUENCES);
         d.input(FOVEA_SLOT_EXTRA, FOVEA_BIND_WORKSPACE,
                 {m.extra_offset, gathering_.end() - m.extra_offset, 0});
         bind_results(d, windows);
@@ -379,8 +379,8 @@ class SliceMaker {
             case Part::keys:
                 result(d, w.wants(FOVEA_GRAD_K), FOVEA_SLOT_DK, FOVEA_BIND_DK, dk(windows));
                 result(d, w.wants(FOVEA_GRAD_V), FOVEA_SLOT_DV, FOVEA_BIND_DV, dv(windows));
-                if (is_software(plan_.facts))
-                    d.stand_in(storage_buffer_limit(plan_.facts), {}, {FOVEA_SLOT_DK, FOVEA_SLOT_DV});
+                if (is_software(plan_.properties))
+                    d.stand_in(storage_buffer_limit(plan_.properties), {}, {FOVEA_SLOT_DK, FOVEA_SLOT_DV});
                 return;
             case Part::bias:
                 return d.output(FOVEA_SLOT_DBIAS, FOVEA_BIND_DBIAS, windows.matrix(OwnBias(p, w).matrix));
@@ -421,8 +421,8 @@ class SliceMaker {
         d.input(FOVEA_SLOT_PARTIAL, FOVEA_BIND_WORKSPACE, row_sums());
         bind_result(d, slope, FOVEA_SLOT_DALIBI, FOVEA_BIND_DALIBI);
         bind_result(d, sink, FOVEA_SLOT_DSINKS, FOVEA_BIND_DSINKS);
-        if (is_software(plan_.facts))
-            d.stand_in(storage_buffer_limit(plan_.facts), {}, {FOVEA_SLOT_DALIBI, FOVEA_SLOT_DSINKS});
+        if (is_software(plan_.properties))
+            d.stand_in(storage_buffer_limit(plan_.properties), {}, {FOVEA_SLOT_DALIBI, FOVEA_SLOT_DSINKS});
         d.spec(FOVEA_SPEC_THREADS, shader::kFlashMaxThreads);
         d.push(push);
         d.groups(1, 1, 1);
@@ -531,11 +531,11 @@ FoveaResult plan_vulkan_backward(FoveaPlan_T& plan, FoveaDiag* diag) {
             return fail(diag, FOVEA_UNSUPPORTED, name, "%s is %u; the limit of gradients on Vulkan is %u",
                         name, dim, kHalfWord);
     plan.vulkan.visible = visibility_of(p);
-    const bool software = plan.facts.device_class == FOVEA_CLASS_CPU;
+    const bool software = plan.properties.device_class == FOVEA_CLASS_CPU;
     m.threads = software ? kSoftwareThreads : kThreads;
     // A software driver takes a second or more to compile a pipeline: one serves all problems there.
     m.general = software || needs_extra(p) || has_logit_steps(p);
-    m.extra_offset = workspace_head_bytes(plan.facts);
+    m.extra_offset = workspace_head_bytes(plan.properties);
     m.slice_rows = m.slice_keys = m.slice_bias = 1;
     if (const uint64_t most = most_dispatches(plan); most > kMaxDispatchesOfSlice)
         return fail(
@@ -561,7 +561,7 @@ FoveaResult plan_vulkan_backward(FoveaPlan_T& plan, FoveaDiag* diag) {
     const uint64_t row_sum_bytes = wants_heads(w) ? std::max<uint64_t>(uint64_t(p.len_q), 1) * 8 : 0;
     info.workspace_bytes = align_up(m.row_sums_offset + row_sum_bytes, kWorkspaceAlignment);
     info.workspace_alignment = kWorkspaceAlignment;
-    const VulkanLimits limits(plan.facts, diag);
+    const VulkanLimits limits(plan.properties, diag);
     if ((r = limits.workspace(info.workspace_bytes, p.workspace_limit))) return r;
     if ((r = limits.window(FOVEA_BIND_WORKSPACE, info.workspace_bytes))) return r;
     info.kernel = FOVEA_KERNEL_FLASH;

@@ -22,29 +22,29 @@ constexpr uint32_t kManyFlexibleColumns = 256, kFewFlexibleColumns = 64;
 // Below this share of a tile's rows matrices compute mostly nothing.
 constexpr uint64_t kMinRows = 8;
 
-uint32_t shared_bytes(const FoveaDeviceFacts& facts, const FlashPlan& f) {
+uint32_t shared_bytes(const FoveaDeviceProperties& properties, const FlashPlan& f) {
     using shader::kMatrixPad;
-    return FOVEA_MATRIX_SHARED_BYTES(f.rows, f.block_keys, f.depth, f.columns, facts.coopmat_n);
+    return FOVEA_MATRIX_SHARED_BYTES(f.rows, f.block_keys, f.depth, f.columns, properties.coopmat_n);
 }
 
 // Returns why no cooperative matrix can or may multiply in this precision. On a device without bfloat16,
 // float16 does not replace it: its range differs.
-const char* device_obstacle(const FoveaDeviceFacts& facts, FoveaPrecision precision) {
+const char* device_obstacle(const FoveaDeviceProperties& properties, FoveaPrecision precision) {
     constexpr uint32_t kNeeded = FOVEA_FEATURE_COOPMAT | FOVEA_FEATURE_F16_STORAGE |
                                  FOVEA_FEATURE_SUBGROUP_SIZE_CONTROL | FOVEA_FEATURE_SUBGROUP_SHUFFLE;
     constexpr const char* kLacks =
         "the device lacks cooperative matrices, float16 arithmetic and storage, shuffles, or full "
         "subgroups of a chosen size";
     if (precision == FOVEA_PRECISION_F32)
-        return "it rounds factors to float16, which FOVEA_PRECISION_F16_PRODUCTS must allow, or to bfloat16 "
-               "(FOVEA_PRECISION_BF16_PRODUCTS)";
-    const bool bfloat16 = precision == FOVEA_PRECISION_BF16_PRODUCTS;
+        return "it rounds factors to float16, which FOVEA_PRECISION_F16_INPUTS must allow, or to bfloat16 "
+               "(FOVEA_PRECISION_BF16_INPUTS)";
+    const bool bfloat16 = precision == FOVEA_PRECISION_BF16_INPUTS;
     if (const char* why = missing_features(
-            facts, kNeeded | (bfloat16 ? 0u : uint32_t{FOVEA_FEATURE_F16_ARITHMETIC}), kLacks))
+            properties, kNeeded | (bfloat16 ? 0u : uint32_t{FOVEA_FEATURE_F16_ARITHMETIC}), kLacks))
         return why;
-    if (!facts.coopmat_m || !facts.coopmat_n || !facts.coopmat_k) return kLacks;
+    if (!properties.coopmat_m || !properties.coopmat_n || !properties.coopmat_k) return kLacks;
     if (!bfloat16) return nullptr;
-    return missing_features(facts, FOVEA_FEATURE_BF16_PRODUCTS,
+    return missing_features(properties, FOVEA_FEATURE_BF16_INPUTS,
                             "the device lists no matrices of bfloat16 (VK_KHR_shader_bfloat16), and float16 "
                             "has not their range");
 }
@@ -52,52 +52,54 @@ const char* device_obstacle(const FoveaDeviceFacts& facts, FoveaPrecision precis
 // With subgroups of 8 a tile's matrices fill the registers of its few lanes, and the compiler spills them to
 // memory.
 constexpr const char* kTooNarrow = "the device's subgroups have too few registers for a tile of matrices";
-bool is_too_narrow(const FoveaDeviceFacts& facts) {
-    return has_few_registers(facts) && facts.min_subgroup_size < 16;
+bool is_too_narrow(const FoveaDeviceProperties& properties) {
+    return has_few_registers(properties) && properties.min_subgroup_size < 16;
 }
 constexpr const char* kNoUnits = "a driver of software has no matrix units";
 
 // The subgroups that matrices are of. Of few registers the narrowest, which have the most for each lane; else
 // the device's own.
-uint32_t subgroup_size_of(const FoveaDeviceFacts& facts) {
-    return has_few_registers(facts) && facts.min_subgroup_size ? facts.min_subgroup_size
-                                                               : facts.subgroup_size;
+uint32_t subgroup_size_of(const FoveaDeviceProperties& properties) {
+    return has_few_registers(properties) && properties.min_subgroup_size ? properties.min_subgroup_size
+                                                                         : properties.subgroup_size;
 }
 
 // Subgroups of a workgroup, as many as it takes; 0 if not even one fits.
-uint32_t subgroups_for(const FoveaDeviceFacts& facts) {
-    const uint32_t size = subgroup_size_of(facts);
-    uint32_t subgroups = has_few_registers(facts) ? kMaxNarrowSubgroups : kMaxSubgroups;
-    while (subgroups > 0 && subgroups * size > facts.max_workgroup_invocations) subgroups /= 2;
-    while (facts.max_workgroup_subgroups && subgroups > facts.max_workgroup_subgroups) subgroups /= 2;
+uint32_t subgroups_for(const FoveaDeviceProperties& properties) {
+    const uint32_t size = subgroup_size_of(properties);
+    uint32_t subgroups = has_few_registers(properties) ? kMaxNarrowSubgroups : kMaxSubgroups;
+    while (subgroups > 0 && subgroups * size > properties.max_workgroup_invocations) subgroups /= 2;
+    while (properties.max_workgroup_subgroups && subgroups > properties.max_workgroup_subgroups)
+        subgroups /= 2;
     return size ? subgroups : 0;
 }
 
 }  // namespace
 
-const char* choose_linear_matrices(const FoveaDeviceFacts& facts, const FoveaLinearDesc& desc,
+const char* choose_linear_matrices(const FoveaDeviceProperties& properties, const FoveaLinearDesc& desc,
                                    TileChoice& tile) {
-    if (const char* why = device_obstacle(facts, desc.precision)) return why;
-    if (facts.device_class == FOVEA_CLASS_CPU) return kNoUnits;
-    if (is_too_narrow(facts)) return kTooNarrow;
+    if (const char* why = device_obstacle(properties, desc.precision)) return why;
+    if (properties.device_class == FOVEA_CLASS_CPU) return kNoUnits;
+    if (is_too_narrow(properties)) return kTooNarrow;
     if (desc.rows < kMinRows) return "there are too few rows to fill a matrix";
-    const uint32_t subgroups = subgroups_for(facts), m = facts.coopmat_m, n = facts.coopmat_n;
+    const uint32_t subgroups = subgroups_for(properties), m = properties.coopmat_m, n = properties.coopmat_n;
     if (subgroups == 0) return "a subgroup is larger than a workgroup may be";
     using shader::kMatrixDepth, shader::kMatrixPad, shader::kMatrixSide, shader::kMatrixLargeSide;
     // The larger tile loads half as much for each product, if its sums find registers and its workgroups
     // work.
     const uint64_t tiles = ceil_div(desc.rows, kMatrixLargeSide) * ceil_div(desc.n_out, kMatrixLargeSide);
-    const bool large = desc.rows > kMatrixSide && !has_few_registers(facts) && tiles >= core_count_of(facts);
+    const bool large =
+        desc.rows > kMatrixSide && !has_few_registers(properties) && tiles >= core_count_of(properties);
     const char* why = nullptr;
     for (uint32_t side = large ? kMatrixLargeSide : kMatrixSide; side >= kMatrixSide; side /= 2) {
         const uint32_t columns = side / (subgroups > 1 ? 2 : 1);
         const uint32_t rows = side / (subgroups > 2 ? subgroups / 2 : 1);
-        if (rows % m || columns % n || kMatrixDepth % facts.coopmat_k)
+        if (rows % m || columns % n || kMatrixDepth % properties.coopmat_k)
             why = "the device's matrices do not fit into a subgroup's part of a tile";
-        else if (FOVEA_LINEAR_SHARED_BYTES(side, side, subgroups, m, n) > facts.max_shared_bytes)
-            why = "the tile does not fit facts.max_shared_bytes";
+        else if (FOVEA_LINEAR_SHARED_BYTES(side, side, subgroups, m, n) > properties.max_shared_bytes)
+            why = "the tile does not fit properties.max_shared_bytes";
         else {
-            tile = {true, subgroups * subgroup_size_of(facts), side, side, subgroups};
+            tile = {true, subgroups * subgroup_size_of(properties), side, side, subgroups};
             return nullptr;
         }
     }
@@ -106,34 +108,34 @@ const char* choose_linear_matrices(const FoveaDeviceFacts& facts, const FoveaLin
 
 const char* flash_coopmat_obstacle(const FoveaPlan_T& plan) {
     const Problem& p = plan.problem;
-    const FoveaDeviceFacts& facts = plan.facts;
+    const FoveaDeviceProperties& properties = plan.properties;
     if (const char* why = flash_obstacle(plan)) return why;
-    if (const char* why = device_obstacle(facts, p.precision)) return why;
+    if (const char* why = device_obstacle(properties, p.precision)) return why;
     if (p.kernel != FOVEA_KERNEL_AUTO) return nullptr;
-    if (facts.device_class == FOVEA_CLASS_CPU) return kNoUnits;
-    if (is_too_narrow(facts)) return kTooNarrow;
+    if (properties.device_class == FOVEA_CLASS_CPU) return kNoUnits;
+    if (is_too_narrow(properties)) return kTooNarrow;
     if (uint64_t(p.len_q) * p.group < kMinRows) return "there are too few query rows to fill a matrix";
     return nullptr;
 }
 
 bool choose_matrix_shape(const FoveaPlan_T& plan, FlashPlan& f) {
     const Problem& p = plan.problem;
-    const FoveaDeviceFacts& facts = plan.facts;
-    const uint32_t m = facts.coopmat_m, n = facts.coopmat_n, k = facts.coopmat_k;
-    const uint32_t subgroup = subgroup_size_of(facts);
+    const FoveaDeviceProperties& properties = plan.properties;
+    const uint32_t m = properties.coopmat_m, n = properties.coopmat_n, k = properties.coopmat_k;
+    const uint32_t subgroup = subgroup_size_of(properties);
     // A software driver unrolls the operations of threads on a matrix, and compiles a larger tile for
     // minutes.
-    const bool many = uint64_t(p.len_q) * p.group > kFewMatrixRows && !has_few_registers(facts) &&
-                      facts.device_class != FOVEA_CLASS_CPU;
+    const bool many = uint64_t(p.len_q) * p.group > kFewMatrixRows && !has_few_registers(properties) &&
+                      properties.device_class != FOVEA_CLASS_CPU;
     if (subgroup == 0 || kMinMatrixKeys % n || kMinMatrixKeys % k) return false;
     f.form = FlashForm::coopmat;
     f.general = flash_is_general(plan);
     f.parts = 1;
     f.depth = uint32_t(align_up(p.dim_qk, std::max(k, 32u)));
-    f.subgroups = std::max(subgroups_for(facts), 1u);
+    f.subgroups = std::max(subgroups_for(properties), 1u);
     f.threads = f.subgroups * subgroup;
     f.subgroup_size = subgroup;
-    if (f.threads > facts.max_workgroup_invocations) return false;
+    if (f.threads > properties.max_workgroup_invocations) return false;
     const uint32_t step = n * f.subgroups;
     for (f.rows = std::max(many ? kManyMatrixRows : kFewMatrixRows, m); f.rows >= std::max(kFewMatrixRows, m);
          f.rows /= 2) {
@@ -141,13 +143,13 @@ bool choose_matrix_shape(const FoveaPlan_T& plan, FlashPlan& f) {
         const uint32_t row_threads = f.threads / f.rows;
         if (f.rows % m || f.threads % f.rows || row_threads > subgroup || (row_threads & (row_threads - 1)))
             continue;
-        for (f.block_keys = has_few_registers(facts) ? kMinMatrixKeys : kMaxMatrixKeys;
+        for (f.block_keys = has_few_registers(properties) ? kMinMatrixKeys : kMaxMatrixKeys;
              f.block_keys >= kMinMatrixKeys; f.block_keys /= 2) {
-            const uint32_t most = has_few_registers(facts) ? kFewColumnTiles : kMaxColumnTiles;
+            const uint32_t most = has_few_registers(properties) ? kFewColumnTiles : kMaxColumnTiles;
             f.column_quads = uint32_t(std::min<uint64_t>(ceil_div(p.dim_v, step), most));
             for (; f.column_quads > 0; --f.column_quads) {
                 f.columns = f.column_quads * step;
-                if (shared_bytes(facts, f) <= facts.max_shared_bytes) return true;
+                if (shared_bytes(properties, f) <= properties.max_shared_bytes) return true;
             }
         }
     }
@@ -156,22 +158,22 @@ bool choose_matrix_shape(const FoveaPlan_T& plan, FlashPlan& f) {
 
 const char* flash_coopmat2_obstacle(const FoveaPlan_T& plan) {
     const Problem& p = plan.problem;
-    const FoveaDeviceFacts& facts = plan.facts;
+    const FoveaDeviceProperties& properties = plan.properties;
     constexpr uint32_t kNeeded =
         FOVEA_FEATURE_COOPMAT2 | FOVEA_FEATURE_F16_ARITHMETIC | FOVEA_FEATURE_F16_STORAGE;
     if (const char* why = flash_obstacle(plan)) return why;
     if (wants(p, FOVEA_OUTPUT_ROW_STATS)) return "row statistics are wanted, which it does not keep";
-    if (p.precision != FOVEA_PRECISION_F16_PRODUCTS)
-        return "it rounds factors to float16, which FOVEA_PRECISION_F16_PRODUCTS must allow";
+    if (p.precision != FOVEA_PRECISION_F16_INPUTS)
+        return "it rounds factors to float16, which FOVEA_PRECISION_F16_INPUTS must allow";
     constexpr const char* kLacks =
         "the device lacks VK_NV_cooperative_matrix2 with flexible dimensions, or float16 arithmetic and "
         "storage";
-    if (const char* why = missing_features(facts, kNeeded, kLacks)) return why;
-    if (!facts.coopmat2_m || !facts.coopmat2_n || !facts.coopmat2_k) return kLacks;
+    if (const char* why = missing_features(properties, kNeeded, kLacks)) return why;
+    if (!properties.coopmat2_m || !properties.coopmat2_n || !properties.coopmat2_k) return kLacks;
     constexpr const char* kNoSize =
         "the device's flexible matrices are of subgroups, and it lacks full subgroups of a chosen size";
-    if (!facts.coopmat2_threads)
-        if (const char* why = missing_features(facts, FOVEA_FEATURE_SUBGROUP_SIZE_CONTROL, kNoSize))
+    if (!properties.coopmat2_threads)
+        if (const char* why = missing_features(properties, FOVEA_FEATURE_SUBGROUP_SIZE_CONTROL, kNoSize))
             return why;
     if (p.kernel == FOVEA_KERNEL_AUTO) return "no GPU has measured it: it is taken by name only";
     return nullptr;
@@ -179,24 +181,25 @@ const char* flash_coopmat2_obstacle(const FoveaPlan_T& plan) {
 
 bool choose_flexible_shape(const FoveaPlan_T& plan, FlashPlan& f) {
     const Problem& p = plan.problem;
-    const FoveaDeviceFacts& facts = plan.facts;
-    const uint32_t m = facts.coopmat2_m, n = facts.coopmat2_n, k = facts.coopmat2_k;
-    const bool shared = facts.coopmat2_threads != 0;  // by the workgroup
+    const FoveaDeviceProperties& properties = plan.properties;
+    const uint32_t m = properties.coopmat2_m, n = properties.coopmat2_n, k = properties.coopmat2_k;
+    const bool shared = properties.coopmat2_threads != 0;  // by the workgroup
     const uint64_t rows = uint64_t(p.len_q) * p.group;
-    if (facts.coopmat2_reserved_bytes > facts.max_shared_bytes) return false;
-    const uint32_t memory = facts.max_shared_bytes - (shared ? facts.coopmat2_reserved_bytes : 0);
+    if (properties.coopmat2_reserved_bytes > properties.max_shared_bytes) return false;
+    const uint32_t memory = properties.max_shared_bytes - (shared ? properties.coopmat2_reserved_bytes : 0);
     f.form = FlashForm::coopmat2;
     f.general = flash_is_general(plan);
     f.parts = 1;
     f.subgroups = 0;
-    f.subgroup_size = shared ? 0 : facts.subgroup_size;
-    f.threads = shared ? facts.coopmat2_threads : facts.subgroup_size;
+    f.subgroup_size = shared ? 0 : properties.subgroup_size;
+    f.threads = shared ? properties.coopmat2_threads : properties.subgroup_size;
     f.depth = uint32_t(align_up(p.dim_qk, std::max(k, 8u)));
-    if (f.threads == 0 || f.threads > facts.max_workgroup_invocations || f.depth > facts.coopmat2_max_side)
+    if (f.threads == 0 || f.threads > properties.max_workgroup_invocations ||
+        f.depth > properties.coopmat2_max_side)
         return false;
     // A software driver unrolls the operations of threads on a matrix: only small tiles compile in less than
     // minutes.
-    const bool software = facts.device_class == FOVEA_CLASS_CPU;
+    const bool software = properties.device_class == FOVEA_CLASS_CPU;
     const uint32_t most_rows = software     ? 8
                                : !shared    ? kFewFlexibleRows
                                : rows <= 32 ? 32
@@ -209,7 +212,7 @@ bool choose_flexible_shape(const FoveaPlan_T& plan, FlashPlan& f) {
             for (f.columns = uint32_t(columns); f.columns >= std::max(n, 8u); f.columns /= 2) {
                 const bool fits = f.rows % m == 0 && f.block_keys % n == 0 && f.block_keys % k == 0 &&
                                   f.columns % n == 0 && f.columns % 4 == 0 &&
-                                  std::max({f.rows, f.block_keys, f.columns}) <= facts.coopmat2_max_side;
+                                  std::max({f.rows, f.block_keys, f.columns}) <= properties.coopmat2_max_side;
                 using shader::kMatrixPad;
                 f.column_quads = f.columns / 4;
                 if (fits && FOVEA_FLEXIBLE_SHARED_BYTES(f.rows, f.block_keys, f.depth, f.columns) <= memory)

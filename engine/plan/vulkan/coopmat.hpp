@@ -1,4 +1,4 @@
-// Shapes of flash_coopmat: pure functions of problem and facts.
+// Shapes of flash_coopmat: pure functions of problem and properties.
 #pragma once
 
 #include "plan/plan.hpp"
@@ -13,7 +13,7 @@ const char* flash_coopmat2_obstacle(const FoveaPlan_T& plan);
 bool choose_flexible_shape(const FoveaPlan_T& plan, FlashPlan& f);
 
 // Why linear does without matrix units, or null with their tile in `tile`.
-const char* choose_linear_matrices(const FoveaDeviceFacts& facts, const FoveaLinearDesc& desc,
+const char* choose_linear_matrices(const FoveaDeviceProperties& properties, const FoveaLinearDesc& desc,
                                    TileChoice& tile);
 
 // Fills the workgroup's shape; false if none fits the device's shared memory and workgroups.

@@ -29,9 +29,9 @@ bool has_attention(const FoveaPlan_T& plan) {
 double slice_cost(const FoveaPlan_T& plan) {
     if (has_attention(plan)) {
         if (plan.problem.max_slice_cost > 0) return plan.problem.max_slice_cost;
-        if (plan.facts.slice_cost > 0) return plan.facts.slice_cost;
+        if (plan.properties.slice_cost > 0) return plan.properties.slice_cost;
     }
-    switch (plan.facts.device_class) {
+    switch (plan.properties.device_class) {
         case FOVEA_CLASS_CPU:
             return kSoftwareSliceCost;
         case FOVEA_CLASS_DISCRETE:

@@ -12,7 +12,7 @@ double slice_cost(const FoveaPlan_T& plan);
 // planner's own.
 double refusing_slice_cost(const FoveaPlan_T& plan);
 
-inline bool is_software(const FoveaPlan_T& plan) { return plan.facts.device_class == FOVEA_CLASS_CPU; }
+inline bool is_software(const FoveaPlan_T& plan) { return plan.properties.device_class == FOVEA_CLASS_CPU; }
 // Software drivers take a second or more to compile a pipeline, so one pipeline serves all calls there. Fixed
 // splits are an exception: their bits must not depend on the device.
 inline bool shares_pipelines(const FoveaPlan_T& plan) {

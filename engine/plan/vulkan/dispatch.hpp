@@ -16,8 +16,8 @@ namespace fovea {
 // The kGather* bit of an input, by its slot in the attention kernels.
 constexpr uint32_t gather_bit(uint32_t slot) {
     switch (slot) {
-        case FOVEA_SLOT_BATCH_TABLE:
-            return shader::kGatherBatchTable;
+        case FOVEA_SLOT_SEQUENCES:
+            return shader::kGatherSequences;
         case FOVEA_SLOT_BLOCK_TABLE:
             return shader::kGatherBlockTable;
         case FOVEA_SLOT_ALIBI:
@@ -28,8 +28,8 @@ constexpr uint32_t gather_bit(uint32_t slot) {
             return shader::kGatherLse;
         case FOVEA_SLOT_DLSE:
             return shader::kGatherDLse;
-        case FOVEA_SLOT_KEEP:
-            return shader::kGatherKeep;
+        case FOVEA_SLOT_DROPOUT_MASK:
+            return shader::kGatherDropoutMask;
         case FOVEA_SLOT_MASK:
             return shader::kGatherMask;
         case FOVEA_SLOT_BIAS:
@@ -43,9 +43,11 @@ constexpr uint32_t gather_bit(uint32_t slot) {
 // kernel's slots are the same for every call. Slots that a call does not use are bound to the start of the
 // workspace, inputs and outputs separately, so that no layer sees a hazard between them.
 constexpr uint64_t kStandInBytes = 256;
-inline bool is_software(const FoveaDeviceFacts& facts) { return facts.device_class == FOVEA_CLASS_CPU; }
-inline uint64_t workspace_head_bytes(const FoveaDeviceFacts& facts) {
-    return is_software(facts) ? 2 * kStandInBytes : 0;
+inline bool is_software(const FoveaDeviceProperties& properties) {
+    return properties.device_class == FOVEA_CLASS_CPU;
+}
+inline uint64_t workspace_head_bytes(const FoveaDeviceProperties& properties) {
+    return is_software(properties) ? 2 * kStandInBytes : 0;
 }
 
 // A dispatch binds what it reads and writes, and foveaDispatchCode takes the other buffers out of the shader.
@@ -66,16 +68,17 @@ class DispatchBuilder {
     }
     void output(uint32_t slot, uint32_t source, const Window& window) { bind(slot, source, window, true); }
     // The element type that the shader stores, see shaders/store.glsl.
-    void stored_type(FoveaDtype type, const FoveaDeviceFacts& facts) {
+    void stored_type(FoveaDtype type, const FoveaDeviceProperties& properties) {
         if (type == FOVEA_F32) return;
-        const bool by_words = !(facts.features & FOVEA_FEATURE_F16_STORAGE);
+        const bool by_words = !(properties.features & FOVEA_FEATURE_F16_STORAGE);
         spec(FOVEA_SPEC_STORED_TYPE, uint32_t(type) | (by_words ? shader::kStoredByWords : 0u));
     }
     // An output that is a tensor of any type.
     void tensor(uint32_t slot, uint32_t source, Window window, FoveaDtype type,
-                const FoveaDeviceFacts& facts) {
-        if (!(facts.features & FOVEA_FEATURE_F16_STORAGE) || is_compressed(type)) round_for_words(window);
-        stored_type(type, facts);
+                const FoveaDeviceProperties& properties) {
+        if (!(properties.features & FOVEA_FEATURE_F16_STORAGE) || is_compressed(type))
+            round_for_words(window);
+        stored_type(type, properties);
         bind(slot, source, window, true);
     }
     void input_if(bool used, uint32_t slot, uint32_t source, const Window& window) {
@@ -106,7 +109,7 @@ class DispatchBuilder {
     }
     // Sets the operand type of a kernel with cooperative matrices.
     void bfloat16(FoveaPrecision precision) {
-        if (precision == FOVEA_PRECISION_BF16_PRODUCTS)
+        if (precision == FOVEA_PRECISION_BF16_INPUTS)
             spec(FOVEA_SPEC_CALL, out_.spec[FOVEA_SPEC_CALL] | shader::kBfloat16Call);
     }
     void spec(uint32_t id, uint32_t value) {

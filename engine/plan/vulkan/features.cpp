@@ -14,8 +14,8 @@ struct Named {
 };
 #define FOVEA_OFF(what)                                    \
     "the device has it, but its host did not enable " what \
-    " (FoveaVulkanHost::enabled_features; "                \
-    "foveaEnableNeeds does)"
+    " (FoveaVulkanDevice::enabled_features; "              \
+    "foveaEnableRecommendedFeatures does)"
 constexpr Named kNamed[] = {
     {FOVEA_FEATURE_F16_STORAGE, "storageBuffer16BitAccess", FOVEA_OFF("storageBuffer16BitAccess")},
     {FOVEA_FEATURE_F16_ARITHMETIC, "shaderFloat16", FOVEA_OFF("shaderFloat16")},
@@ -25,7 +25,7 @@ constexpr Named kNamed[] = {
      FOVEA_OFF("subgroupSizeControl and computeFullSubgroups")},
     {FOVEA_FEATURE_COOPMAT, "cooperativeMatrix and vulkanMemoryModel",
      FOVEA_OFF("cooperativeMatrix and vulkanMemoryModel")},
-    {FOVEA_FEATURE_BF16_PRODUCTS, "shaderBFloat16Type and shaderBFloat16CooperativeMatrix",
+    {FOVEA_FEATURE_BF16_INPUTS, "shaderBFloat16Type and shaderBFloat16CooperativeMatrix",
      FOVEA_OFF("shaderBFloat16Type and shaderBFloat16CooperativeMatrix")},
     {FOVEA_FEATURE_COOPMAT2, "the parts of VK_NV_cooperative_matrix2",
      FOVEA_OFF("the parts of VK_NV_cooperative_matrix2")},
@@ -48,21 +48,21 @@ void write_feature_names(uint32_t features, char* text, size_t room) {
     }
 }
 
-const char* missing_features(const FoveaDeviceFacts& facts, uint32_t needed, const char* lacks) {
-    const uint32_t missing = needed & ~facts.features;
+const char* missing_features(const FoveaDeviceProperties& properties, uint32_t needed, const char* lacks) {
+    const uint32_t missing = needed & ~properties.features;
     if (!missing) return nullptr;
-    if (missing & ~facts.features_not_enabled) return lacks;
+    if (missing & ~properties.features_not_enabled) return lacks;
     for (const Named& named : kNamed)
         if (missing & named.bit && named.not_enabled) return named.not_enabled;
     return lacks;
 }
 
-FoveaResult check_features(const FoveaDeviceFacts& facts, FoveaDiag* diag) {
+FoveaResult check_features(const FoveaDeviceProperties& properties, FoveaDiag* diag) {
     uint32_t known = 0;
     for (const Named& named : kNamed) known |= named.bit;
-    if (const uint32_t unknown = facts.features & ~known)
-        return fail(diag, FOVEA_INVALID_ARGUMENT, "facts.features", "facts.features has unknown bits 0x%x",
-                    unknown);
+    if (const uint32_t unknown = properties.features & ~known)
+        return fail(diag, FOVEA_INVALID_ARGUMENT, "properties.features",
+                    "properties.features has unknown bits 0x%x", unknown);
     return FOVEA_OK;
 }
 

@@ -36,7 +36,7 @@ constexpr double kMuchWork = 512.0 * 512;
 uint32_t rows_for(const FoveaPlan_T& plan) {
     const uint64_t packed_rows = uint64_t(plan.problem.len_q) * plan.problem.group;
     if (packed_rows == 1) return 1;
-    return packed_rows <= 4 || has_few_registers(plan.facts) ? 4 : shader::kFlashMaxRows;
+    return packed_rows <= 4 || has_few_registers(plan.properties) ? 4 : shader::kFlashMaxRows;
 }
 uint32_t column_quads_for(uint64_t threads, uint32_t dim_v) {
     return dim_v <= 4 * threads ? 1 : shader::kFlashMaxColumnQuads;
@@ -61,8 +61,9 @@ uint32_t shared_bytes(const Problem& p, uint32_t rows, uint32_t threads) {
 uint32_t threads_for(const FoveaPlan_T& plan, bool software) {
     constexpr uint32_t most = shader::kFlashMaxThreads, wide = shader::kFlashWideThreads;
     // Fewer threads than the narrowest subgroup has would leave the rest of its lanes idle.
-    const bool is_wide = !software && !plan.problem.fixed_splits && plan.facts.min_subgroup_size >= wide;
-    if (is_wide && shared_bytes(plan.problem, shader::kFlashMaxRows, wide) <= plan.facts.max_shared_bytes)
+    const bool is_wide = !software && !plan.problem.fixed_splits && plan.properties.min_subgroup_size >= wide;
+    if (is_wide &&
+        shared_bytes(plan.problem, shader::kFlashMaxRows, wide) <= plan.properties.max_shared_bytes)
         return wide;
     // With wide values fewer threads would need a second workgroup, which computes the scores again.
     if (software)
@@ -86,7 +87,7 @@ SubgroupChoice subgroup_for(const FoveaPlan_T& plan, uint32_t threads, bool exac
     if (has_compressed(plan.problem))
         return {0, "keys or values are 8-bit floats or blocks, which the form with subgroups does not read"};
     const uint32_t least = exact ? threads : is_software(plan) ? kMinSoftwareLanes : kMinLanes;
-    const SubgroupChoice choice = choose_subgroup(plan.facts, threads, least);
+    const SubgroupChoice choice = choose_subgroup(plan.properties, threads, least);
     const auto column_blocks = [&](uint64_t lanes) {
         return ceil_div(plan.problem.dim_v, 4 * lanes * shader::kFlashMaxColumnQuads);
     };
@@ -101,8 +102,8 @@ bool choose_shuffles(const FoveaPlan_T& plan, FlashPlan& f) {
     const Problem& p = plan.problem;
     if (!shares_pipelines(plan) || f.measured || has_compressed(p)) return false;
     constexpr uint32_t kNeeded = FOVEA_FEATURE_SUBGROUP_SHUFFLE | FOVEA_FEATURE_COOPMAT;
-    if ((plan.facts.features & kNeeded) != kNeeded) return false;
-    const uint32_t lanes = choose_subgroup(plan.facts, kSoftwareThreads, kMinSoftwareLanes).size;
+    if ((plan.properties.features & kNeeded) != kNeeded) return false;
+    const uint32_t lanes = choose_subgroup(plan.properties, kSoftwareThreads, kMinSoftwareLanes).size;
     if (!lanes || uint64_t(p.len_q) * p.group <= shader::kFlashMaxRows) return false;
     if (lanes > shader::kFlashShuffleLanes || p.dim_v > 4 * lanes * shader::kFlashShuffleColumnQuads)
         return false;
@@ -125,7 +126,7 @@ void choose_loads(const FoveaPlan_T& plan, FlashPlan& f, const FoveaFlashTile& t
     if (subgroup.size) f.threads = subgroup.size;
     f.rows = std::min(rows_for(plan), f.threads);
     f.column_quads = column_quads_for(f.threads, p.dim_v);
-    if (has_few_registers(plan.facts) && f.column_quads > 1) f.rows = std::min(f.rows, kMinRows);
+    if (has_few_registers(plan.properties) && f.column_quads > 1) f.rows = std::min(f.rows, kMinRows);
     if (f.measured) f.rows = tile.rows, f.column_quads = tile.column_quads;
     // On a software driver each number of parts would be one more pipeline, which takes it a second.
     if (!is_software(plan) || f.measured) f.parts = parts_for(f, p.dim_v);
@@ -134,7 +135,7 @@ void choose_loads(const FoveaPlan_T& plan, FlashPlan& f, const FoveaFlashTile& t
 void choose_shape(const FoveaPlan_T& plan, FlashPlan& f) {
     const Problem& p = plan.problem;
     const bool software = shares_pipelines(plan);
-    const FoveaFlashTile& tile = plan.facts.flash_tiles[tile_class(p)];
+    const FoveaFlashTile& tile = plan.properties.flash_tiles[tile_class(p)];
     f.measured = tile.rows != 0 && !p.fixed_splits;
     f.parts = 1;
     if (!choose_shuffles(plan, f)) choose_loads(plan, f, tile, software);
@@ -156,7 +157,7 @@ uint32_t choose_splits(const FoveaPlan_T& plan, const FlashPlan& f, uint64_t row
     if (p.fixed_splits)
         return uint32_t(std::clamp<uint64_t>(ceil_div(keys, shader::kFixedSplitKeys), 1, kHalfWord));
     // The device has work to do everywhere from this many workgroups on.
-    const double cores = core_count_of(plan.facts);
+    const double cores = core_count_of(plan.properties);
     const double tiles = double(ceil_div(rows * p.group, f.rows)) * double(heads) * flash_column_blocks(plan);
     const uint64_t blocks = ceil_div(keys, block);
     if (tiles >= 0.8 * cores || blocks <= 4) return 1;
@@ -206,7 +207,7 @@ bool heads_go_on(const FoveaStrides& strides, uint32_t heads, bool is_placed_by_
 bool entries_may_share(const FoveaPlan_T& plan, const FlashPlan& f) {
     const Problem& p = plan.problem;
     if (f.splits > 1 || !f.mask_map.obstacle) return false;
-    if (p.mask.present || p.bias.present || p.keep.present || p.heads_kv > kHalfWord) return false;
+    if (p.mask.present || p.bias.present || p.dropout_mask.present || p.heads_kv > kHalfWord) return false;
     const bool keys_by_table = p.packed_rows_kv || p.page_size;
     return heads_go_on(p.q, p.heads_q, p.packed_rows_q) && heads_go_on(p.o, p.heads_q, p.packed_rows_q) &&
            heads_go_on(p.k, p.heads_kv, keys_by_table) && heads_go_on(p.v, p.heads_kv, keys_by_table);
@@ -215,7 +216,7 @@ bool entries_may_share(const FoveaPlan_T& plan, const FlashPlan& f) {
 FoveaResult check_block(const FoveaPlan_T& plan, const FlashPlan& f, const BlockGrid& g, double max_cost,
                         FoveaDiag* diag) {
     const Problem& p = plan.problem;
-    const VulkanLimits limits(plan.facts, diag);
+    const VulkanLimits limits(plan.properties, diag);
     if (g.block_batches > 1 && !entries_may_share(plan, f)) return FOVEA_LIMIT_EXCEEDED;
     const uint64_t heads_q = uint64_t{g.block_heads} * p.group, rows = g.block_rows * p.group;
     const FlashNeeds needs = needs_of(plan, f, g);
@@ -241,7 +242,7 @@ bool results_are_apart(const FoveaPlan_T& plan) {
     if (p.packed_rows_q) return false;
     BlockGrid grid = plan.vulkan.grid;
     grid.heads *= p.group, grid.block_heads *= p.group;
-    const uint64_t alignment = window_alignment(plan.facts), rows = uint64_t(p.len_q);
+    const uint64_t alignment = window_alignment(plan.properties), rows = uint64_t(p.len_q);
     const FoveaStrides lse{int64_t(p.heads_q * rows), int64_t(rows), 1};
     return (!wants(p, FOVEA_OUTPUT_O) ||
             windows_are_apart(p.o, grid, p.dim_v, dtype_bytes(p.o_type), alignment)) &&
@@ -278,7 +279,7 @@ FoveaResult plan_one_pass(FoveaPlan_T& plan, FoveaDiag* diag) {
         if ((r = require_shader(shader, diag))) return r;
     f.quads = score_rows_are_quads(p) && value_rows_are_quads(p);
     f.has_extra = gathered_count(plan) || needs_extra(p);
-    f.extra_offset = workspace_head_bytes(plan.facts);
+    f.extra_offset = workspace_head_bytes(plan.properties);
     f.mask_map.offset = f.extra_offset + (f.has_extra ? 4 * shader::kMaskMapWord : 0);
     grid = BlockGrid{p.batch, p.heads_kv, uint64_t(p.len_q), p.batch, p.heads_kv, uint64_t(p.len_q)};
     if (p.len_q == 0) return FOVEA_OK;
@@ -356,10 +357,11 @@ FoveaResult plan_flash(FoveaPlan_T& plan, FoveaDiag* diag) {
 FoveaResult plan_flash_coopmat(FoveaPlan_T& plan, FoveaDiag* diag) {
     if (FoveaResult r = require_shader(Shader::flash_coopmat, diag)) return r;
     if (!choose_matrix_shape(plan, plan.vulkan.flash))
-        return fail(diag, FOVEA_LIMIT_EXCEEDED, "facts.max_shared_bytes",
-                    "facts.max_shared_bytes is %u; flash_coopmat needs more for dim_qk %u, or its workgroups "
-                    "do not fit",
-                    plan.facts.max_shared_bytes, plan.problem.dim_qk);
+        return fail(
+            diag, FOVEA_LIMIT_EXCEEDED, "properties.max_shared_bytes",
+            "properties.max_shared_bytes is %u; flash_coopmat needs more for dim_qk %u, or its workgroups "
+            "do not fit",
+            plan.properties.max_shared_bytes, plan.problem.dim_qk);
     plan.vulkan.flash.mask_map = {"flash_coopmat has no use for one", false, 0, 0};
     return plan_one_pass(plan, diag);
 }
@@ -367,11 +369,11 @@ FoveaResult plan_flash_coopmat(FoveaPlan_T& plan, FoveaDiag* diag) {
 FoveaResult plan_flash_coopmat2(FoveaPlan_T& plan, FoveaDiag* diag) {
     if (FoveaResult r = require_shader(Shader::flash_coopmat2, diag)) return r;
     if (!choose_flexible_shape(plan, plan.vulkan.flash))
-        return fail(
-            diag, FOVEA_LIMIT_EXCEEDED, "facts.max_shared_bytes",
-            "facts.max_shared_bytes is %u and facts.coopmat2_max_side %u; flash_coopmat2 needs more for "
-            "dim_qk %u, or its workgroups do not fit",
-            plan.facts.max_shared_bytes, plan.facts.coopmat2_max_side, plan.problem.dim_qk);
+        return fail(diag, FOVEA_LIMIT_EXCEEDED, "properties.max_shared_bytes",
+                    "properties.max_shared_bytes is %u and properties.coopmat2_max_side %u; flash_coopmat2 "
+                    "needs more for "
+                    "dim_qk %u, or its workgroups do not fit",
+                    plan.properties.max_shared_bytes, plan.properties.coopmat2_max_side, plan.problem.dim_qk);
     plan.vulkan.flash.mask_map = {"flash_coopmat2 has no use for one", false, 0, 0};
     return plan_one_pass(plan, diag);
 }
@@ -380,10 +382,10 @@ void explain_flash(const FoveaPlan_T& plan, TextSink& text) {
     const FlashPlan& f = plan.vulkan.flash;
     const BlockGrid& g = plan.vulkan.grid;
     if (f.form == FlashForm::coopmat)
-        text.line("matrices of %u x %u x %u in %s, %u subgroups of %u, depth %u", plan.facts.coopmat_m,
-                  plan.facts.coopmat_n, plan.facts.coopmat_k,
-                  plan.problem.precision == FOVEA_PRECISION_BF16_PRODUCTS ? "bfloat16" : "float16",
-                  f.subgroups, f.threads / f.subgroups, f.depth);
+        text.line("matrices of %u x %u x %u in %s, %u subgroups of %u, depth %u", plan.properties.coopmat_m,
+                  plan.properties.coopmat_n, plan.properties.coopmat_k,
+                  plan.problem.precision == FOVEA_PRECISION_BF16_INPUTS ? "bfloat16" : "float16", f.subgroups,
+                  f.threads / f.subgroups, f.depth);
     text.line(
         "tiles of %u rows x %u keys, %u value columns, %u threads%s, %s", f.rows, f.block_keys, f.columns,
         f.threads, f.measured ? " (measured on this device)" : "",

@@ -59,7 +59,7 @@ class SliceMaker {
     void flash(FoveaDispatch& out) const {
         DispatchBuilder d(out, flash_shader(f), plan_.vulkan.gathered);
         out.subgroup_size = f.subgroup_size;
-        d.stored_type(p.o_type, plan_.facts);
+        d.stored_type(p.o_type, plan_.properties);
         const bool has_keys = p.len_kv > 0, has_output = wants(p, FOVEA_OUTPUT_O);
         const Window q = windows_.query(p.q, p.dim_qk, p.q_type), o = windows_.query(p.o, p.dim_v, p.o_type);
         const Window k = has_keys ? windows_.keys(p.k, p.dim_qk, p.k_type) : Window{};
@@ -116,10 +116,10 @@ class SliceMaker {
         push.heads_q = p.heads_q;
         push.result_base = windows_.row_base;
         push.keep_scale = p.dropout ? p.keep_scale : 1.0f;
-        bind_whole(d, p, p.batch_table, FOVEA_SLOT_BATCH_TABLE, FOVEA_BIND_BATCH_TABLE);
+        bind_whole(d, p, p.sequences, FOVEA_SLOT_SEQUENCES, FOVEA_BIND_SEQUENCES);
         bind_results(d, wants(p, FOVEA_OUTPUT_O), o, true);
         d.input(FOVEA_SLOT_PARTIAL, FOVEA_BIND_WORKSPACE, partial_);
-        d.stored_type(p.o_type, plan_.facts);
+        d.stored_type(p.o_type, plan_.properties);
         d.spec(FOVEA_SPEC_THREADS, shader::kElementThreads);
         if (wants(p, FOVEA_OUTPUT_ROW_STATS)) d.spec(FOVEA_SPEC_CALL, shader::kStatsCall);
         d.push(push);
@@ -144,9 +144,9 @@ class SliceMaker {
 
     void matrix_constants(DispatchBuilder& d) const {
         d.bfloat16(p.precision);
-        d.spec(FOVEA_SPEC_MATRIX_M, plan_.facts.coopmat_m);
-        d.spec(FOVEA_SPEC_MATRIX_N, plan_.facts.coopmat_n);
-        d.spec(FOVEA_SPEC_MATRIX_K, plan_.facts.coopmat_k);
+        d.spec(FOVEA_SPEC_MATRIX_M, plan_.properties.coopmat_m);
+        d.spec(FOVEA_SPEC_MATRIX_N, plan_.properties.coopmat_n);
+        d.spec(FOVEA_SPEC_MATRIX_K, plan_.properties.coopmat_k);
         d.spec(FOVEA_SPEC_KEYS, f.block_keys);
         d.spec(FOVEA_SPEC_DEPTH, f.depth);
         d.spec(FOVEA_SPEC_SUBGROUPS, f.subgroups);
@@ -157,13 +157,15 @@ class SliceMaker {
     // output slot is bound to one that is written: if it were a part of the workspace, a validation layer
     // would assume that slices write it without a barrier between them.
     void fill_up(DispatchBuilder& d) const {
-        d.stand_in(storage_buffer_limit(plan_.facts), {FOVEA_SLOT_K, FOVEA_SLOT_V, FOVEA_SLOT_EXTRA}, {});
+        d.stand_in(storage_buffer_limit(plan_.properties), {FOVEA_SLOT_K, FOVEA_SLOT_V, FOVEA_SLOT_EXTRA},
+                   {});
         for (const uint32_t slot : {FOVEA_SLOT_O, FOVEA_SLOT_LSE, FOVEA_SLOT_PARTIAL}) {
-            if (d.binds(slot) || d.binding_count() >= storage_buffer_limit(plan_.facts)) continue;
+            if (d.binds(slot) || d.binding_count() >= storage_buffer_limit(plan_.properties)) continue;
             if (f.splits > 1)
                 d.output(slot, FOVEA_BIND_WORKSPACE, partial_);
             else if (wants(p, FOVEA_OUTPUT_O))
-                d.tensor(slot, FOVEA_BIND_O, windows_.query(p.o, p.dim_v, p.o_type), p.o_type, plan_.facts);
+                d.tensor(slot, FOVEA_BIND_O, windows_.query(p.o, p.dim_v, p.o_type), p.o_type,
+                         plan_.properties);
             else if (wants(p, FOVEA_OUTPUT_LSE))
                 d.output(slot, FOVEA_BIND_LSE, windows_.lse);
             else
@@ -173,7 +175,7 @@ class SliceMaker {
 
     // Binds the results that both kernels may finish rows with.
     void bind_results(DispatchBuilder& d, bool has_output, const Window& o, bool finishes) const {
-        if (has_output) d.tensor(FOVEA_SLOT_O, FOVEA_BIND_O, o, p.o_type, plan_.facts);
+        if (has_output) d.tensor(FOVEA_SLOT_O, FOVEA_BIND_O, o, p.o_type, plan_.properties);
         bind_whole(d, p, p.sinks && finishes, FOVEA_SLOT_SINKS, FOVEA_BIND_SINKS);
         d.output_if(finishes && wants(p, FOVEA_OUTPUT_LSE), FOVEA_SLOT_LSE, FOVEA_BIND_LSE, windows_.lse);
         d.output_if(finishes && wants(p, FOVEA_OUTPUT_ROW_STATS), FOVEA_SLOT_ROW_STATS, FOVEA_BIND_ROW_STATS,

@@ -19,26 +19,26 @@ struct Input {
 };
 // In the order of their sizes; the first four are bound as a whole.
 constexpr Input kTable[] = {
-    {shader::kGatherBatchTable, FOVEA_BIND_BATCH_TABLE},
+    {shader::kGatherSequences, FOVEA_BIND_SEQUENCES},
     {shader::kGatherBlockTable, FOVEA_BIND_BLOCK_TABLE},
     {shader::kGatherAlibi, FOVEA_BIND_ALIBI},
     {shader::kGatherSinks, FOVEA_BIND_SINKS},
     {shader::kGatherLse, FOVEA_BIND_LSE},
     {shader::kGatherDLse, FOVEA_BIND_DLSE},
-    {shader::kGatherKeep, FOVEA_BIND_KEEP},
+    {shader::kGatherDropoutMask, FOVEA_BIND_DROPOUT_MASK},
     {shader::kGatherMask, FOVEA_BIND_MASK},
     {shader::kGatherBias, FOVEA_BIND_BIAS},
 };
 
 const MatrixView& matrix_of(const Problem& p, FoveaBinding source) {
-    return source == FOVEA_BIND_MASK ? p.mask : source == FOVEA_BIND_BIAS ? p.bias : p.keep;
+    return source == FOVEA_BIND_MASK ? p.mask : source == FOVEA_BIND_BIAS ? p.bias : p.dropout_mask;
 }
 
 bool is_input(const FoveaPlan_T& plan, FoveaBinding source) {
     const Problem& p = plan.problem;
     switch (source) {
-        case FOVEA_BIND_BATCH_TABLE:
-            return p.batch_table && p.binding_bytes[source] > 0;
+        case FOVEA_BIND_SEQUENCES:
+            return p.sequences && p.binding_bytes[source] > 0;
         case FOVEA_BIND_BLOCK_TABLE:
             return p.page_size != 0 && p.binding_bytes[source] > 0;
         case FOVEA_BIND_ALIBI:
@@ -61,9 +61,9 @@ bool is_gathered(const FoveaPlan_T& plan, const Input& input) {
 
 uint64_t room_for(const FoveaPlan_T& plan, FoveaBinding source, const BlockShape& block) {
     const Problem& p = plan.problem;
-    const uint64_t alignment = window_alignment(plan.facts);
+    const uint64_t alignment = window_alignment(plan.properties);
     switch (source) {
-        case FOVEA_BIND_BATCH_TABLE:
+        case FOVEA_BIND_SEQUENCES:
         case FOVEA_BIND_BLOCK_TABLE:
         case FOVEA_BIND_ALIBI:
         case FOVEA_BIND_SINKS:
@@ -82,7 +82,7 @@ uint64_t room_for(const FoveaPlan_T& plan, FoveaBinding source, const BlockShape
 
 Window window_of(const Problem& p, FoveaBinding source, const BlockWindows& windows) {
     switch (source) {
-        case FOVEA_BIND_BATCH_TABLE:
+        case FOVEA_BIND_SEQUENCES:
         case FOVEA_BIND_BLOCK_TABLE:
         case FOVEA_BIND_ALIBI:
         case FOVEA_BIND_SINKS:
@@ -97,9 +97,9 @@ Window window_of(const Problem& p, FoveaBinding source, const BlockWindows& wind
 
 }  // namespace
 
-uint32_t storage_buffer_limit(const FoveaDeviceFacts& facts) {
-    return facts.max_storage_buffers ? std::min(facts.max_storage_buffers, kMaxStorageBuffers)
-                                     : kMaxStorageBuffers;
+uint32_t storage_buffer_limit(const FoveaDeviceProperties& properties) {
+    return properties.max_storage_buffers ? std::min(properties.max_storage_buffers, kMaxStorageBuffers)
+                                          : kMaxStorageBuffers;
 }
 
 uint32_t next_to_gather(const FoveaPlan_T& plan) {
@@ -108,9 +108,9 @@ uint32_t next_to_gather(const FoveaPlan_T& plan) {
     return 0;
 }
 
-uint32_t always_gathered(const FoveaDeviceFacts& facts) {
+uint32_t always_gathered(const FoveaDeviceProperties& properties) {
     uint32_t all = 0;
-    if (is_software(facts))
+    if (is_software(properties))
         for (const Input& input : kTable) all |= input.bit;
     return all;
 }
@@ -159,7 +159,7 @@ void Gathering::fill(const BlockWindows& windows, FoveaDispatch* out, uint32_t& 
         d.spec(FOVEA_SPEC_THREADS, shader::kGatherThreads);
         d.push(push);
         const uint64_t groups = ceil_div(uint64_t{push.words}, uint64_t{shader::kGatherThreads});
-        d.groups(std::min<uint64_t>({groups, kMaxGroups, plan_.facts.max_workgroup_count[0]}), 1, 1);
+        d.groups(std::min<uint64_t>({groups, kMaxGroups, plan_.properties.max_workgroup_count[0]}), 1, 1);
     }
 }
 

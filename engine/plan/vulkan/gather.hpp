@@ -9,7 +9,7 @@ namespace fovea {
 
 // No kernel binds more buffers than this, however many the device takes: it is what WebGPU promises.
 constexpr uint32_t kMaxStorageBuffers = 8;
-uint32_t storage_buffer_limit(const FoveaDeviceFacts& facts);
+uint32_t storage_buffer_limit(const FoveaDeviceProperties& properties);
 
 // The kGather* bit of the next input to gather, the small ones first; 0: the call has no other.
 uint32_t next_to_gather(const FoveaPlan_T& plan);
@@ -35,7 +35,7 @@ class Gathering {
 
 // Returns the inputs that a plan gathers whether it must or not: on a software driver all of them, so that
 // one pipeline serves all calls.
-uint32_t always_gathered(const FoveaDeviceFacts& facts);
+uint32_t always_gathered(const FoveaDeviceProperties& properties);
 
 // How many dispatches gather; 0: the call has none of the inputs of plan.vulkan.gathered.
 uint32_t gathered_count(const FoveaPlan_T& plan);

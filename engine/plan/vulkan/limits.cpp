@@ -24,12 +24,12 @@ bool is_flash_tile(const FoveaFlashTile& t) {
            t.column_quads <= shader::kFlashMaxColumnQuads;
 }
 
-FoveaResult check_flash_tiles(const FoveaDeviceFacts& facts, FoveaDiag* diag) {
+FoveaResult check_flash_tiles(const FoveaDeviceProperties& properties, FoveaDiag* diag) {
     for (int i = 0; i < FOVEA_TILE_CLASS_COUNT; ++i) {
-        const FoveaFlashTile& t = facts.flash_tiles[i];
+        const FoveaFlashTile& t = properties.flash_tiles[i];
         if (is_flash_tile(t)) continue;
         char field[32];
-        snprintf(field, sizeof field, "facts.flash_tiles[%d]", i);
+        snprintf(field, sizeof field, "properties.flash_tiles[%d]", i);
         return fail(
             diag, FOVEA_INVALID_ARGUMENT, field,
             "%s is %u rows, %u threads, %u column quads; 1 to 8, 8 or 16 or 32, 1 or 2 are possible, or "
@@ -39,17 +39,17 @@ FoveaResult check_flash_tiles(const FoveaDeviceFacts& facts, FoveaDiag* diag) {
     return FOVEA_OK;
 }
 
-FoveaResult check_mask_map(const FoveaDeviceFacts& facts, FoveaDiag* diag) {
-    const int asked = enum_number(facts.mask_map);
+FoveaResult check_mask_map(const FoveaDeviceProperties& properties, FoveaDiag* diag) {
+    const int asked = enum_number(properties.mask_map);
     if (asked >= FOVEA_MASK_MAP_AUTO && asked <= FOVEA_MASK_MAP_ALWAYS) return FOVEA_OK;
-    return fail(diag, FOVEA_INVALID_ARGUMENT, "facts.mask_map",
-                "facts.mask_map is %d; it must be a FoveaMaskMap", asked);
+    return fail(diag, FOVEA_INVALID_ARGUMENT, "properties.mask_map",
+                "properties.mask_map is %d; it must be a FoveaMaskMap", asked);
 }
 
-FoveaResult check_subgroups(const FoveaDeviceFacts& f, FoveaDiag* diag) {
-    const std::pair<const char*, uint32_t> sizes[] = {{"facts.subgroup_size", f.subgroup_size},
-                                                      {"facts.min_subgroup_size", f.min_subgroup_size},
-                                                      {"facts.max_subgroup_size", f.max_subgroup_size}};
+FoveaResult check_subgroups(const FoveaDeviceProperties& f, FoveaDiag* diag) {
+    const std::pair<const char*, uint32_t> sizes[] = {{"properties.subgroup_size", f.subgroup_size},
+                                                      {"properties.min_subgroup_size", f.min_subgroup_size},
+                                                      {"properties.max_subgroup_size", f.max_subgroup_size}};
     for (const auto& [field, size] : sizes)
         if (size > kMaxSubgroup || (size & (size - 1)) != 0)
             return fail(diag, FOVEA_INVALID_ARGUMENT, field,
@@ -60,7 +60,7 @@ FoveaResult check_subgroups(const FoveaDeviceFacts& f, FoveaDiag* diag) {
 
 // Every dispatch of a made plan.
 FoveaResult check_storage_buffers(const FoveaPlan_T& plan, FoveaDiag* diag) {
-    const uint32_t most = storage_buffer_limit(plan.facts);
+    const uint32_t most = storage_buffer_limit(plan.properties);
     if (plan.info.slice_count == 0) return FOVEA_OK;
     FoveaDispatch dispatches[kMaxDispatchesPerSlice];
     // The first slice, of gradients the first of each kind, has every shader of a plan, and the last those of
@@ -73,30 +73,30 @@ FoveaResult check_storage_buffers(const FoveaPlan_T& plan, FoveaDiag* diag) {
         if (FoveaResult r = vulkan_slice(plan, slice, 0, dispatches, count, diag)) return r;
         for (uint32_t i = 0; i < count; ++i)
             if (dispatches[i].binding_count > most)
-                return fail(
-                    diag, FOVEA_LIMIT_EXCEEDED, "facts.max_storage_buffers",
-                    "facts.max_storage_buffers is %u (maxPerStageDescriptorStorageBuffers and its like); "
-                    "shader %s binds %u",
-                    most, foveaShaderName(dispatches[i].shader), dispatches[i].binding_count);
+                return fail(diag, FOVEA_LIMIT_EXCEEDED, "properties.max_storage_buffers",
+                            "properties.max_storage_buffers is %u (maxPerStageDescriptorStorageBuffers and "
+                            "its like); "
+                            "shader %s binds %u",
+                            most, foveaShaderName(dispatches[i].shader), dispatches[i].binding_count);
     }
     return FOVEA_OK;
 }
 
 }  // namespace
 
-FoveaResult check_vulkan_facts(const FoveaDeviceFacts& f, FoveaDiag* diag) {
+FoveaResult check_vulkan_properties(const FoveaDeviceProperties& f, FoveaDiag* diag) {
     struct Limit {
         const char* field;
         uint64_t value, least;
     };
     const Limit limits[] = {
-        {"facts.max_workgroup_invocations", f.max_workgroup_invocations, shader::kFloorInvocations},
-        {"facts.max_shared_bytes", f.max_shared_bytes, shader::kFloorSharedBytes},
-        {"facts.max_push_bytes", f.max_push_bytes, shader::kFloorPushBytes},
-        {"facts.max_workgroup_count[0]", f.max_workgroup_count[0], 1},
-        {"facts.max_workgroup_count[1]", f.max_workgroup_count[1], 1},
-        {"facts.max_workgroup_count[2]", f.max_workgroup_count[2], 1},
-        {"facts.max_storage_range", f.max_storage_range, kMinStorageRange},
+        {"properties.max_workgroup_invocations", f.max_workgroup_invocations, shader::kFloorInvocations},
+        {"properties.max_shared_bytes", f.max_shared_bytes, shader::kFloorSharedBytes},
+        {"properties.max_push_bytes", f.max_push_bytes, shader::kFloorPushBytes},
+        {"properties.max_workgroup_count[0]", f.max_workgroup_count[0], 1},
+        {"properties.max_workgroup_count[1]", f.max_workgroup_count[1], 1},
+        {"properties.max_workgroup_count[2]", f.max_workgroup_count[2], 1},
+        {"properties.max_storage_range", f.max_storage_range, kMinStorageRange},
     };
     for (const Limit& limit : limits)
         if (limit.value < limit.least)
@@ -105,11 +105,12 @@ FoveaResult check_vulkan_facts(const FoveaDeviceFacts& f, FoveaDiag* diag) {
                         static_cast<unsigned long long>(limit.least));
     const uint32_t alignment = f.storage_offset_alignment;
     if (alignment == 0 || alignment > kWorkspaceAlignment || (alignment & (alignment - 1)) != 0)
-        return fail(diag, FOVEA_INVALID_ARGUMENT, "facts.storage_offset_alignment",
-                    "facts.storage_offset_alignment is %u; it must be a power of two up to 256", alignment);
+        return fail(diag, FOVEA_INVALID_ARGUMENT, "properties.storage_offset_alignment",
+                    "properties.storage_offset_alignment is %u; it must be a power of two up to 256",
+                    alignment);
     if (f.max_storage_range > UINT32_MAX)
-        return fail(diag, FOVEA_INVALID_ARGUMENT, "facts.max_storage_range",
-                    "facts.max_storage_range is %llu; Vulkan's limit of this name has 32 bits",
+        return fail(diag, FOVEA_INVALID_ARGUMENT, "properties.max_storage_range",
+                    "properties.max_storage_range is %llu; Vulkan's limit of this name has 32 bits",
                     static_cast<unsigned long long>(f.max_storage_range));
     if (FoveaResult r = check_features(f, diag)) return r;
     if (FoveaResult r = check_subgroups(f, diag)) return r;
@@ -122,7 +123,7 @@ FoveaResult plan_within_buffers(FoveaPlan_T& plan, FoveaResult (*make)(FoveaPlan
     const FoveaPlan_T before = plan;
     // The inputs that a software driver gathers to share pipelines may be too large for one range of the
     // workspace. Then they are bound, as on any other device.
-    if ((plan.vulkan.gathered = always_gathered(plan.facts))) {
+    if ((plan.vulkan.gathered = always_gathered(plan.properties))) {
         if (make(plan, nullptr) == FOVEA_OK && check_storage_buffers(plan, nullptr) == FOVEA_OK)
             return FOVEA_OK;
         plan = before;
@@ -138,26 +139,26 @@ FoveaResult plan_within_buffers(FoveaPlan_T& plan, FoveaResult (*make)(FoveaPlan
     }
 }
 
-uint64_t window_alignment(const FoveaDeviceFacts& facts) {
-    return std::max<uint64_t>(facts.storage_offset_alignment, 16);
+uint64_t window_alignment(const FoveaDeviceProperties& properties) {
+    return std::max<uint64_t>(properties.storage_offset_alignment, 16);
 }
 
 FoveaResult VulkanLimits::window(uint32_t binding, uint64_t bytes) const {
-    if (bytes <= facts_.max_storage_range) return FOVEA_OK;
+    if (bytes <= properties_.max_storage_range) return FOVEA_OK;
     return fail(
         diag_, FOVEA_LIMIT_EXCEEDED, binding_name(binding),
-        "the smallest slice needs %llu bytes of %s in one descriptor; facts.max_storage_range is %llu",
+        "the smallest slice needs %llu bytes of %s in one descriptor; properties.max_storage_range is %llu",
         static_cast<unsigned long long>(bytes), binding_name(binding),
-        static_cast<unsigned long long>(facts_.max_storage_range));
+        static_cast<unsigned long long>(properties_.max_storage_range));
 }
 
 FoveaResult VulkanLimits::groups(uint64_t x, uint64_t y, uint64_t z) const {
     const uint64_t counts[3] = {x, y, z};
     for (int i = 0; i < 3; ++i)
-        if (counts[i] > facts_.max_workgroup_count[i])
-            return fail(diag_, FOVEA_LIMIT_EXCEEDED, "facts.max_workgroup_count",
+        if (counts[i] > properties_.max_workgroup_count[i])
+            return fail(diag_, FOVEA_LIMIT_EXCEEDED, "properties.max_workgroup_count",
                         "the smallest slice needs %llu workgroups in dimension %d; the device takes %u",
-                        static_cast<unsigned long long>(counts[i]), i, facts_.max_workgroup_count[i]);
+                        static_cast<unsigned long long>(counts[i]), i, properties_.max_workgroup_count[i]);
     return FOVEA_OK;
 }
 

@@ -12,12 +12,12 @@ constexpr uint64_t kMinStorageRange = 256;     // of a descriptor: parameters, a
 constexpr uint64_t kWorkspaceAlignment = 256;  // the largest storage offset alignment that Vulkan allows
 
 // Windows start at a multiple of this: of the device's alignment, and of 16 bytes for loads of four words.
-uint64_t window_alignment(const FoveaDeviceFacts& facts);
+uint64_t window_alignment(const FoveaDeviceProperties& properties);
 
 constexpr uint32_t kMaxSubgroup = 128;  // the largest subgroup that Vulkan allows
 
 // Checks the minimum device requirements of all kernels, see fovea_vulkan.h, and rejects impossible values.
-FoveaResult check_vulkan_facts(const FoveaDeviceFacts& facts, FoveaDiag* diag);
+FoveaResult check_vulkan_properties(const FoveaDeviceProperties& properties, FoveaDiag* diag);
 
 // Plans with `make` and holds the plan against the number of storage buffers that one shader may bind: as
 // long as some dispatch has more, one input more is gathered in the workspace, see gather.hpp.
@@ -30,9 +30,10 @@ FoveaResult within_buffers(FoveaPlan_T& plan, FoveaDiag* diag) {
 
 class VulkanLimits {
   public:
-    VulkanLimits(const FoveaDeviceFacts& facts, FoveaDiag* diag) : facts_(facts), diag_(diag) {}
+    VulkanLimits(const FoveaDeviceProperties& properties, FoveaDiag* diag)
+        : properties_(properties), diag_(diag) {}
 
-    uint64_t alignment() const { return window_alignment(facts_); }
+    uint64_t alignment() const { return window_alignment(properties_); }
     // `binding`: FoveaBinding; FOVEA_BIND_WORKSPACE for the workspace.
     FoveaResult window(uint32_t binding, uint64_t bytes) const;
     FoveaResult groups(uint64_t x, uint64_t y, uint64_t z) const;
@@ -40,7 +41,7 @@ class VulkanLimits {
     FoveaResult cost(double flops, double limit) const;
 
   private:
-    const FoveaDeviceFacts& facts_;
+    const FoveaDeviceProperties& properties_;
     FoveaDiag* diag_;
 };
 

@@ -30,8 +30,8 @@ void choose_workgroup(const FoveaPlan_T& plan, MapTilePlan& m) {
     const MapTile& tile = plan.tile;
     // No lane of a wide subgroup is idle.
     m.threads = is_software(plan) ? kSoftwareThreads
-                                  : std::clamp(plan.facts.min_subgroup_size, kThreads, kMaxThreads);
-    m.rows = has_few_registers(plan.facts) ? kMinRows : shader::kMapRows;
+                                  : std::clamp(plan.properties.min_subgroup_size, kThreads, kMaxThreads);
+    m.rows = has_few_registers(plan.properties) ? kMinRows : shader::kMapRows;
     const uint64_t step_keys = 4 * m.threads;
     const uint64_t columns = tile.sampled ? step_keys : ceil_div(step_keys, uint64_t(tile.keys.largest()));
     const uint64_t rows = tile.sampled ? m.rows : ceil_div(uint64_t{m.rows}, uint64_t(tile.rows.largest()));
@@ -75,7 +75,7 @@ Gathering gathering_of(const FoveaPlan_T& plan) {
 
 FoveaResult check_slice(const FoveaPlan_T& plan, const MapTilePlan& m, double max_cost, FoveaDiag* diag) {
     const Problem& p = plan.problem;
-    const VulkanLimits limits(plan.facts, diag);
+    const VulkanLimits limits(plan.properties, diag);
     const uint64_t rows = most_rows_of_slice(plan, m);
     const uint64_t pixels = m.slice_rows * uint64_t(plan.tile.keys.pixels) + kWorkspaceAlignment / kMaxBytes;
     FoveaResult r;
@@ -172,7 +172,7 @@ class SliceMaker {
         bind_pixels(d, tile_.mass, FOVEA_SLOT_TILE_MASS, FOVEA_BIND_TILE_MASS, kMassBytes);
         bind_pixels(d, tile_.max, FOVEA_SLOT_TILE_MAX, FOVEA_BIND_TILE_MAX, kMaxBytes);
         if (is_software(plan_))
-            d.stand_in(storage_buffer_limit(plan_.facts), {FOVEA_SLOT_EXTRA},
+            d.stand_in(storage_buffer_limit(plan_.properties), {FOVEA_SLOT_EXTRA},
                        {FOVEA_SLOT_TILE_MASS, FOVEA_SLOT_TILE_MAX});
         d.spec(FOVEA_SPEC_THREADS, m.threads);
         d.spec(FOVEA_SPEC_A_TYPE, p.q_type);
@@ -246,7 +246,7 @@ FoveaResult plan_vulkan_map_tile(FoveaPlan_T& plan, FoveaDiag* diag) {
     m.has_extra = gathered_count(plan) || needs_extra(p);
     // A software driver takes a second or more to compile a pipeline: one serves all problems there.
     m.general = is_software(plan) || needs_extra(p) || has_logit_steps(p);
-    m.extra_offset = workspace_head_bytes(plan.facts);
+    m.extra_offset = workspace_head_bytes(plan.properties);
     choose_workgroup(plan, m);
     m.slice_rows = uint64_t(plan.tile.rows.pixels), m.slice_columns = uint64_t(plan.tile.keys.pixels);
     while (check_slice(plan, m, slice_cost(plan), nullptr) != FOVEA_OK) {

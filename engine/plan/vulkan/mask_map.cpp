@@ -20,8 +20,8 @@ const char* obstacle_of(const FoveaPlan_T& plan, const FlashPlan& f) {
     const Problem& p = plan.problem;
     if (!p.mask.present && !p.bias.present) return "there is no mask and no bias";
     if (plan.vulkan.visible.key_limit == 0) return "it has no columns";
-    if (plan.facts.mask_map == FOVEA_MASK_MAP_NEVER) return "the device's facts ask for none";
-    if (plan.facts.mask_map == FOVEA_MASK_MAP_ALWAYS) return nullptr;
+    if (plan.properties.mask_map == FOVEA_MASK_MAP_NEVER) return "the device's properties ask for none";
+    if (plan.properties.mask_map == FOVEA_MASK_MAP_ALWAYS) return nullptr;
     if (p.len_q < kMinQueries) return "there are few queries";
     if (ceil_div(plan.vulkan.visible.key_limit, f.block_keys) < kMinBlocks)
         return "there are few blocks of keys";

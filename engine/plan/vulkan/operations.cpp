@@ -46,7 +46,7 @@ FoveaResult cut(FoveaPlan_T& plan, uint64_t row_step, FoveaDiag* diag, Check che
     if (grid.len == 0) return FOVEA_OK;
     const double max_cost = slice_cost(plan);
     const auto whole = [&](const BlockGrid& g, FoveaDiag* d, double cost_limit) {
-        const VulkanLimits limits(plan.facts, d);
+        const VulkanLimits limits(plan.properties, d);
         if (FoveaResult r = check(g, limits)) return r;
         return limits.cost(flops_of(g), cost_limit);
     };
@@ -59,7 +59,7 @@ FoveaResult cut(FoveaPlan_T& plan, uint64_t row_step, FoveaDiag* diag, Check che
     return FOVEA_OK;
 }
 
-uint64_t alignment_of(const FoveaPlan_T& plan) { return window_alignment(plan.facts); }
+uint64_t alignment_of(const FoveaPlan_T& plan) { return window_alignment(plan.properties); }
 
 bool rows_are_apart(const FoveaPlan_T& plan, const BlockGrid& g, const FoveaStrides& strides, uint64_t dim,
                     FoveaDtype type) {
@@ -121,7 +121,7 @@ void fill_rope(const FoveaPlan_T& plan, const RowBlock& block, FoveaDispatch& ou
     push.table_rows = uint32_t(d.table_rows);
     push.angle_base = angles.base;
     builder.input(FOVEA_SLOT_X, FOVEA_BIND_X, x);
-    builder.tensor(FOVEA_SLOT_Y, FOVEA_BIND_Y, y, d.y_type, plan.facts);
+    builder.tensor(FOVEA_SLOT_Y, FOVEA_BIND_Y, y, d.y_type, plan.properties);
     // A slot that is not used shows X, and no thread looks at it.
     const auto angle_input = [&](uint32_t slot, uint32_t source) {
         builder.input(slot, pairs ? source : uint32_t{FOVEA_BIND_X}, pairs ? angles : x);
@@ -194,7 +194,7 @@ shader::CacheRowsPush fill_cache_rows(const FoveaPlan_T& plan, const Desc& d, co
     push.pages = {d.page_size, d.page_count, uint32_t(d.block_table_pages)};
     push.capacity = uint32_t(d.capacity);
     builder.input(FOVEA_SLOT_X, FOVEA_BIND_X, x);
-    builder.tensor(FOVEA_SLOT_Y, FOVEA_BIND_Y, y, d.y_type, plan.facts);
+    builder.tensor(FOVEA_SLOT_Y, FOVEA_BIND_Y, y, d.y_type, plan.properties);
     // A slot that is not used shows X, and no thread looks at it.
     builder.input(FOVEA_SLOT_PAGES, d.page_size ? FOVEA_BIND_BLOCK_TABLE : FOVEA_BIND_X,
                   d.page_size ? Window{0, plan.info.binding_bytes[FOVEA_BIND_BLOCK_TABLE], 0} : x);
@@ -206,8 +206,7 @@ shader::CacheRowsPush fill_cache_rows(const FoveaPlan_T& plan, const Desc& d, co
 
 FoveaResult check_append_block(const FoveaPlan_T& plan, const BlockGrid& g, const VulkanLimits& limits) {
     const FoveaAppendDesc& d = plan.append;
-    if (FoveaResult r =
-            limits.window(FOVEA_BIND_BATCH_TABLE, plan.info.binding_bytes[FOVEA_BIND_BATCH_TABLE]))
+    if (FoveaResult r = limits.window(FOVEA_BIND_SEQUENCES, plan.info.binding_bytes[FOVEA_BIND_SEQUENCES]))
         return r;
     return check_cache_rows(plan, d, whole_block(g), cache_block(d, whole_block(g)), g, limits);
 }
@@ -220,9 +219,9 @@ void fill_append(const FoveaPlan_T& plan, const RowBlock& block, FoveaDispatch& 
     DispatchBuilder builder(out, Shader::cache_rows);
     shader::CacheRowsPush push = fill_cache_rows(plan, d, block, x, y, builder);
     push.held = uint32_t(std::min(d.first_row, d.capacity));
-    push.has_batch_table = d.has_batch_table;
-    builder.input(FOVEA_SLOT_HELD, d.has_batch_table ? FOVEA_BIND_BATCH_TABLE : FOVEA_BIND_X,
-                  d.has_batch_table ? Window{0, plan.info.binding_bytes[FOVEA_BIND_BATCH_TABLE], 0} : x);
+    push.has_sequences = d.has_sequences;
+    builder.input(FOVEA_SLOT_HELD, d.has_sequences ? FOVEA_BIND_SEQUENCES : FOVEA_BIND_X,
+                  d.has_sequences ? Window{0, plan.info.binding_bytes[FOVEA_BIND_SEQUENCES], 0} : x);
     builder.spec(FOVEA_SPEC_LISTED, 0);
     builder.push(push);
 }
@@ -311,7 +310,7 @@ void fill_merge(const FoveaPlan_T& plan, const RowBlock& block, FoveaDispatch& o
     push.lse_part = uint32_t(lse_part_rows(d));
     push.merged_lse_base = merged_lse.base;
     builder.input(FOVEA_SLOT_X, FOVEA_BIND_X, x);
-    builder.tensor(FOVEA_SLOT_Y, FOVEA_BIND_Y, y, d.y_type, plan.facts);
+    builder.tensor(FOVEA_SLOT_Y, FOVEA_BIND_Y, y, d.y_type, plan.properties);
     builder.input(FOVEA_SLOT_PART_LSE, FOVEA_BIND_PART_LSE, part_lse);
     builder.output(FOVEA_SLOT_MERGED_LSE, FOVEA_BIND_LSE, merged_lse);
     builder.spec(FOVEA_SPEC_THREADS, kElementThreads);
@@ -386,7 +385,7 @@ void fill_linear(const FoveaPlan_T& plan, const RowBlock& block, FoveaDispatch& 
     push.bias_base = d.has_bias ? bias.base : 0;
     push.has_bias = d.has_bias;
     builder.input(FOVEA_SLOT_X, FOVEA_BIND_X, x);
-    builder.tensor(FOVEA_SLOT_Y, FOVEA_BIND_Y, y, d.y_type, plan.facts);
+    builder.tensor(FOVEA_SLOT_Y, FOVEA_BIND_Y, y, d.y_type, plan.properties);
     builder.input(FOVEA_SLOT_W, FOVEA_BIND_WEIGHT, w);
     builder.input(FOVEA_SLOT_LINEAR_BIAS, d.has_bias ? FOVEA_BIND_BIAS : FOVEA_BIND_X, d.has_bias ? bias : x);
     builder.spec(FOVEA_SPEC_THREADS, v.tile.threads);
@@ -396,9 +395,9 @@ void fill_linear(const FoveaPlan_T& plan, const RowBlock& block, FoveaDispatch& 
     builder.spec(FOVEA_SPEC_ROWS, v.tile.rows);
     builder.spec(FOVEA_SPEC_IN_OUT, d.weight_is_in_out);
     if (v.tile.subgroups) {
-        builder.spec(FOVEA_SPEC_MATRIX_M, plan.facts.coopmat_m);
-        builder.spec(FOVEA_SPEC_MATRIX_N, plan.facts.coopmat_n);
-        builder.spec(FOVEA_SPEC_MATRIX_K, plan.facts.coopmat_k);
+        builder.spec(FOVEA_SPEC_MATRIX_M, plan.properties.coopmat_m);
+        builder.spec(FOVEA_SPEC_MATRIX_N, plan.properties.coopmat_n);
+        builder.spec(FOVEA_SPEC_MATRIX_K, plan.properties.coopmat_k);
         builder.bfloat16(d.precision);
         builder.spec(FOVEA_SPEC_COLUMNS, v.tile.columns);
         builder.spec(FOVEA_SPEC_SUBGROUPS, v.tile.subgroups);
@@ -474,7 +473,7 @@ FoveaResult plan_vulkan_rope(FoveaPlan_T& plan, FoveaDiag* diag) {
     const FoveaRopeDesc& d = plan.rope;
     FoveaResult r;
     if ((r = check_kernel(d.kernel, diag))) return r;
-    if ((r = check_stored_type("y_type", d.y_type, plan.facts, diag))) return r;
+    if ((r = check_stored_type("y_type", d.y_type, plan.properties, diag))) return r;
     if ((r = check_length("len", d.len, diag))) return r;
     if ((r = check_length("table_rows", d.table_rows, diag))) return r;
     if ((r = require_shader(Shader::rope, diag))) return r;
@@ -493,7 +492,7 @@ template <class Desc, class Check, class Apart>
 FoveaResult plan_cache_rows(FoveaPlan_T& plan, const Desc& d, const char* reason, Check check, Apart apart,
                             FoveaDiag* diag) {
     FoveaResult r;
-    if ((r = check_stored_type("y_type", d.y_type, plan.facts, diag))) return r;
+    if ((r = check_stored_type("y_type", d.y_type, plan.properties, diag))) return r;
     if ((r = check_length("len", d.len, diag))) return r;
     if ((r = check_length("capacity", d.capacity, diag))) return r;
     if ((r = require_shader(Shader::cache_rows, diag))) return r;
@@ -525,7 +524,7 @@ FoveaResult plan_vulkan_merge(FoveaPlan_T& plan, FoveaDiag* diag) {
     const FoveaMergeDesc& d = plan.merge;
     FoveaResult r;
     if ((r = check_kernel(d.kernel, diag))) return r;
-    if ((r = check_stored_type("y_type", d.y_type, plan.facts, diag))) return r;
+    if ((r = check_stored_type("y_type", d.y_type, plan.properties, diag))) return r;
     if ((r = check_length("len", d.len, diag))) return r;
     // Elements are numbered by 32 bits, from the first part's on.
     if ((r = check_length("x_part_stride", uint64_t(d.x_part_stride), diag))) return r;
@@ -547,19 +546,19 @@ FoveaResult plan_vulkan_linear(FoveaPlan_T& plan, FoveaDiag* diag) {
     const FoveaLinearDesc& d = plan.linear;
     VulkanPlan& v = plan.vulkan;
     if (FoveaResult r = check_kernel(d.kernel, diag)) return r;
-    if (FoveaResult r = check_stored_type("y_type", d.y_type, plan.facts, diag)) return r;
-    v.tile = choose_tile({d.rows, d.n_out, plan.facts.device_class});
-    const char* no_matrices = choose_linear_matrices(plan.facts, d, v.tile);
+    if (FoveaResult r = check_stored_type("y_type", d.y_type, plan.properties, diag)) return r;
+    v.tile = choose_tile({d.rows, d.n_out, plan.properties.device_class});
+    const char* no_matrices = choose_linear_matrices(plan.properties, d, v.tile);
     if (!no_matrices && require_shader(linear_shader(plan), nullptr)) {
         no_matrices = "this build has no code for them";
-        v.tile = choose_tile({d.rows, d.n_out, plan.facts.device_class});
+        v.tile = choose_tile({d.rows, d.n_out, plan.properties.device_class});
     }
     v.quads = d.n_in % 4 == 0 && d.x_row_stride % 4 == 0 && d.w_row_stride % 4 == 0 &&
               (!d.weight_is_in_out || d.n_out % 4 == 0);
     if (FoveaResult r = require_shader(linear_shader(plan), diag)) return r;
     char reason[sizeof plan.info.reason];
     snprintf(reason, sizeof reason, "linear on the device's matrix units, factors in %s",
-             d.precision == FOVEA_PRECISION_BF16_PRODUCTS ? "bfloat16" : "float16");
+             d.precision == FOVEA_PRECISION_BF16_INPUTS ? "bfloat16" : "float16");
     if (no_matrices)
         snprintf(reason, sizeof reason, "linear: tiles of rows x outputs; not on matrix units: %s",
                  no_matrices);

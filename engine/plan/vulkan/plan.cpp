@@ -21,7 +21,7 @@ namespace {
 // there is no 16-bit storage; gradients and quantized outputs always are.
 void round_to_words(const FoveaPlan_T& plan, FoveaPlanInfo& info) {
     BindingMask rounded = info.binding_mask & ~info.output_mask;
-    const bool has_halves = (plan.facts.features & FOVEA_FEATURE_F16_STORAGE) != 0;
+    const bool has_halves = (plan.properties.features & FOVEA_FEATURE_F16_STORAGE) != 0;
     if (!has_halves || plan.operation == Operation::backward) rounded |= info.output_mask;
     rounded |= plan.narrow.one_byte;
     for (uint32_t i = 0; i < FOVEA_BIND_COUNT; ++i)
@@ -80,7 +80,7 @@ const VulkanOperation& operation_of(const FoveaPlan_T& plan) { return kOperation
 }  // namespace
 
 FoveaResult plan_vulkan(FoveaPlan_T& plan, FoveaDiag* diag) {
-    if (FoveaResult r = check_vulkan_facts(plan.facts, diag)) return r;
+    if (FoveaResult r = check_vulkan_properties(plan.properties, diag)) return r;
     round_to_words(plan, plan.info);
     return operation_of(plan).make(plan, diag);
 }
@@ -98,7 +98,7 @@ void explain_vulkan(const FoveaPlan_T& plan, TextSink& text) {
     operation_of(plan).explain(plan, text);
     if (gathered_count(plan))
         text.line("%u inputs are copied into the workspace first: a kernel binds %u storage buffers at most",
-                  gathered_count(plan), storage_buffer_limit(plan.facts));
+                  gathered_count(plan), storage_buffer_limit(plan.properties));
 }
 
 }  // namespace fovea

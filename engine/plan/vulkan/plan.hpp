@@ -63,7 +63,7 @@ struct FlashPlan {
     bool quads;                    // rows of q, k and v: multiples of 4 elements
     bool general;    // more than causal, window and lengths decide what is visible and what weighs
     bool has_extra;  // parameters in the workspace
-    bool measured;   // the tile is one of facts.flash_tiles
+    bool measured;   // the tile is one of properties.flash_tiles
     uint32_t splits;
     uint32_t split_keys;
     MaskMapPlan mask_map;

@@ -43,11 +43,11 @@ void fill_extra(const FoveaPlan_T& plan, const BlockWindows& windows, uint64_t o
     shader::FlashExtra push{};
     push.mask = matrix_view(p.mask, windows);
     push.bias = matrix_view(p.bias, windows);
-    if (p.keep.present)
-        push.keep = matrix_view(p.keep, windows);
+    if (p.dropout_mask.present)
+        push.keep = matrix_view(p.dropout_mask, windows);
     else
         push.keep = {p.first_query, p.first_key, p.first_batch_head};
-    push.keep_keys = uint32_t(p.keep.keys);
+    push.keep_keys = uint32_t(p.dropout_mask.keys);
     push.keep_scale = p.keep_scale;
     push.philox = philox_view(p);
     push.page_size = p.page_size, push.page_count = p.page_count;
@@ -70,9 +70,9 @@ void bind_whole(DispatchBuilder& d, const Problem& p, bool used, uint32_t slot, 
 void bind_visibility(DispatchBuilder& d, const Problem& p, const BlockWindows& windows) {
     bind_matrix(d, FOVEA_SLOT_MASK, FOVEA_BIND_MASK, p.mask, windows);
     bind_matrix(d, FOVEA_SLOT_BIAS, FOVEA_BIND_BIAS, p.bias, windows);
-    bind_matrix(d, FOVEA_SLOT_KEEP, FOVEA_BIND_KEEP, p.keep, windows);
+    bind_matrix(d, FOVEA_SLOT_DROPOUT_MASK, FOVEA_BIND_DROPOUT_MASK, p.dropout_mask, windows);
     bind_whole(d, p, p.alibi, FOVEA_SLOT_ALIBI, FOVEA_BIND_ALIBI);
-    bind_whole(d, p, p.batch_table, FOVEA_SLOT_BATCH_TABLE, FOVEA_BIND_BATCH_TABLE);
+    bind_whole(d, p, p.sequences, FOVEA_SLOT_SEQUENCES, FOVEA_BIND_SEQUENCES);
     bind_whole(d, p, p.page_size != 0, FOVEA_SLOT_BLOCK_TABLE, FOVEA_BIND_BLOCK_TABLE);
 }
 

@@ -45,11 +45,11 @@ void fill_extra(const FoveaPlan_T& plan, const BlockWindows& windows, uint64_t o
 
 // A binding as a whole, if it is used.
 void bind_whole(DispatchBuilder& d, const Problem& p, bool used, uint32_t slot, FoveaBinding binding);
-// The part of a mask, a bias or a keep mask that the block needs; nothing where there is none.
+// The part of a mask, a bias or a dropout mask that the block needs; nothing where there is none.
 shader::HeadView matrix_view(const MatrixView& m, const BlockWindows& windows);
 void bind_matrix(DispatchBuilder& d, uint32_t slot, uint32_t source, const MatrixView& m,
                  const BlockWindows& windows);
-// Mask, bias, keep, ALiBi, batch table and block table.
+// Mask, bias, keep, ALiBi, sequence table and block table.
 void bind_visibility(DispatchBuilder& d, const Problem& p, const BlockWindows& windows);
 
 }  // namespace fovea

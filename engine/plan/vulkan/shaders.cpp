@@ -6,16 +6,16 @@
 
 namespace fovea {
 
-FoveaResult check_stored_type(const char* field, FoveaDtype type, const FoveaDeviceFacts& facts,
+FoveaResult check_stored_type(const char* field, FoveaDtype type, const FoveaDeviceProperties& properties,
                               FoveaDiag* diag) {
     if (type == FOVEA_F32) return FOVEA_OK;
     // Bytes replace a part of their word; what consists of 16 bits does too, or is stored as such.
     const bool is_byte = storage_block(type).bytes == 1;
     const uint32_t ways = FOVEA_FEATURE_DEVICE_ATOMICS | (is_byte ? 0u : uint32_t{FOVEA_FEATURE_F16_STORAGE});
-    if (facts.features & ways) return FOVEA_OK;
-    const char* left_off = missing_features(facts, FOVEA_FEATURE_DEVICE_ATOMICS, nullptr);
+    if (properties.features & ways) return FOVEA_OK;
+    const char* left_off = missing_features(properties, FOVEA_FEATURE_DEVICE_ATOMICS, nullptr);
     if (!is_byte)
-        if (const char* storage = missing_features(facts, FOVEA_FEATURE_F16_STORAGE, nullptr))
+        if (const char* storage = missing_features(properties, FOVEA_FEATURE_F16_STORAGE, nullptr))
             left_off = storage;
     return fail(diag, FOVEA_UNSUPPORTED, field,
                 "%s is %d; to write it the device needs %satomics of device scope "

@@ -24,7 +24,7 @@ struct ShaderWords {
 extern const ShaderWords kShaderWords[kShaderCount];
 
 // Rejects an output of fewer than 32 bits if the device cannot write it; the error names its field.
-FoveaResult check_stored_type(const char* field, FoveaDtype type, const FoveaDeviceFacts& facts,
+FoveaResult check_stored_type(const char* field, FoveaDtype type, const FoveaDeviceProperties& properties,
                               FoveaDiag* diag);
 
 // FOVEA_UNSUPPORTED, naming the module, if this build has no code for it.

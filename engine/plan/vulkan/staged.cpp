@@ -25,12 +25,12 @@ void choose_tiles(const FoveaPlan_T& plan, StagedPlan& s) {
     const uint64_t keys = keys_of_rows(p, plan.vulkan.visible, 1);
     const bool windowed = keys < uint64_t(p.len_kv);
     s.score_tile =
-        choose_tile({uint64_t(p.len_q), windowed ? (keys + 1) / 2 : keys, plan.facts.device_class});
-    s.sum_tile = choose_tile({uint64_t(p.len_q), p.dim_v, plan.facts.device_class});
+        choose_tile({uint64_t(p.len_q), windowed ? (keys + 1) / 2 : keys, plan.properties.device_class});
+    s.sum_tile = choose_tile({uint64_t(p.len_q), p.dim_v, plan.properties.device_class});
     s.score_quads = score_rows_are_quads(p);
     s.sum_quads = value_rows_are_quads(p);
     s.has_softmax = (p.outputs & ~uint32_t{FOVEA_OUTPUT_SCORES}) != 0;
-    const bool software = plan.facts.device_class == FOVEA_CLASS_CPU;
+    const bool software = plan.properties.device_class == FOVEA_CLASS_CPU;
     s.softmax_threads = software ? 8 : shader::kSoftmaxMaxThreads;
     s.row_threads = software ? 8 : p.len_kv > 1024 ? shader::kSoftmaxMaxThreads : 32;
 }
@@ -54,7 +54,7 @@ uint64_t score_stride_of(const Problem& p, const VulkanVisibility& visible, uint
 class BlockNeeds {
   public:
     BlockNeeds(const FoveaPlan_T& plan, const BlockGrid& grid, FoveaDiag* diag)
-        : plan_(plan), p(plan.problem), s(plan.vulkan.staged), g(grid), limits_(plan.facts, diag) {
+        : plan_(plan), p(plan.problem), s(plan.vulkan.staged), g(grid), limits_(plan.properties, diag) {
         rows_ = uint64_t{g.block_batches} * g.block_heads * g.block_rows;
         const VulkanVisibility& visible = plan.vulkan.visible;
         stride_ = score_stride_of(p, visible, g.block_rows);
@@ -74,7 +74,7 @@ class BlockNeeds {
     uint64_t rows() const { return rows_; }
     double cost() const { return cost_; }
     uint64_t scores_offset() const {
-        return align_up(workspace_head_bytes(plan_.facts) + rows_ * 4, kWorkspaceAlignment);
+        return align_up(workspace_head_bytes(plan_.properties) + rows_ * 4, kWorkspaceAlignment);
     }
     uint64_t workspace_bytes() const { return staged_gathering(plan_, g, extra_offset()).end(); }
     // Offset after the scores, if there is anything to gather.
@@ -186,7 +186,7 @@ FoveaResult plan_staged(FoveaPlan_T& plan, FoveaDiag* diag) {
         if (FoveaResult r = BlockNeeds(plan, grid, diag).check(refusing_slice_cost(plan))) return r;
     const BlockNeeds needs(plan, grid, nullptr);
     s.score_stride = uint32_t(score_stride_of(p, plan.vulkan.visible, grid.block_rows));
-    s.row_scale_offset = workspace_head_bytes(plan.facts);
+    s.row_scale_offset = workspace_head_bytes(plan.properties);
     s.scores_offset = needs.scores_offset();
     s.extra_offset = needs.extra_offset();
     fill_costs(plan, needs);

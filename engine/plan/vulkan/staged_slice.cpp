@@ -49,7 +49,7 @@ class SliceMaker {
         d.output(FOVEA_SLOT_SCORES, FOVEA_BIND_WORKSPACE, scores_);
         d.output_if(wants(p, FOVEA_OUTPUT_SCORES), FOVEA_SLOT_OUT_SCORES, FOVEA_BIND_SCORES,
                     windows_.matrices);
-        stand_in(d, {FOVEA_SLOT_BATCH_TABLE, FOVEA_SLOT_BLOCK_TABLE}, {FOVEA_SLOT_OUT_SCORES});
+        stand_in(d, {FOVEA_SLOT_SEQUENCES, FOVEA_SLOT_BLOCK_TABLE}, {FOVEA_SLOT_OUT_SCORES});
         d.spec(FOVEA_SPEC_THREADS, s.score_tile.threads);
         d.spec(FOVEA_SPEC_A_TYPE, p.q_type);
         d.spec(FOVEA_SPEC_B_TYPE, p.k_type);
@@ -68,8 +68,8 @@ class SliceMaker {
         push.keep_scale = p.dropout ? p.keep_scale : 1.0f;
         bind_matrix(d, FOVEA_SLOT_MASK, FOVEA_BIND_MASK, p.mask, push.mask);
         bind_matrix(d, FOVEA_SLOT_BIAS, FOVEA_BIND_BIAS, p.bias, push.bias);
-        bind_matrix(d, FOVEA_SLOT_KEEP, FOVEA_BIND_KEEP, p.keep, push.keep);
-        push.keep_keys = uint32_t(p.keep.keys);
+        bind_matrix(d, FOVEA_SLOT_DROPOUT_MASK, FOVEA_BIND_DROPOUT_MASK, p.dropout_mask, push.keep);
+        push.keep_keys = uint32_t(p.dropout_mask.keys);
         if (plan_.vulkan.visible.flags & shader::kFlagPhilox) {
             const shader::PhiloxView philox = philox_view(p);
             push.keep = {philox.key_low, philox.key_high, philox.counter, philox.threshold};
@@ -106,7 +106,7 @@ class SliceMaker {
         push.slice = slice_view();
         const Window o = windows_.query(p.o, p.dim_v, p.o_type);
         push.o = tensor_view(p.o, o);
-        d.tensor(FOVEA_SLOT_O, FOVEA_BIND_O, o, p.o_type, plan_.facts);
+        d.tensor(FOVEA_SLOT_O, FOVEA_BIND_O, o, p.o_type, plan_.properties);
         const Window v = has_keys_ ? windows_.keys(p.v, p.dim_v, p.v_type) : Window{};
         push.v = tensor_view(p.v, v);
         d.input_if(has_keys_, FOVEA_SLOT_V, FOVEA_BIND_V, v);
@@ -116,7 +116,7 @@ class SliceMaker {
         bind_tables(d, true);
         d.input_if(has_keys_, FOVEA_SLOT_SCORES, FOVEA_BIND_WORKSPACE, scores_);
         d.input(FOVEA_SLOT_ROW_SCALE, FOVEA_BIND_WORKSPACE, row_scale_);
-        stand_in(d, {FOVEA_SLOT_V, FOVEA_SLOT_SCORES, FOVEA_SLOT_BATCH_TABLE, FOVEA_SLOT_BLOCK_TABLE}, {});
+        stand_in(d, {FOVEA_SLOT_V, FOVEA_SLOT_SCORES, FOVEA_SLOT_SEQUENCES, FOVEA_SLOT_BLOCK_TABLE}, {});
         d.spec(FOVEA_SPEC_THREADS, s.sum_tile.threads);
         d.spec(FOVEA_SPEC_A_TYPE, FOVEA_F32);
         d.spec(FOVEA_SPEC_B_TYPE, p.v_type);
@@ -132,7 +132,8 @@ class SliceMaker {
   private:
     void stand_in(DispatchBuilder& d, std::initializer_list<uint32_t> inputs,
                   std::initializer_list<uint32_t> outputs) const {
-        if (is_software(plan_.facts)) d.stand_in(storage_buffer_limit(plan_.facts), inputs, outputs);
+        if (is_software(plan_.properties))
+            d.stand_in(storage_buffer_limit(plan_.properties), inputs, outputs);
     }
 
     shader::SliceView slice_view() const {
@@ -169,7 +170,7 @@ class SliceMaker {
     }
 
     void bind_tables(DispatchBuilder& d, bool with_blocks) const {
-        bind_whole(d, p.batch_table, FOVEA_SLOT_BATCH_TABLE, FOVEA_BIND_BATCH_TABLE);
+        bind_whole(d, p.sequences, FOVEA_SLOT_SEQUENCES, FOVEA_BIND_SEQUENCES);
         if (with_blocks) bind_whole(d, p.page_size != 0, FOVEA_SLOT_BLOCK_TABLE, FOVEA_BIND_BLOCK_TABLE);
     }
 

@@ -19,17 +19,19 @@ constexpr Exception kExceptions[] = {
 
 }  // namespace
 
-SubgroupChoice choose_subgroup(const FoveaDeviceFacts& facts, uint32_t threads, uint32_t least) {
+SubgroupChoice choose_subgroup(const FoveaDeviceProperties& properties, uint32_t threads, uint32_t least) {
     constexpr uint32_t kNeeded = FOVEA_FEATURE_SUBGROUP_ARITHMETIC | FOVEA_FEATURE_SUBGROUP_SIZE_CONTROL;
-    if (const char* why = missing_features(
-            facts, kNeeded, "the device lacks arithmetic in subgroups or full subgroups of a chosen size"))
+    if (const char* why =
+            missing_features(properties, kNeeded,
+                             "the device lacks arithmetic in subgroups or full subgroups of a chosen size"))
         return {0, why};
     for (const Exception& e : kExceptions)
-        if (facts.vendor_id == e.vendor_id) return {0, e.why};
-    if (facts.min_subgroup_size > threads) return {0, "the device's subgroups are wider than the workgroup"};
-    const uint32_t size = facts.max_subgroup_size < threads ? facts.max_subgroup_size : threads;
+        if (properties.vendor_id == e.vendor_id) return {0, e.why};
+    if (properties.min_subgroup_size > threads)
+        return {0, "the device's subgroups are wider than the workgroup"};
+    const uint32_t size = properties.max_subgroup_size < threads ? properties.max_subgroup_size : threads;
     if (size < least) return {0, "the device's subgroups are too narrow for the workgroup"};
-    if (facts.max_workgroup_subgroups && threads / size > facts.max_workgroup_subgroups)
+    if (properties.max_workgroup_subgroups && threads / size > properties.max_workgroup_subgroups)
         return {0, "the device takes fewer subgroups in a workgroup (maxComputeWorkgroupSubgroups)"};
     return {size, nullptr};
 }

@@ -1,4 +1,4 @@
-// Which subgroup size kernels may count on: a pure function of the device's facts.
+// Which subgroup size kernels may count on: a pure function of the device's properties.
 #pragma once
 
 #include <fovea/fovea.h>
@@ -15,6 +15,6 @@ struct SubgroupChoice {
 
 // `threads`: of the workgroup that is to be one subgroup. A device without subgroups of that size, but with
 // smaller ones of at least `least` lanes, gets its largest; `least` = `threads`: no other will do.
-SubgroupChoice choose_subgroup(const FoveaDeviceFacts& facts, uint32_t threads, uint32_t least);
+SubgroupChoice choose_subgroup(const FoveaDeviceProperties& properties, uint32_t threads, uint32_t least);
 
 }  // namespace fovea

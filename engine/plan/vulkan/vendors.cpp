@@ -20,11 +20,11 @@ constexpr TypicalCores kTypicalCores[] = {
 
 }  // namespace
 
-uint32_t core_count_of(const FoveaDeviceFacts& facts) {
-    if (facts.core_count) return facts.core_count;
-    if (facts.device_class == FOVEA_CLASS_CPU) return kSoftwareCores;
+uint32_t core_count_of(const FoveaDeviceProperties& properties) {
+    if (properties.core_count) return properties.core_count;
+    if (properties.device_class == FOVEA_CLASS_CPU) return kSoftwareCores;
     for (const TypicalCores& t : kTypicalCores)
-        if (facts.vendor_id == t.vendor_id && facts.device_class == t.device_class) return t.cores;
+        if (properties.vendor_id == t.vendor_id && properties.device_class == t.device_class) return t.cores;
     return kUnknownCores;
 }
 

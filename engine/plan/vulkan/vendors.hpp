@@ -10,12 +10,12 @@ constexpr uint32_t kVendorIntel = 0x8086, kVendorApple = 0x106b, kVendorArm = 0x
 
 // Cores of a device. No call of Vulkan tells those of Intel's and Qualcomm's: there a typical device of the
 // class.
-uint32_t core_count_of(const FoveaDeviceFacts& facts);
+uint32_t core_count_of(const FoveaDeviceProperties& properties);
 
 // Intel's cores hold 4 KiB of registers for each eight lanes, half of what others do: tiles must be smaller,
 // or the compiler spills their sums to memory (`./dev bench codegen --device intel-dg2` shows it).
-inline bool has_few_registers(const FoveaDeviceFacts& facts) {
-    return facts.vendor_id == kVendorIntel && facts.device_class != FOVEA_CLASS_CPU;
+inline bool has_few_registers(const FoveaDeviceProperties& properties) {
+    return properties.vendor_id == kVendorIntel && properties.device_class != FOVEA_CLASS_CPU;
 }
 
 }  // namespace fovea

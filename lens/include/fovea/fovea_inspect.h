@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Looking into attention, in C: the derivation of one weight, a head in numbers, colours of maps, the worked
- * lessons, and sessions. Part of `libfovea_runtime.so`; C++ programs have <fovea/inspect.hpp>. Row statistics and tiles of
- * the map are outputs of <fovea/fovea.h> itself (FOVEA_OUTPUT_ROW_STATS, foveaPlanMapTile).
+ * Inspection of attention, in C: the computation of one weight step by step, statistics of a head, colors of maps, the
+ * worked lessons, and sessions. It is part of `libfovea_runtime.so`; C++ applications may use <fovea/inspect.hpp>. Row
+ * statistics and map tiles are outputs of <fovea/fovea.h> (FOVEA_OUTPUT_ROW_STATS, foveaPlanMapTile).
  *
- * Conventions are those of <fovea/fovea.h> and <fovea/fovea_runtime.h>. Every function may be called from any thread; none
- * keeps state, needs a device or prints. What has no fixed shape comes as a text, mostly JSON of RFC 8259 in one line, in
- * which NaN and the infinities are the texts "nan", "inf" and "-inf".
+ * The conventions of <fovea/fovea.h> and <fovea/fovea_runtime.h> apply. Every function is thread-safe. None keeps state,
+ * needs a device or prints. Results without a fixed shape are texts, mostly one line of JSON (RFC 8259). NaN and the
+ * infinities are the strings "nan", "inf" and "-inf" there.
  */
 #ifndef FOVEA_FOVEA_INSPECT_H
 #define FOVEA_FOVEA_INSPECT_H
@@ -19,117 +19,145 @@ extern "C" {
 
 /* ---- texts ----------------------------------------------------------------------------------------------------------- */
 
-typedef struct FoveaText_T* FoveaText; /* what a function made, owned by the caller: foveaDestroyText */
+/* A text that a function made. The caller owns it and must destroy it with foveaDestroyText. */
+typedef struct FoveaText_T* FoveaText;
 
-/* The bytes, and a 0 after them; never null. They live as long as the text. */
+/* Returns the bytes of a text, followed by a 0. Never null; lives as long as the text. */
 FOVEA_API const char* foveaTextData(FoveaText text);
-/* Without that 0. */
+/* Returns the length of a text in bytes, without the final 0. */
 FOVEA_API size_t foveaTextSize(FoveaText text);
-/* Null is ignored. */
+/* Destroys a text; null is ignored. */
 FOVEA_API void foveaDestroyText(FoveaText text);
 
-typedef enum FoveaTextForm { /* how a derivation or a lesson is written; not every one has all */
-    FOVEA_TEXT_PLAIN = 0,    /* lines for a person */
+/* The format of a derivation or a lesson. Functions list the formats that they support. */
+typedef enum FoveaTextForm {
+    FOVEA_TEXT_PLAIN = 0,    /* lines for people */
     FOVEA_TEXT_JSON = 1,
     FOVEA_TEXT_CSV = 2,      /* derivations: digits that read back to the same float32 */
     FOVEA_TEXT_LATEX = 3,    /* derivations: an aligned block for a paper */
-    FOVEA_TEXT_PYTHON = 4    /* derivations: a script that computes the weight again, by itself */
+    FOVEA_TEXT_PYTHON = 4    /* derivations: a complete script that computes the weight again */
 } FoveaTextForm;
 
 /* ---- one weight, one head ---------------------------------------------------------------------------------------------- */
 
-typedef struct FoveaCell { /* of one head's matrix of weights */
-    uint32_t struct_size;
-    uint32_t batch, head;  /* `head` of the query heads */
+/* One cell of a head's attention matrix. */
+typedef struct FoveaCell {
+    uint32_t struct_size;  /* sizeof(FoveaCell) */
+    uint32_t batch, head;  /* batch entry and query head */
     uint32_t reserved0;    /* must be 0 */
-    uint64_t query, key;
+    uint64_t query, key;   /* row below len_q, column below len_kv */
 } FoveaCell;
 
-/* Every number between q, k and what the cell adds to its row of o, in float32 and in the plain order, whatever the precision of
- * the forward call. `bindings` has FOVEA_BIND_COUNT elements and holds the inputs of that call, outputs left out. The cost is that
- * of one row. Refused: a cell outside the matrix, and buffers that are too small.
- * JSON: "q", "k", "products", "running" (one for each of D), "v", "contributions", "context" (one for each of Dv), "dot", "score",
+/* Computes one attention weight step by step: every value between q, k and the cell's share of its row of o. It computes in
+ * float32 and in sequential order, whatever the precision of the forward call. It costs as much as one row.
+ *   bindings   FOVEA_BIND_COUNT elements with the inputs of the call; outputs are not used
+ *   form       any FoveaTextForm
+ *   out        receives the text; null after an error
+ * JSON: "q", "k", "products", "running" (D elements each), "v", "contributions", "context" (Dv elements each), "dot", "score",
  * "capped", "alibi", "masked", "rowMax", "lse", "exponential", "denominator", "weight", "finalWeight" (after dropout),
- * "hasDropout", "kept", "visibleKeys" and "hiddenBy" ("" where the query sees the key). */
+ * "hasDropout", "kept", "visibleKeys" and "hiddenBy" (the rule that masks the key, or "").
+ * Errors: FOVEA_INVALID_ARGUMENT for a cell outside the matrix and for buffers that are too small. */
 FOVEA_API FoveaResult foveaDeriveCell(const FoveaAttentionDesc* desc, const FoveaHostBuffer* bindings, const FoveaCell* cell,
                                       FoveaTextForm form, FoveaText* out, FoveaDiag* diag);
 
-/* What one head does, in means over the rows that see a key; 0 where there is none. */
+/* Statistics of one head: means over the rows that are not fully masked, 0 if there are none. */
 typedef struct FoveaHeadStats {
-    uint32_t struct_size;
+    uint32_t struct_size;    /* sizeof(FoveaHeadStats) */
     uint32_t reserved0;
     double entropy;          /* -sum w ln w, in nats */
-    double relative_entropy; /* entropy / ln(keys that the row sees); 0 for rows that see one */
+    double relative_entropy; /* entropy / ln(visible keys of the row), 0 to 1; 0 for rows with one visible key */
     double mean_distance;    /* sum w |position - key|, in tokens */
     double first_token_mass; /* weight of key 0 */
-    double previous_token;   /* weight of the key before the query's position, over rows that have one */
+    double previous_token;   /* weight of the key before the query's position, over the rows that have one */
     double largest_weight;   /* the mean of the rows' largest weights */
-    uint64_t rows;           /* that see a key */
+    uint64_t rows;           /* the rows that are not fully masked */
 } FoveaHeadStats;
 
-/* Of one head's weights [rows, keys], row-major; query i stands at key i + offset. */
+/* Computes the statistics of one head's attention weights.
+ *   weights   [rows, keys], row-major
+ *   offset    the position of query 0 among the keys
+ *   out       receives the statistics; struct_size must be set */
 FOVEA_API FoveaResult foveaHeadStats(const float* weights, uint64_t rows, uint64_t keys, int64_t offset, FoveaHeadStats* out,
                                      FoveaDiag* diag);
 
-/* ---- maps: numbers and colours ----------------------------------------------------------------------------------- */
+/* ---- maps: values and colors ----------------------------------------------------------------------------------------- */
 
-/* The numbers of a tile's pixels that a colour stands for: what a row gives to the pixel's keys, the mean over the pixel's rows.
- * `tile` as foveaPlanMapTile took it, with its width and height; `mass` is binding TILE_MASS of one head, [height, width]; rows
- * at or past len_q do not count. NaN where the mass is FOVEA_TILE_INVALID. */
+/* Converts the mass of a map tile to the values that its colors show: the weight that a row gives to the pixel's keys, as a mean
+ * over the pixel's rows.
+ *   tile     the description that foveaPlanMapTile took, with row_count, width and height set
+ *   len_q    rows of the call; rows at or past it do not count
+ *   mass     binding TILE_MASS of one head, [height, width]
+ *   values   receives [height, width]; NaN where the mass is FOVEA_TILE_INVALID
+ * Errors: FOVEA_INVALID_ARGUMENT. */
 FOVEA_API FoveaResult foveaMapValues(const FoveaMapTileDesc* tile, uint64_t len_q, const uint64_t* mass, float* values,
                                      FoveaDiag* diag);
 
-typedef enum FoveaColourScale { /* how a range is spread over the colours */
-    FOVEA_SCALE_LINEAR = 0,
-    FOVEA_SCALE_LOGARITHMIC = 1, /* low must be above 0; what is at or below it takes the lowest colour */
-    FOVEA_SCALE_SYMMETRIC = 2    /* linear around 0, which is the map's middle, to +-max(|low|, |high|) */
-} FoveaColourScale;
+/* The mapping from a value's place in a range to a color's place in a colormap. */
+typedef enum FoveaColorScale {
+    FOVEA_COLOR_SCALE_LINEAR = 0,
+    FOVEA_COLOR_SCALE_LOGARITHMIC = 1, /* low must be above 0; values at or below it have the first color */
+    FOVEA_COLOR_SCALE_SYMMETRIC = 2    /* linear around 0, the middle of the colormap, to +-max(|low|, |high|) */
+} FoveaColorScale;
 
-typedef struct FoveaColours { /* how numbers become colours */
-    uint32_t struct_size;
-    FoveaColourScale scale;
-    const char* map; /* "viridis", "magma", "cividis", "grey" or "blue-orange"; null: viridis */
-    double low, high; /* both 0: those of the values, from 0 on where none is negative; LOGARITHMIC: the range must be given */
-} FoveaColours;
+/* A colormap and its range of values. */
+typedef struct FoveaColormap {
+    uint32_t struct_size; /* sizeof(FoveaColormap) */
+    FoveaColorScale scale;
+    const char* name; /* "viridis", "magma", "cividis", "grey" or "blue-orange"; null: viridis */
+    double low, high; /* values of the first and last color. Both 0: the range of the values, from 0 if none is negative; */
+                      /*   LOGARITHMIC needs a range */
+} FoveaColormap;
 
-/* rgb [count, 3] of values [count], sRGB. NaN is magenta, infinities are cyan, in every map. */
-FOVEA_API FoveaResult foveaColourValues(const float* values, uint64_t count, const FoveaColours* colours, uint8_t* rgb,
-                                        FoveaDiag* diag);
+/* Converts values to colors.
+ *   values   `count` values
+ *   rgb      receives [count, 3], sRGB. NaN is magenta and infinities are cyan in every colormap
+ * Errors: FOVEA_INVALID_ARGUMENT for an unknown colormap, scale or range. */
+FOVEA_API FoveaResult foveaColorValues(const float* values, uint64_t count, const FoveaColormap* colormap, uint8_t* rgb,
+                                       FoveaDiag* diag);
 
 /* ---- lessons -------------------------------------------------------------------------------------------------------------- */
 
-/* JSON, a list of the worked examples: "name", "title", "tutorial", "level" and the number of printed "tables" of each. */
+/* Lists the lessons (worked examples of published tutorials) as JSON: "name", "title", "tutorial", "level" and the number of
+ * printed "tables" of each. */
 FOVEA_API FoveaResult foveaListLessons(FoveaText* out, FoveaDiag* diag);
-/* One worked example in strict float32. `name` in full ("t1-08-causal-weights"), short ("t1-08") or a level ("3"). `seed`, or
- * null, stands in for its first one.
- * JSON: "name", "title", "tutorial", "about", "seed" (-1 where nothing is drawn), "notes", "tables", "exact", and "list", each
- * printed table: "label", "tensor", "note", "times", "exact", "formula", "shape", and the elements "theirs" and "ours" as texts.
- * PLAIN: every stage as PyTorch prints it. */
+/* Computes one lesson in sequential float32.
+ *   name   a full name ("t1-08-causal-weights"), a short one ("t1-08") or a level ("3")
+ *   seed   replaces the lesson's first seed; null: the lesson's
+ *   form   FOVEA_TEXT_PLAIN: every stage as PyTorch prints it; or FOVEA_TEXT_JSON
+ * JSON: "name", "title", "tutorial", "about", "seed" (-1 if nothing is random), "notes", "tables", "exact", and "list" of the
+ * printed tables: "label", "tensor", "note", "times", "exact", "formula", "shape", and the elements "theirs" and "ours" as
+ * texts.
+ * Errors: FOVEA_INVALID_ARGUMENT for an unknown lesson. */
 FOVEA_API FoveaResult foveaRunLesson(const char* name, const uint64_t* seed, FoveaTextForm form, FoveaText* out, FoveaDiag* diag);
 
 /* ---- sessions --------------------------------------------------------------------------------------------------------------- */
 
-/* A tensor of the caller's, float32 [heads, tokens, width], packed. */
+/* A float32 tensor of the caller, [heads, tokens, width], packed. */
 typedef struct FoveaSessionTensor {
     const float* data;
-    uint64_t heads, tokens, width;
+    uint64_t heads, tokens, width; /* at least 1 */
 } FoveaSessionTensor;
 
-/* A .fovea file's text (docs/reference/sessions.md) of an address as the page writes it ("v=1&causal=1", "" for the defaults) and of tensors
- * that stand in for its text; all three null: none, `v` alone may be null too. */
+/* Makes the text of a .fovea session file (docs/reference/sessions.md).
+ *   address   the state as in the web page's address, "v=1&causal=1" for example; "": the defaults
+ *   q, k, v   tensors that replace the sentence, or all null; only v may be null next to q and k
+ * Errors: FOVEA_INVALID_ARGUMENT. */
 FOVEA_API FoveaResult foveaWriteSession(const char* address, const FoveaSessionTensor* q, const FoveaSessionTensor* k,
                                         const FoveaSessionTensor* v, FoveaText* out, FoveaDiag* diag);
-/* A .fovea file's text read and written again, checked and whole. JSON: "session", the file; "notes", a "key" and a "text" each:
- * what could not be taken as it stands. */
+/* Reads the text of a .fovea session file, checks it and writes it again with every key. JSON: "session" is the file; "notes"
+ * lists the keys that could not be used as given, with "key" and "text".
+ * Errors: FOVEA_INVALID_ARGUMENT. */
 FOVEA_API FoveaResult foveaReadSession(const char* text, FoveaText* out, FoveaDiag* diag);
-/* Computes one stage of a .fovea file's text, whose tensors are within it: lines as `fovea session` prints them. `stage` "": the session's own. */
+/* Computes one stage of a session, in lines as `fovea session` prints them. The session's text must contain its tensors.
+ *   stage   "" selects the session's stage
+ * Errors: FOVEA_INVALID_ARGUMENT. */
 FOVEA_API FoveaResult foveaSessionStage(const char* session, const char* stage, uint32_t head, FoveaText* out, FoveaDiag* diag);
 
-/* ---- initialisers: struct_size set, all else zero ---------------------------------------------------------------------------- */
+/* ---- initializers: struct_size set, all other fields zero ---------------------------------------------------------------------- */
 
-FOVEA_INITIALISER(FoveaCell, foveaCell)
-FOVEA_INITIALISER(FoveaHeadStats, foveaHeadStatsDesc)
-FOVEA_INITIALISER(FoveaColours, foveaColours)
+FOVEA_INITIALIZER(FoveaCell, foveaCell)
+FOVEA_INITIALIZER(FoveaHeadStats, foveaHeadStatsDesc)
+FOVEA_INITIALIZER(FoveaColormap, foveaColormap)
 
 #ifdef __cplusplus
 }

@@ -2,7 +2,7 @@
 // text.
 #pragma once
 
-#include <fovea/inspect/colour_map.hpp>
+#include <fovea/inspect/colormap.hpp>
 #include <fovea/inspect/derivation.hpp>
 #include <fovea/inspect/format.hpp>
 #include <fovea/inspect/head_stats.hpp>

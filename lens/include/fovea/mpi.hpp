@@ -97,8 +97,8 @@ struct ShardedCall {
     // A few queries against a long cache: every rank holds all of q, which are one chunk, and receives all of
     // o and lse; keys stay where they are, and only results travel.
     bool queries_everywhere = false;
-    // MASK, BIAS, KEEP, ALIBI, SINKS and BATCH_TABLE of the whole call, as its description says; the rest is
-    // not read.
+    // MASK, BIAS, DROPOUT_MASK, ALIBI, SINKS and SEQUENCES of the whole call, as its description says; the
+    // rest is not read.
     const FoveaHostBuffer* whole = nullptr;
 };
 

@@ -19,7 +19,7 @@ HeatmapPanel panel_of(const LearnedLesson& lesson, const LearnedHead& head) {
     const size_t length = lesson.tokens.size();
     for (size_t i = 0; i < length; ++i)
         for (size_t j = 0; j < length; ++j) panel.hidden.push_back(j > i ? 1 : 0);
-    panel.range = ColourRange{0, 1};
+    panel.range = ColorRange{0, 1};
     return panel;
 }
 

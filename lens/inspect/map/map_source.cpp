@@ -148,7 +148,7 @@ Result<void> MapSource::open() {
     if (made && made->is_vulkan()) {
         // Calls that its kernels cannot run are rejected here, not at the first tile.
         const FoveaMapTileDesc whole = MapTiles({head_.call.len_q, head_.call.len_kv}).description({});
-        if (const Result<Plan> plan = plan_map_tile(made->facts(), head_.call, whole); !plan)
+        if (const Result<Plan> plan = plan_map_tile(made->properties(), head_.call, whole); !plan)
             made = plan.error();
     }
     if (!made && wanted_.backend == BackendChoice::vulkan) {
@@ -163,7 +163,7 @@ Result<void> MapSource::open() {
     }
     if (!made) return made.error();
     engine_.emplace(std::move(*made));
-    rates_.fill(engine_->facts().device_class == FOVEA_CLASS_CPU ? kSoftwareRate : kHardwareRate);
+    rates_.fill(engine_->properties().device_class == FOVEA_CLASS_CPU ? kSoftwareRate : kHardwareRate);
     return {};
 }
 
@@ -171,7 +171,7 @@ Result<MapPixels> MapSource::compute(const FoveaMapTileDesc& tile) {
     if (Result<void> r = open(); !r) return r.error();
     if (Result<void> r = know_rows_of(tile); !r) return r.error();
     const Result<Plan> plan = plan_small(false, head_.call, [&](const FoveaAttentionDesc& call) {
-        return plan_map_tile(engine_->facts(), call, tile);
+        return plan_map_tile(engine_->properties(), call, tile);
     });
     if (!plan) return plan.error();
     MapPixels pixels{std::vector<uint64_t>(kPixels), std::vector<float>(kPixels)};
@@ -294,8 +294,9 @@ Result<void> MapSource::know_rows_of(const FoveaMapTileDesc& tile) {
 
 Result<void> MapSource::sums(const FoveaAttentionDesc& call, const HostBindings& bindings) {
     if (cancelled_) return Error{FOVEA_CANCELLED, "run", "given up"};
-    const Result<Plan> plan = plan_small(
-        true, call, [&](const FoveaAttentionDesc& small) { return plan_attention(engine_->facts(), small); });
+    const Result<Plan> plan = plan_small(true, call, [&](const FoveaAttentionDesc& small) {
+        return plan_attention(engine_->properties(), small);
+    });
     return plan ? run(true, *plan, bindings) : plan.error();
 }
 

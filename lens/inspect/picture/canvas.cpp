@@ -44,11 +44,11 @@ Canvas::Canvas(double width, double height, double pixel_ratio, Rgb background) 
     }
 }
 
-void Canvas::blend_pixel(int64_t x, int64_t y, Rgb colour, double alpha) {
+void Canvas::blend_pixel(int64_t x, int64_t y, Rgb color, double alpha) {
     if (x < 0 || y < 0 || x >= image_.width || y >= image_.height || alpha <= 0.0) return;
     uint8_t* pixel =
         image_.rgba.data() + 4 * (static_cast<size_t>(y) * image_.width + static_cast<size_t>(x));
-    const uint8_t channels[3] = {colour.r, colour.g, colour.b};
+    const uint8_t channels[3] = {color.r, color.g, color.b};
     for (int c = 0; c < 3; ++c) {
         pixel[c] = static_cast<uint8_t>(std::lround(pixel[c] + (channels[c] - pixel[c]) * alpha));
     }
@@ -56,34 +56,34 @@ void Canvas::blend_pixel(int64_t x, int64_t y, Rgb colour, double alpha) {
 
 // coverage(point in pixels) over the box in units, one pixel around it included.
 template <class Coverage>
-void Canvas::blend(const Box& box, Rgb colour, const Coverage& coverage) {
+void Canvas::blend(const Box& box, Rgb color, const Coverage& coverage) {
     const auto first_x = static_cast<int64_t>(std::floor(box.x * ratio_)) - 1;
     const auto first_y = static_cast<int64_t>(std::floor(box.y * ratio_)) - 1;
     const auto last_x = static_cast<int64_t>(std::ceil((box.x + box.width) * ratio_)) + 1;
     const auto last_y = static_cast<int64_t>(std::ceil((box.y + box.height) * ratio_)) + 1;
     for (int64_t y = first_y; y <= last_y; ++y) {
         for (int64_t x = first_x; x <= last_x; ++x) {
-            blend_pixel(x, y, colour, coverage({static_cast<double>(x) + 0.5, static_cast<double>(y) + 0.5}));
+            blend_pixel(x, y, color, coverage({static_cast<double>(x) + 0.5, static_cast<double>(y) + 0.5}));
         }
     }
 }
 
-void Canvas::fill(const Box& box, double corner_radius, Rgb colour) {
+void Canvas::fill(const Box& box, double corner_radius, Rgb color) {
     const Box pixels{box.x * ratio_, box.y * ratio_, box.width * ratio_, box.height * ratio_};
-    blend(box, colour, [&](Point p) { return coverage_of(distance_to(pixels, corner_radius * ratio_, p)); });
+    blend(box, color, [&](Point p) { return coverage_of(distance_to(pixels, corner_radius * ratio_, p)); });
 }
 
-void Canvas::hatch(const Box& box, double corner_radius, double spacing, Rgb colour) {
+void Canvas::hatch(const Box& box, double corner_radius, double spacing, Rgb color) {
     const Box pixels{box.x * ratio_, box.y * ratio_, box.width * ratio_, box.height * ratio_};
     const double step = spacing * ratio_, half = 0.5 * ratio_;
-    blend(box, colour, [&](Point p) {
+    blend(box, color, [&](Point p) {
         const double across = (p.x + p.y) / std::sqrt(2.0);
         const double from_line = std::fabs(across - std::round(across / step) * step);
         return coverage_of(from_line - half) * coverage_of(distance_to(pixels, corner_radius * ratio_, p));
     });
 }
 
-void Canvas::text(const Font& font, std::string_view text, double size, Point at, Anchor side, Rgb colour,
+void Canvas::text(const Font& font, std::string_view text, double size, Point at, Anchor side, Rgb color,
                   double degrees) {
     if (text.empty()) return;
     const TextMask mask = font.draw(text, size * ratio_);
@@ -96,7 +96,7 @@ void Canvas::text(const Font& font, std::string_view text, double size, Point at
         for (int row = 0; row < mask.height; ++row) {
             for (int column = 0; column < mask.width; ++column) {
                 const auto alpha = mask.coverage[static_cast<size_t>(row * mask.width + column)];
-                blend_pixel(left + column, top + row, colour, alpha / 255.0);
+                blend_pixel(left + column, top + row, color, alpha / 255.0);
             }
         }
         return;
@@ -105,7 +105,7 @@ void Canvas::text(const Font& font, std::string_view text, double size, Point at
     const double reach = std::hypot(mask.width, mask.height) + 2.0;
     const Box around{(anchor.x - reach) / ratio_, (anchor.y - reach) / ratio_, 2 * reach / ratio_,
                      2 * reach / ratio_};
-    blend(around, colour, [&](Point p) {
+    blend(around, color, [&](Point p) {
         const double dx = p.x - anchor.x, dy = p.y - anchor.y;
         return sample(mask, dx * cos + dy * sin + before - 0.5, dy * cos - dx * sin + mask.ascent - 0.5);
     });

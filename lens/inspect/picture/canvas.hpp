@@ -22,19 +22,19 @@ class Canvas {
     // Units times pixel_ratio, rounded up to whole pixels.
     Canvas(double width, double height, double pixel_ratio, Rgb background);
 
-    void fill(const Box& box, double corner_radius, Rgb colour);
+    void fill(const Box& box, double corner_radius, Rgb color);
     // Diagonal lines over a rounded box.
-    void hatch(const Box& box, double corner_radius, double spacing, Rgb colour);
+    void hatch(const Box& box, double corner_radius, double spacing, Rgb color);
     // `at` is the anchor on the baseline. Positive degrees turn clockwise around it.
-    void text(const Font& font, std::string_view text, double size, Point at, Anchor side, Rgb colour,
+    void text(const Font& font, std::string_view text, double size, Point at, Anchor side, Rgb color,
               double degrees = 0.0);
 
     RgbaImage take() { return std::move(image_); }
 
   private:
     template <class Coverage>
-    void blend(const Box& box, Rgb colour, const Coverage& coverage);
-    void blend_pixel(int64_t x, int64_t y, Rgb colour, double alpha);
+    void blend(const Box& box, Rgb color, const Coverage& coverage);
+    void blend_pixel(int64_t x, int64_t y, Rgb color, double alpha);
 
     RgbaImage image_;
     double ratio_;

@@ -41,9 +41,9 @@ struct Plot {
     const HeatmapPanel* panel = nullptr;
     uint64_t rows = 0, columns = 0;
     double cell = 0;
-    ColourMap map = ColourMap::viridis;
-    ColourTable table;
-    ColourRange range;
+    Colormap map = Colormap::viridis;
+    ColorTable table;
+    ColorRange range;
     std::vector<std::pair<double, std::string>> ticks;  // place on the bar, text
     double row_label_width = 0, column_label_height = 0, tick_width = 0, title_height = 0;
     bool columns_turned = false;
@@ -98,9 +98,9 @@ Result<void> check_panel(const HeatmapPanel& panel, size_t index) {
 }
 
 // Round values within the range, about `count` of them.
-std::vector<double> tick_values(const ColourRange& range, double count) {
+std::vector<double> tick_values(const ColorRange& range, double count) {
     std::vector<double> values;
-    if (range.scale == ColourScale::logarithmic && range.low > 0.0 && range.high > range.low) {
+    if (range.scale == ColorScale::logarithmic && range.low > 0.0 && range.high > range.low) {
         for (double power = std::ceil(std::log10(range.low) - 1e-9); power <= std::log10(range.high) + 1e-9;
              ++power) {
             values.push_back(std::pow(10.0, power));
@@ -158,9 +158,9 @@ Plot plan_panel(const HeatmapPanel& panel, const HeatmapStyle& style, const Font
                            kSmallestCell, kLargestCell);
     if (plot.cell > kCellWithGap) plot.cell = std::floor(plot.cell);
     plot.range = panel.range.value_or(fitted_range(shown_values(panel)));
-    const bool is_signed = plot.range.scale == ColourScale::symmetric;
-    plot.map = style.map.value_or(is_signed ? ColourMap::blue_orange : ColourMap::viridis);
-    plot.table = colour_table(plot.map);
+    const bool is_signed = plot.range.scale == ColorScale::symmetric;
+    plot.map = style.map.value_or(is_signed ? Colormap::blue_orange : Colormap::viridis);
+    plot.table = color_table(plot.map);
     for (const double value :
          tick_values(plot.range, std::clamp(plot.matrix_height() / kTickDistance, 2.0, 4.0))) {
         plot.ticks.emplace_back(plot.range.place(value), format_number(value, 3));
@@ -198,13 +198,13 @@ void draw_cells(Canvas& canvas, const Plot& plot, Point origin, const Palette& p
                 continue;
             }
             const float value = plot.panel->values.values[index];
-            const Rgb colour = colour_of(value, plot.table, plot.range);
-            canvas.fill(box, radius, colour);
+            const Rgb color = color_of(value, plot.table, plot.range);
+            canvas.fill(box, radius, color);
             if (plot.decimals < 0) continue;
             const Point centre{box.x + box.width / 2,
                                box.y + box.height / 2 + font.cap_height(plot.digit_size) / 2};
             canvas.text(font, digits_of(value, plot.decimals), plot.digit_size, centre, Anchor::centre,
-                        text_colour_on(colour));
+                        text_color_on(color));
         }
     }
 }

@@ -71,17 +71,17 @@ std::string unembedding_name(const Checkpoint& files, const WeightNames& names, 
     return files.find(longer + ".weight") ? longer : name;
 }
 
-const StoredWeight* unembedding_of(const Checkpoint& files, const Family& family, const ModelFacts& facts,
+const StoredWeight* unembedding_of(const Checkpoint& files, const Family& family, const ModelConfig& config,
                                    const std::string& root) {
     const WeightNames& names = names_of(family, files.gguf.has_value());
     const StoredWeight* own = files.find(unembedding_name(files, names, root) + ".weight");
     const StoredWeight* table = files.find(root + std::string(names.table) + ".weight");
-    if (facts.tied && !names.table.empty())
+    if (config.tied && !names.table.empty())
         return names.head_dense.empty() || files.find(std::string(names.head_dense) + ".weight") ? table
                                                                                                  : nullptr;
     if (own) return own;
     // The format leaves out a matrix that is tied, and the heads of encoders.
-    if (files.gguf && facts.causal) return table;
+    if (files.gguf && config.causal) return table;
     return nullptr;
 }
 
@@ -135,7 +135,7 @@ Norm CheckpointModel::Loader::norm(std::string_view name, uint64_t width, bool n
     const std::string full = rooted(name);
     if (!needed && !has(full + ".weight")) return n;
     n.kind = family_.norm;
-    n.epsilon = facts_.epsilon;
+    n.epsilon = config_.epsilon;
     // The first BERT checkpoints were saved with TensorFlow's names of the two.
     const bool old_names = !has(full + ".weight") && has(full + ".gamma");
     n.weight = tensor(full + (old_names ? ".gamma" : ".weight"), {width}, needed);
@@ -146,8 +146,8 @@ Norm CheckpointModel::Loader::norm(std::string_view name, uint64_t width, bool n
 }
 
 void CheckpointModel::Loader::heads(uint64_t layer, AttentionPart& part) {
-    const uint64_t width = facts_.width, head = facts_.head_width;
-    const uint64_t q = facts_.heads * head, kv = facts_.kv_heads * head;
+    const uint64_t width = config_.width, head = config_.head_width;
+    const uint64_t q = config_.heads * head, kv = config_.kv_heads * head;
     // GGUF files of families with a joint layer may have it in parts, and the other way round.
     const std::string joint_name = of_layer(names_.joint, layer);
     const bool is_joint =
@@ -160,14 +160,14 @@ void CheckpointModel::Loader::heads(uint64_t layer, AttentionPart& part) {
         const bool by_head = family_.joint == JointRows::by_head && !files_.gguf;
         const bool stored = as_stored;
         as_stored = stored && !by_head;  // rows by head are reordered, so they cannot stay stored
-        // Rows by head are of heads that are not grouped; read_facts() holds that.
+        // Rows by head are of heads that are not grouped; read_config() holds that.
         const Linear joint = linear(joint_name, width, by_head ? 3 * q : q + 2 * kv);
         as_stored = stored;
         if (error_ || !is_present(joint)) return;
         if (by_head) {
-            part.query = rows_by_head(joint, facts_.heads, 3 * head, 0, head);
-            part.key = rows_by_head(joint, facts_.heads, 3 * head, head, head);
-            part.value = rows_by_head(joint, facts_.heads, 3 * head, 2 * head, head);
+            part.query = rows_by_head(joint, config_.heads, 3 * head, 0, head);
+            part.key = rows_by_head(joint, config_.heads, 3 * head, head, head);
+            part.value = rows_by_head(joint, config_.heads, 3 * head, 2 * head, head);
         } else {
             part.query = part_of(joint, 0, q);
             part.key = part_of(joint, q, kv);
@@ -177,8 +177,8 @@ void CheckpointModel::Loader::heads(uint64_t layer, AttentionPart& part) {
 }
 
 void CheckpointModel::Loader::feed_forward(uint64_t layer, FeedForward& part) {
-    const uint64_t width = facts_.width, hidden = facts_.hidden;
-    part.activation = facts_.activation;
+    const uint64_t width = config_.width, hidden = config_.hidden;
+    part.activation = config_.activation;
     part.down = linear(of_layer(names_.down, layer), hidden, width);
     // If GGUF has no separate gate and the family's safetensors join gate and up, then GGUF joins them, too.
     const bool joined = !family_.names->gate_up.empty();
@@ -196,41 +196,41 @@ void CheckpointModel::Loader::feed_forward(uint64_t layer, FeedForward& part) {
 Block CheckpointModel::Loader::block(uint64_t layer, uint64_t tokens) {
     Block b;
     b.residual = true;
-    b.order = facts_.order;
+    b.order = config_.order;
     const auto name = [&](std::string_view part) { return of_layer(part, layer); };
     const bool extra = !family_.names->attention_output_norm.empty();
     const bool head_norms = !family_.names->query_norm.empty();
     const bool first_without = family_.first_without_norm && layer == 0;
-    b.attention_norm = norm(name(names_.attention_norm), facts_.width, !first_without);
+    b.attention_norm = norm(name(names_.attention_norm), config_.width, !first_without);
     heads(layer, b.attention);
     b.attention.output =
-        linear(name(names_.attention_output), facts_.heads * facts_.head_width, facts_.width);
-    b.attention.heads = uint32_t(facts_.heads), b.attention.kv_heads = uint32_t(facts_.kv_heads);
+        linear(name(names_.attention_output), config_.heads * config_.head_width, config_.width);
+    b.attention.heads = uint32_t(config_.heads), b.attention.kv_heads = uint32_t(config_.kv_heads);
     if (head_norms) {
-        b.attention.query_norm = norm(name(names_.query_norm), facts_.head_width);
-        b.attention.key_norm = norm(name(names_.key_norm), facts_.head_width);
+        b.attention.query_norm = norm(name(names_.query_norm), config_.head_width);
+        b.attention.key_norm = norm(name(names_.key_norm), config_.head_width);
     }
-    if (extra) b.attention_output_norm = norm(name(names_.attention_output_norm), facts_.width);
-    b.feed_forward_norm = norm(name(names_.feed_forward_norm), facts_.width);
+    if (extra) b.attention_output_norm = norm(name(names_.attention_output_norm), config_.width);
+    b.feed_forward_norm = norm(name(names_.feed_forward_norm), config_.width);
     feed_forward(layer, b.feed_forward);
-    if (extra) b.feed_forward_output_norm = norm(name(names_.feed_forward_output_norm), facts_.width);
+    if (extra) b.feed_forward_output_norm = norm(name(names_.feed_forward_output_norm), config_.width);
 
-    const bool windowed = facts_.windowed[layer];
-    const auto& rope = windowed && facts_.local_rope ? facts_.local_rope : facts_.rope;
+    const bool windowed = config_.windowed[layer];
+    const auto& rope = windowed && config_.local_rope ? config_.local_rope : config_.rope;
     if (rope) {
         b.attention.rope = rope->rope;
         if (rope->is_long(tokens)) b.attention.rope->divisors = rope->long_divisors;
     }
     AttentionRules& rules = b.attention.rules;
-    rules.causal = facts_.causal;
-    rules.softcap = facts_.softcap;
-    double divisor = facts_.score_divisor;
-    if (facts_.divide_by_layer) divisor = std::sqrt(double(facts_.head_width)) * double(layer + 1);
+    rules.causal = config_.causal;
+    rules.softcap = config_.softcap;
+    double divisor = config_.score_divisor;
+    if (config_.divide_by_layer) divisor = std::sqrt(double(config_.head_width)) * double(layer + 1);
     if (divisor != 0) rules.scale = exact(divisor);
     if (windowed) {
         rules.windowed = true;
-        rules.window_left = int32_t(facts_.window);
-        rules.window_right = facts_.causal ? -1 : int32_t(facts_.window);
+        rules.window_left = int32_t(config_.window);
+        rules.window_right = config_.causal ? -1 : int32_t(config_.window);
     }
     return b;
 }
@@ -238,39 +238,39 @@ Block CheckpointModel::Loader::block(uint64_t layer, uint64_t tokens) {
 // Without the table, of which rows are read as they are needed.
 Embedding CheckpointModel::Loader::embedding() {
     Embedding e;
-    e.scale = facts_.embedding_scale;
-    e.norm = norm(names_.table_norm, facts_.width, !files_.gguf);
+    e.scale = config_.embedding_scale;
+    e.norm = norm(names_.table_norm, config_.width, !files_.gguf);
     if (family_.names->positions.empty()) return e;
     const StoredWeight* places = files_.find(rooted(names_.positions) + ".weight");
     if (places && places->shape.size() != 2)
         fail(bad_checkpoint("shape", "tensor '" + printable_name(places->name) + "' is no matrix"));
     F32Tensor all = tensor(rooted(names_.positions) + ".weight",
-                           {places && places->shape.size() == 2 ? places->shape[0] : 0, facts_.width}, true);
+                           {places && places->shape.size() == 2 ? places->shape[0] : 0, config_.width}, true);
     const StoredWeight* types =
         family_.names->types.empty() ? nullptr : files_.find(rooted(names_.types) + ".weight");
     F32Tensor kinds(Shape{0});
-    if (types) kinds = tensor(types->name, {types->shape.empty() ? 0 : types->shape[0], facts_.width}, true);
+    if (types) kinds = tensor(types->name, {types->shape.empty() ? 0 : types->shape[0], config_.width}, true);
     if (error_ || all.rank() != 2) return e;
-    const uint64_t first = std::min<uint64_t>(facts_.pad_token ? *facts_.pad_token + 1 : 0, all.rows());
-    e.positions = F32Tensor({all.rows() - first, facts_.width},
-                            {all.values.begin() + int64_t(first * facts_.width), all.values.end()});
-    if (facts_.pad_token) {
-        if (*facts_.pad_token >= all.rows()) {
-            fail(bad_checkpoint("pad_token_id", "pad_token_id is " + std::to_string(*facts_.pad_token) +
+    const uint64_t first = std::min<uint64_t>(config_.pad_token ? *config_.pad_token + 1 : 0, all.rows());
+    e.positions = F32Tensor({all.rows() - first, config_.width},
+                            {all.values.begin() + int64_t(first * config_.width), all.values.end()});
+    if (config_.pad_token) {
+        if (*config_.pad_token >= all.rows()) {
+            fail(bad_checkpoint("pad_token_id", "pad_token_id is " + std::to_string(*config_.pad_token) +
                                                     "; the table of positions has " +
                                                     std::to_string(all.rows()) +
                                                     " rows, and that of the first token comes after it"));
             return e;
         }
-        e.pad_token = facts_.pad_token;
-        const auto row = all.row(*facts_.pad_token);
-        e.pad_position = F32Tensor({1, facts_.width}, {row.begin(), row.end()});
+        e.pad_token = config_.pad_token;
+        const auto row = all.row(*config_.pad_token);
+        e.pad_position = F32Tensor({1, config_.width}, {row.begin(), row.end()});
     }
     // All tokens are of type 0: one sentence.
     if (kinds.rank() != 2 || kinds.rows() == 0) return e;
     for (F32Tensor* rows : {&e.positions, &e.pad_position})
         for (uint64_t i = 0; i < rows->rows(); ++i)
-            for (uint64_t c = 0; c < facts_.width; ++c) rows->row(i)[c] += kinds.row(0)[c];
+            for (uint64_t c = 0; c < config_.width; ++c) rows->row(i)[c] += kinds.row(0)[c];
     return e;
 }
 
@@ -281,23 +281,23 @@ PatchEmbedding CheckpointModel::Loader::patch_embedding() {
     if (!filter) return e;
     F32Tensor weight = tensor(name + ".weight", filter->shape, true);
     if (!weight.values.empty())
-        e.patch.weight = reshaped(std::move(weight), {facts_.width, facts_.patch_width});
-    e.patch.bias = tensor(name + ".bias", {facts_.width}, false);
-    e.picture = tensor(rooted(names_.picture_row), {1, 1, facts_.width}, true);
-    e.positions = tensor(rooted(names_.patch_positions), {1, facts_.patches + 1, facts_.width}, true);
+        e.patch.weight = reshaped(std::move(weight), {config_.width, config_.patch_width});
+    e.patch.bias = tensor(name + ".bias", {config_.width}, false);
+    e.picture = tensor(rooted(names_.picture_row), {1, 1, config_.width}, true);
+    e.positions = tensor(rooted(names_.patch_positions), {1, config_.patches + 1, config_.width}, true);
     return e;
 }
 
 // Reads the parts after the blocks, without the unembedding's matrix.
 void CheckpointModel::Loader::prediction(Model& out) {
-    out.final_norm = norm(names_.final_norm, facts_.width);
-    out.logit_softcap = facts_.logit_softcap;
+    out.final_norm = norm(names_.final_norm, config_.width);
+    out.logit_softcap = config_.logit_softcap;
     if (names_.head_dense.empty() || !has(std::string(names_.head_dense) + ".weight")) return;
     const std::string root = std::move(root_);
     root_.clear();
-    out.prediction.dense = linear(names_.head_dense, facts_.width, facts_.width);
-    out.prediction.norm = norm(names_.head_norm, facts_.width);
-    out.prediction.activation = facts_.head_activation;
+    out.prediction.dense = linear(names_.head_dense, config_.width, config_.width);
+    out.prediction.norm = norm(names_.head_norm, config_.width);
+    out.prediction.activation = config_.head_activation;
     root_ = root;
 }
 

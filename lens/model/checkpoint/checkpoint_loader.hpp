@@ -25,7 +25,7 @@ std::string of_layer(std::string_view name, uint64_t layer);
 std::string unembedding_name(const Checkpoint& files, const WeightNames& names, std::string_view root);
 
 // Returns the matrix from rows to logits; null where there is none.
-const StoredWeight* unembedding_of(const Checkpoint& files, const Family& family, const ModelFacts& facts,
+const StoredWeight* unembedding_of(const Checkpoint& files, const Family& family, const ModelConfig& config,
                                    const std::string& root);
 
 // The embedding of a picture: a linear layer for each patch, the row of the whole picture, positions.
@@ -41,10 +41,10 @@ class CheckpointModel::Loader {
     // Reads the configuration and surveys all parts of the checkpoint, which `model` takes.
     static Result<void> open(Checkpoint& files, CheckpointModel& model);
 
-    Loader(const Checkpoint& files, const Family& family, const ModelFacts& facts, std::string root)
+    Loader(const Checkpoint& files, const Family& family, const ModelConfig& config, std::string root)
         : files_(files),
           family_(family),
-          facts_(facts),
+          config_(config),
           names_(names_of(family, files.gguf.has_value())),
           root_(std::move(root)) {}
 
@@ -82,7 +82,7 @@ class CheckpointModel::Loader {
 
     const Checkpoint& files_;
     const Family& family_;
-    const ModelFacts& facts_;
+    const ModelConfig& config_;
     const WeightNames& names_;
     std::string root_;
     std::optional<Error> error_;

@@ -9,7 +9,7 @@
 namespace fovea {
 
 Result<F32Tensor> CheckpointModel::embed_patches(const F32Tensor& patches) const {
-    const ModelFacts& f = *facts_;
+    const ModelConfig& f = *config_;
     if (f.patches == 0)
         return bad_checkpoint("patches", "a " + f.family + " model reads tokens, not patches of pictures");
     if (patches.shape != Shape{f.patches, f.patch_width})
@@ -31,29 +31,29 @@ Result<F32Tensor> CheckpointModel::embed_patches(const F32Tensor& patches) const
 }
 
 Result<F32Tensor> CheckpointModel::embed(std::span<const uint32_t> ids, uint64_t first) const {
-    if (facts_->patches != 0)
+    if (config_->patches != 0)
         return bad_checkpoint("tokens",
-                              "a " + facts_->family + " model reads patches of pictures, not tokens");
-    Loader loader(*files_, *family_, *facts_, root_);
+                              "a " + config_->family + " model reads patches of pictures, not tokens");
+    Loader loader(*files_, *family_, *config_, root_);
     const Embedding embedding = loader.embedding();
     if (loader.error()) return *loader.error();
     const StoredWeight& table = *files_->find(loader.rooted(loader.names().table) + ".weight");
-    F32Tensor x({ids.size(), facts_->width});
+    F32Tensor x({ids.size(), config_->width});
     for (size_t i = 0; i < ids.size(); ++i) {
-        if (ids[i] >= facts_->vocabulary)
+        if (ids[i] >= config_->vocabulary)
             return bad_checkpoint("tokens", "token " + std::to_string(i) + " is number " +
                                                 std::to_string(ids[i]) + "; the model has " +
-                                                std::to_string(facts_->vocabulary));
+                                                std::to_string(config_->vocabulary));
         if (Result<void> r = read_rows(table, ids[i], x.row(i)); !r) return r.error();
     }
     return embedded(embedding, ids, std::move(x), first);
 }
 
 Result<Block> CheckpointModel::block(uint64_t layer, uint64_t tokens, bool stored) const {
-    if (layer >= facts_->layers)
+    if (layer >= config_->layers)
         return bad_checkpoint("layer", "layer is " + std::to_string(layer) + "; the model has layers 0 to " +
-                                           std::to_string(facts_->layers - 1));
-    Loader loader(*files_, *family_, *facts_, root_);
+                                           std::to_string(config_->layers - 1));
+    Loader loader(*files_, *family_, *config_, root_);
     loader.as_stored = stored;
     Block made = loader.block(layer, tokens);
     if (loader.error()) return *loader.error();
@@ -61,9 +61,9 @@ Result<Block> CheckpointModel::block(uint64_t layer, uint64_t tokens, bool store
 }
 
 std::string CheckpointModel::origin(uint64_t layer, std::string_view part, uint64_t output) const {
-    Loader loader(*files_, *family_, *facts_, root_);
+    Loader loader(*files_, *family_, *config_, root_);
     const WeightNames& names = loader.names();
-    const uint64_t head = facts_->head_width, q = facts_->heads * head, kv = facts_->kv_heads * head;
+    const uint64_t head = config_->head_width, q = config_->heads * head, kv = config_->kv_heads * head;
     const bool is_query = part == "query", is_key = part == "key", is_value = part == "value";
     const bool is_norm = part.ends_with("norm");
     static constexpr std::pair<std::string_view, std::string_view WeightNames::*> kParts[] = {
@@ -97,7 +97,7 @@ std::string CheckpointModel::origin(uint64_t layer, std::string_view part, uint6
     if ((is_up || part == "gate") && !names.gate_up.empty() &&
         !(files_->gguf && loader.has(loader.rooted(of_layer(names.gate, layer)) + ".weight"))) {
         name = names.gate_up;
-        output += is_up ? facts_->hidden : 0;
+        output += is_up ? config_->hidden : 0;
     }
     const bool by_column = !files_->gguf && family_->layout == WeightLayout::in_out;
     const char* const place = is_norm ? "number " : by_column ? "column " : "row ";
@@ -108,10 +108,10 @@ std::string CheckpointModel::origin(uint64_t layer, std::string_view part, uint6
 }
 
 Result<F32Tensor> CheckpointModel::logits(F32Tensor rows, EngineRunner* engine) const {
-    Loader loader(*files_, *family_, *facts_, root_);
+    Loader loader(*files_, *family_, *config_, root_);
     Model ends;
     loader.prediction(ends);
-    const StoredWeight* matrix = unembedding_of(*files_, *family_, *facts_, root_);
+    const StoredWeight* matrix = unembedding_of(*files_, *family_, *config_, root_);
     if (!matrix)
         return bad_checkpoint("unembedding", "the files hold no unembedding, so that there are no logits");
     const std::string bias_name = std::string(loader.names().head_bias);
@@ -130,25 +130,25 @@ Result<F32Tensor> CheckpointModel::logits(F32Tensor rows, EngineRunner* engine) 
     if (!read) return read;
     F32Tensor out({read->rows(), count});
     if (Result<void> r = engine->stored_linear(*matrix, bias, *read, out); !r) return r.error();
-    cap_logits(facts_->logit_softcap, out.values);
+    cap_logits(config_->logit_softcap, out.values);
     return out;
 }
 
 Result<Model> CheckpointModel::whole(uint64_t tokens) const {
-    if (facts_->patches != 0)
+    if (config_->patches != 0)
         return bad_checkpoint("model",
-                              "a " + facts_->family + " model reads patches of pictures, not tokens");
-    Loader loader(*files_, *family_, *facts_, root_);
+                              "a " + config_->family + " model reads patches of pictures, not tokens");
+    Loader loader(*files_, *family_, *config_, root_);
     Model model;
-    model.name = facts_->family;
+    model.name = config_->family;
     model.embedding = loader.embedding();
     model.embedding.table = loader.tensor(loader.rooted(loader.names().table) + ".weight",
-                                          {facts_->vocabulary, facts_->width}, true);
-    for (uint64_t n = 0; n < facts_->layers && !loader.error(); ++n)
+                                          {config_->vocabulary, config_->width}, true);
+    for (uint64_t n = 0; n < config_->layers && !loader.error(); ++n)
         model.blocks.push_back(loader.block(n, tokens));
     loader.prediction(model);
-    if (const StoredWeight* matrix = unembedding_of(*files_, *family_, *facts_, root_)) {
-        model.unembedding.weight = loader.tensor(matrix->name, {matrix->shape[0], facts_->width}, true);
+    if (const StoredWeight* matrix = unembedding_of(*files_, *family_, *config_, root_)) {
+        model.unembedding.weight = loader.tensor(matrix->name, {matrix->shape[0], config_->width}, true);
         const std::string bias(loader.names().head_bias);
         if (!bias.empty()) model.unembedding.bias = loader.tensor(bias, {matrix->shape[0]}, false);
     }

@@ -137,8 +137,8 @@ class ConfigReader {
 std::optional<Activation> activation_of(std::string_view name);
 
 // Fills `rope` and `local_rope`.
-void read_rope_json(const Family& family, ConfigReader& s, ModelFacts& f);
-void read_rope_gguf(const Family& family, const Checkpoint& files, ConfigReader& s, ModelFacts& f);
+void read_rope_json(const Family& family, ConfigReader& s, ModelConfig& f);
+void read_rope_gguf(const Family& family, const Checkpoint& files, ConfigReader& s, ModelConfig& f);
 // Fails where a key says what is not computed: one that is known to, and of GGUF one that is not known.
 void check_keys(const Family& family, const Checkpoint& files, ConfigReader& s);
 

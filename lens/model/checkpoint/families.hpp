@@ -90,10 +90,10 @@ const WeightNames& names_of(const Family& family, bool gguf);
 // Family and configuration of a checkpoint. The error names the key.
 struct KnownModel {
     const Family* family = nullptr;
-    ModelFacts facts;
+    ModelConfig config;
 };
-Result<KnownModel> read_facts(const Checkpoint& files);
+Result<KnownModel> read_config(const Checkpoint& files);
 // Fills `end_tokens` and `generation_settings`.
-Result<void> read_generation(const Checkpoint& files, const Family& family, ModelFacts& facts);
+Result<void> read_generation(const Checkpoint& files, const Family& family, ModelConfig& config);
 
 }  // namespace fovea

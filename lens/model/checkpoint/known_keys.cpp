@@ -13,7 +13,7 @@ bool is_listed(std::string_view name, std::span<const std::string_view> names) {
 
 // ---- GGUF: keys without the architecture ----
 
-// Keys that are read (model_facts.cpp, rope_facts.cpp).
+// Keys that are read (checkpoint_config.cpp, rope_config.cpp).
 constexpr std::string_view kGgufRead[] = {"attention.causal",
                                           "attention.head_count",
                                           "attention.head_count_kv",

@@ -24,7 +24,7 @@ bool is_of_body(std::string_view name, const WeightNames& names, std::string_vie
 
 // Reads the patch grid from the shapes of the convolution [width, channels, rows, columns] and of the
 // positions [1, 1 + patches, width].
-Result<void> read_patches(const StoredWeight& filter, const StoredWeight* positions, ModelFacts& f) {
+Result<void> read_patches(const StoredWeight& filter, const StoredWeight* positions, ModelConfig& f) {
     constexpr uint64_t kMost = 1u << 24;
     f.patch_width = 1;
     for (size_t i = 1; i < filter.shape.size() && f.patch_width <= kMost; ++i)
@@ -54,17 +54,17 @@ const StoredWeight* find_table(const Checkpoint& files, const WeightNames& names
     return files.find(root + name);
 }
 
-// Sets the facts that the shape of the table gives.
+// Sets the config that the shape of the table gives.
 Result<void> read_table(const Checkpoint& files, const WeightNames& names, const std::string& root,
-                        const StoredWeight& table, ModelFacts& facts) {
+                        const StoredWeight& table, ModelConfig& config) {
     if (!names.patches.empty())
-        return read_patches(table, files.find(root + std::string(names.patch_positions)), facts);
-    if (table.shape.size() != 2 || table.shape[1] != facts.width || table.shape[0] == 0 ||
+        return read_patches(table, files.find(root + std::string(names.patch_positions)), config);
+    if (table.shape.size() != 2 || table.shape[1] != config.width || table.shape[0] == 0 ||
         table.shape[0] > (1u << 28))
         return bad_checkpoint("shape", "tensor '" + printable_name(table.name) + "' has shape " +
                                            format_shape(table.shape) + ", expected [tokens, " +
-                                           std::to_string(facts.width) + "]");
-    facts.vocabulary = table.shape[0];
+                                           std::to_string(config.width) + "]");
+    config.vocabulary = table.shape[0];
     return {};
 }
 
@@ -83,23 +83,23 @@ bool is_tied_by_default(const Checkpoint& files, const Family& family, const std
 }  // namespace
 
 Result<void> CheckpointModel::Loader::open(Checkpoint& files, CheckpointModel& model) {
-    Result<KnownModel> known = read_facts(files);
+    Result<KnownModel> known = read_config(files);
     if (!known) return known.error();
     model.family_ = known->family;
-    ModelFacts& facts = known->facts;
+    ModelConfig& config = known->config;
     const WeightNames& names = names_of(*known->family, files.gguf.has_value());
     const StoredWeight* table = find_table(files, names, model.root_);
     if (!table)
         return bad_checkpoint("tensor", "no tensor '" + std::string(names.roots[0]) +
                                             std::string(names.patches.empty() ? names.table : names.patches) +
-                                            ".weight': the embedding of a " + facts.family + " model");
-    if (Result<void> r = read_table(files, names, model.root_, *table, facts); !r) return r;
-    facts.tied =
-        facts.tied || is_tied_by_default(files, *known->family, unembedding_name(files, names, model.root_));
-    if (Result<void> r = Loader(files, *known->family, facts, model.root_).survey_all(*table, model); !r)
+                                            ".weight': the embedding of a " + config.family + " model");
+    if (Result<void> r = read_table(files, names, model.root_, *table, config); !r) return r;
+    config.tied =
+        config.tied || is_tied_by_default(files, *known->family, unembedding_name(files, names, model.root_));
+    if (Result<void> r = Loader(files, *known->family, config, model.root_).survey_all(*table, model); !r)
         return r;
     model.files_ = std::make_shared<const Checkpoint>(std::move(files));
-    model.facts_ = std::make_shared<const ModelFacts>(std::move(facts));
+    model.config_ = std::make_shared<const ModelConfig>(std::move(config));
     return {};
 }
 
@@ -112,12 +112,12 @@ Result<void> CheckpointModel::Loader::survey_all(const StoredWeight& table, Chec
     else
         patch_embedding();
     // A configuration may claim thousands of layers that no file holds.
-    for (uint64_t n = 0; n < facts_.layers && !error_ && all.missing.size() < kMaxMissing; ++n) {
+    for (uint64_t n = 0; n < config_.layers && !error_ && all.missing.size() < kMaxMissing; ++n) {
         const uint64_t before = all.numbers;
         block(n, 1);
         model.block_bytes_ = std::max(model.block_bytes_, (all.numbers - before) * 4);
         if (error_) break;
-        Loader rest(files_, family_, facts_, root_);
+        Loader rest(files_, family_, config_, root_);
         Survey of_rest;
         rest.survey = &of_rest, rest.as_stored = true;
         rest.block(n, 1);
@@ -129,13 +129,13 @@ Result<void> CheckpointModel::Loader::survey_all(const StoredWeight& table, Chec
     Model ends;
     prediction(ends);
     if (error_) return *error_;
-    const StoredWeight* out = unembedding_of(files_, family_, facts_, root_);
-    if (out && (out->shape.size() != 2 || out->shape[1] != facts_.width))
+    const StoredWeight* out = unembedding_of(files_, family_, config_, root_);
+    if (out && (out->shape.size() != 2 || out->shape[1] != config_.width))
         return bad_checkpoint("shape", "tensor '" + printable_name(out->name) + "' has shape " +
                                            format_shape(out->shape) + ", expected [tokens, " +
-                                           std::to_string(facts_.width) + "]");
+                                           std::to_string(config_.width) + "]");
     model.has_unembedding_ = out != nullptr;
-    if (!out && facts_.causal) all.missing.push_back(std::string(names_.unembedding) + ".weight");
+    if (!out && config_.causal) all.missing.push_back(std::string(names_.unembedding) + ".weight");
     if (out) all.read.insert(out->name);
     const std::string head_name = unembedding_name(files_, names_, root_);
     for (const std::string& more :
@@ -152,10 +152,10 @@ Result<void> CheckpointModel::Loader::check_unread(const Survey& all, Checkpoint
             std::any_of(names_.ignored.begin(), names_.ignored.end(),
                         [&](std::string_view end) { return !end.empty() && weight.name.ends_with(end); });
         if (ignored || all.read.count(weight.name) != 0) continue;
-        if (is_of_body(weight.name, names_, root_, files_, facts_.causal))
+        if (is_of_body(weight.name, names_, root_, files_, config_.causal))
             return Error{FOVEA_UNSUPPORTED, "tensor",
-                         "tensor '" + printable_name(weight.name) + "' has no place in a " + facts_.family +
-                             " model of " + std::to_string(facts_.layers) +
+                         "tensor '" + printable_name(weight.name) + "' has no place in a " + config_.family +
+                             " model of " + std::to_string(config_.layers) +
                              " layers with this configuration; without it the results would be wrong"};
         model.unread_.push_back(weight.name);
     }

@@ -307,7 +307,7 @@ Result<SessionModel> session_model(const Session& s, const SessionModel* previou
                     out.notes);
     }
     model.blocks[0].attention.rules = s;
-    if (s.precision == Precision::f16_products)
+    if (s.precision == Precision::f16_inputs)
         out.notes.push_back({"precision",
                              "products of float16 factors are what cooperative matrices of a GPU do: "
                              "here factors are float16 and products float32"});

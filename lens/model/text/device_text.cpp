@@ -16,10 +16,10 @@ constexpr size_t kMostPlans = 256;
 enum Kind : uint64_t { kLinear, kNorm, kPointwise, kRope, kAppend, kAttention };
 
 template <class Make, class Desc>
-Result<Plan> plan_of(Make make, const FoveaDeviceFacts& facts, const Desc& desc) {
+Result<Plan> plan_of(Make make, const FoveaDeviceProperties& properties, const Desc& desc) {
     FoveaPlan plan = nullptr;
     Diag diag;
-    if (make(&facts, &desc, nullptr, &plan, &diag) != FOVEA_OK) return diag.error();
+    if (make(&properties, &desc, nullptr, &plan, &diag) != FOVEA_OK) return diag.error();
     return Plan(plan);
 }
 
@@ -136,7 +136,7 @@ Result<void> DeviceText::product(const Linear& l, Role x, Role y) {
     call.weight_is_in_out = in_out, buffers[FOVEA_BIND_WEIGHT] = *weight;
     return record(
         {kLinear, call.n_in, call.n_out, rows_, call.has_bias, uint64_t(call.w_type), in_out},
-        [&] { return plan_linear(engine_.facts(), call); }, buffers);
+        [&] { return plan_linear(engine_.properties(), call); }, buffers);
 }
 
 Result<void> DeviceText::norm_rows(const Norm& n, uint64_t rows, uint64_t width, Role x, Role y,
@@ -162,7 +162,7 @@ Result<void> DeviceText::norm_rows(const Norm& n, uint64_t rows, uint64_t width,
     return record(
         {kNorm, uint64_t(call.rule), width, rows, std::bit_cast<uint32_t>(call.epsilon), call.has_weight,
          call.has_bias, call.adds},
-        [&] { return plan_of(plan_norm, engine_.facts(), call); }, buffers);
+        [&] { return plan_of(plan_norm, engine_.properties(), call); }, buffers);
 }
 
 // In place.
@@ -173,7 +173,7 @@ Result<void> DeviceText::pointwise(PointwiseRule rule, uint64_t count, Role x, s
     if (other) buffers[FOVEA_BIND_O] = &*room_[*other];
     return record(
         {kPointwise, uint64_t(rule), count, call.gated},
-        [&] { return plan_of(plan_pointwise, engine_.facts(), call); }, buffers);
+        [&] { return plan_of(plan_pointwise, engine_.properties(), call); }, buffers);
 }
 
 Result<void> DeviceText::rotate(const Rope& rope, uint32_t heads, Role role) {
@@ -199,7 +199,7 @@ Result<void> DeviceText::rotate(const Rope& rope, uint32_t heads, Role role) {
     buffers[FOVEA_BIND_POSITIONS] = &*positions_;
     return record(
         {kRope, heads, width, rows_, call.rotary_dim, call.interleaved},
-        [&] { return plan_rope(engine_.facts(), call); }, buffers);
+        [&] { return plan_rope(engine_.properties(), call); }, buffers);
 }
 
 Result<void> DeviceText::attend(const AttentionPart& a) {
@@ -214,7 +214,7 @@ Result<void> DeviceText::attend(const AttentionPart& a) {
         Buffers buffers{};
         buffers[FOVEA_BIND_X] = &*room_[role], buffers[FOVEA_BIND_Y] = &**kept;
         if (Result<void> r = record(
-                {kAppend, kv, width, rows_, held_}, [&] { return plan_append(engine_.facts(), call); },
+                {kAppend, kv, width, rows_, held_}, [&] { return plan_append(engine_.properties(), call); },
                 buffers);
             !r)
             return r;
@@ -236,7 +236,7 @@ Result<void> DeviceText::attend(const AttentionPart& a) {
         uint64_t(call.window_right),
         call.flags};
     if (Result<void> r = record(
-            key, [&] { return plan_attention(engine_.facts(), call); }, buffers);
+            key, [&] { return plan_attention(engine_.properties(), call); }, buffers);
         !r)
         return r;
     runner_.last_attention_.reason = pending_.back().plan->info().reason;

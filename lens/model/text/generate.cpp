@@ -15,8 +15,8 @@ Error wrong(std::string field, std::string text) {
 }
 
 // True if texts of these two lengths turn by the same angles in every layer.
-bool same_blocks(const ModelFacts& f, uint64_t a, uint64_t b) {
-    const auto same = [&](const std::optional<RopeFacts>& rope) {
+bool same_blocks(const ModelConfig& f, uint64_t a, uint64_t b) {
+    const auto same = [&](const std::optional<RopeConfig>& rope) {
         return !rope || rope->is_long(a) == rope->is_long(b);
     };
     return same(f.rope) && same(f.local_rope);
@@ -32,7 +32,7 @@ class Decoder::Impl {
             own_engine_ = make_cpu_runner();
             engine_ = own_engine_.get();
         }
-        const ModelFacts& f = model_.facts();
+        const ModelConfig& f = model_.config();
         text_ = engine_->text(f.layers, capacity_);
         if (!text_) text_ = std::make_unique<HostText>(*engine_, f.layers, capacity_);
         keep_ = model_.all_stored_block_bytes() <= options.keep_bytes;
@@ -70,7 +70,7 @@ class Decoder::Impl {
 
 // Through all layers, where they are.
 Result<F32Tensor> Decoder::Impl::last_row(const F32Tensor& x) {
-    const uint64_t layers = model_.facts().layers;
+    const uint64_t layers = model_.config().layers;
     const auto through = [&]() -> Result<F32Tensor> {
         if (Result<void> r = text_->enter(x, cached_); !r) return r.error();
         for (uint64_t n = 0; n < layers; ++n) {
@@ -97,7 +97,7 @@ Result<std::vector<float>> Decoder::Impl::run(std::span<const uint32_t> ids) {
     text.insert(text.end(), ids.begin(), ids.end());
     // Long texts turn by other angles than short ones: where a text outgrows the short ones, its cached rows
     // are of no use, and it runs anew.
-    if (!same_blocks(model_.facts(), text.size(), length_)) {
+    if (!same_blocks(model_.config(), text.size(), length_)) {
         cached_ = 0;
         std::fill(blocks_.begin(), blocks_.end(), nullptr);
     }
@@ -113,7 +113,7 @@ Result<std::vector<float>> Decoder::Impl::run(std::span<const uint32_t> ids) {
 }
 
 uint64_t Decoder::bytes(const CheckpointModel& model, uint64_t capacity, const DecoderOptions& options) {
-    const ModelFacts& f = model.facts();
+    const ModelConfig& f = model.config();
     const uint64_t caches = 2 * f.layers * f.kv_heads * f.head_width * capacity * 4;
     const bool kept = model.all_stored_block_bytes() <= options.keep_bytes;
     return caches + (kept ? model.all_stored_block_bytes() : model.stored_block_bytes());
@@ -121,7 +121,7 @@ uint64_t Decoder::bytes(const CheckpointModel& model, uint64_t capacity, const D
 
 Result<Decoder> Decoder::open(const CheckpointModel& model, uint64_t capacity,
                               const DecoderOptions& options) {
-    const ModelFacts& f = model.facts();
+    const ModelConfig& f = model.config();
     if (!f.causal)
         return Error{FOVEA_UNSUPPORTED, "model",
                      "a " + f.family + " model is an encoder: it generates no text"};

@@ -15,7 +15,7 @@ std::string limit_text(const char* what, uint64_t value, uint64_t limit) {
 }
 
 // Checks that everything that the options name exists.
-Result<void> check_options(const ModelFacts& f, uint64_t tokens, const ModelRunOptions& options) {
+Result<void> check_options(const ModelConfig& f, uint64_t tokens, const ModelRunOptions& options) {
     const RunChanges& c = options.changes;
     if (c.head_scales.size() > f.layers)
         return wrong_change("head_scales", limit_text("the last layer", c.head_scales.size() - 1, f.layers));
@@ -107,7 +107,7 @@ Result<Trace> trace_layer(const CheckpointModel& model, uint64_t layer, F32Tenso
         error.text = "layer " + std::to_string(layer) + ": " + error.text;
         return error;
     }
-    const uint64_t heads = model.facts().heads;
+    const uint64_t heads = model.config().heads;
     if (!changes.changes_heads(layer, heads)) return trace;
     Result<F32Tensor> context = trace->stage(StageId::context);
     if (!context) return context.error();
@@ -117,7 +117,7 @@ Result<Trace> trace_layer(const CheckpointModel& model, uint64_t layer, F32Tenso
 }
 
 uint64_t run_model_bytes(const CheckpointModel& model, uint64_t tokens, const ModelRunOptions& options) {
-    const ModelFacts& f = model.facts();
+    const ModelConfig& f = model.config();
     const uint64_t row = f.width + 3 * f.hidden + 4 * f.heads * f.head_width;
     uint64_t floats = tokens * (row + (options.with_logits ? f.vocabulary : 0));
     // A trace computes the scores of one head at a time, in five matrices.
@@ -129,7 +129,7 @@ uint64_t run_model_bytes(const CheckpointModel& model, uint64_t tokens, const Mo
 
 Result<std::vector<HeadPatch>> head_contexts(const CheckpointModel& model, std::span<const uint32_t> ids,
                                              std::vector<HeadPatch> heads, const ModelRunOptions& options) {
-    const ModelFacts& f = model.facts();
+    const ModelConfig& f = model.config();
     uint64_t last = 0;
     for (const HeadPatch& one : heads) {
         if (one.layer >= f.layers)
@@ -163,7 +163,7 @@ Result<std::vector<HeadPatch>> head_contexts(const CheckpointModel& model, std::
 
 Result<ModelRun> run_model(const CheckpointModel& model, std::span<const uint32_t> ids,
                            const ModelRunOptions& options) {
-    const ModelFacts& f = model.facts();
+    const ModelConfig& f = model.config();
     if (ids.empty()) return wrong_change("tokens", "there is no token");
     for (const std::string& name : model.missing())
         if (!name.starts_with("lm_head") && !name.starts_with("embed_out"))

@@ -137,10 +137,10 @@ Result<PreparedAttention> Trace::Impl::prepare(uint32_t n, uint32_t first, uint3
     if (with_keep && drops(n)) {
         if (Result<void> r = draw_keep(n); !r) return r.error();
         const uint64_t size = d.len_q * d.len_kv;
-        d.keep.present = 1, d.keep.type = FOVEA_U8, d.keep.heads = count;
+        d.dropout_mask.present = 1, d.dropout_mask.type = FOVEA_U8, d.dropout_mask.heads = count;
         d.dropout_p = float(rules(n).dropout_p);
-        own(FOVEA_BIND_KEEP, std::vector<uint8_t>(l.keep.begin() + int64_t(first * size),
-                                                  l.keep.begin() + int64_t((first + count) * size)));
+        own(FOVEA_BIND_DROPOUT_MASK, std::vector<uint8_t>(l.keep.begin() + int64_t(first * size),
+                                                          l.keep.begin() + int64_t((first + count) * size)));
     }
     return out;
 }

@@ -221,7 +221,8 @@ class AttentionNode {
         HostBindings bindings{};
         bindings[FOVEA_BIND_X] = rows.buffer();
         bindings[FOVEA_BIND_Y] = cache.buffer();
-        const Result<RunReport> report = engine_.run_on_host(plan_append(engine_.facts(), desc), bindings);
+        const Result<RunReport> report =
+            engine_.run_on_host(plan_append(engine_.properties(), desc), bindings);
         if (!report) return report.error();
         return {};
     }
@@ -266,7 +267,7 @@ class AttentionNode {
         if (!lengths) return lengths.error();
         for (const int64_t length : *lengths)
             table_.push_back({0, int32_t(shape_.queries), 0, int32_t(length)});
-        desc_.flags |= FOVEA_FLAG_BATCH_TABLE;
+        desc_.flags |= FOVEA_FLAG_VARLEN;
         desc_.align = FOVEA_ALIGN_BOTTOM_RIGHT;
         return {};
     }
@@ -333,8 +334,8 @@ class AttentionNode {
         bindings[FOVEA_BIND_O] = o_.buffer();
         if (desc.mask.present) bindings[FOVEA_BIND_MASK] = mask_.buffer();
         if (desc.bias.present) bindings[FOVEA_BIND_BIAS] = mask_.buffer();
-        if (desc.flags & FOVEA_FLAG_BATCH_TABLE)
-            bindings[FOVEA_BIND_BATCH_TABLE] = {table_.data(), table_.size() * sizeof(FoveaBatchEntry)};
+        if (desc.flags & FOVEA_FLAG_VARLEN)
+            bindings[FOVEA_BIND_SEQUENCES] = {table_.data(), table_.size() * sizeof(FoveaSequence)};
         bindings[scores_binding()] = scores_.buffer();
     }
 
@@ -355,7 +356,7 @@ class AttentionNode {
     Result<void> compute_all_scores() {
         if (table_.empty() || !wants(scores_out) || options_.mode > 1) return {};
         FoveaAttentionDesc all = desc_;
-        all.flags &= ~uint32_t{FOVEA_FLAG_BATCH_TABLE};
+        all.flags &= ~uint32_t{FOVEA_FLAG_VARLEN};
         all.align = FOVEA_ALIGN_TOP_LEFT;
         all.mask = all.bias = {};
         all.outputs = options_.mode == 0 ? FOVEA_OUTPUT_SCORES : FOVEA_OUTPUT_CAPPED;
@@ -393,7 +394,7 @@ class AttentionNode {
     Shape shape_;
     FoveaAttentionDesc desc_;
     HostTensor q_, k_, v_, o_, mask_, scores_;
-    std::vector<FoveaBatchEntry> table_;
+    std::vector<FoveaSequence> table_;
 };
 
 }  // namespace

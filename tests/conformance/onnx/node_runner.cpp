@@ -53,7 +53,7 @@ CaseResult run_case(Engine& engine, const NodeCase& node_case, const AttentionCh
     CaseResult result;
     // Rotary embedding multiplies in float32 whatever attention may do.
     const Node& node = node_case.model.node;
-    const bool rounds = node.op_type == "Attention" && choice.precision == FOVEA_PRECISION_F16_PRODUCTS;
+    const bool rounds = node.op_type == "Attention" && choice.precision == FOVEA_PRECISION_F16_INPUTS;
     for (const DataSet& set : node_case.sets) {
         const Result<Tensors> outputs = run_node(engine, node_case.model, set.inputs, choice);
         if (!outputs) {

@@ -95,7 +95,7 @@ Result<Tensors> run_rotary_embedding(Engine& engine, const Model& model, const T
     bindings[FOVEA_BIND_COS] = cos_host->buffer();
     bindings[FOVEA_BIND_SIN] = sin_host->buffer();
     bindings[FOVEA_BIND_POSITIONS] = positions.buffer();
-    const Result<RunReport> report = engine.run_on_host(plan_rope(engine.facts(), *desc), bindings);
+    const Result<RunReport> report = engine.run_on_host(plan_rope(engine.properties(), *desc), bindings);
     if (!report) return report.error();
     return Tensors{from_host(y, x->type, x->dims)};
 }

@@ -26,14 +26,15 @@ inline int adopt(PFN_vkGetInstanceProcAddr getter) {
     queue.sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO;
     queue.queueCount = 1;
     queue.pQueuePriorities = &priority;
-    const auto needs = fovea::device_needs(getter, instance, VK_API_VERSION_1_1, gpu);
-    if (!needs) return std::puts(needs.error().text.c_str()), 1;
-    FoveaDeviceEnables enabled = foveaDeviceEnables();
+    const auto recommended = fovea::recommended_features(getter, instance, VK_API_VERSION_1_1, gpu);
+    if (!recommended) return std::puts(recommended.error().text.c_str()), 1;
+    FoveaEnabledFeatures enabled = foveaEnabledFeatures();
     fovea::Diag diag;
-    if (foveaEnableNeeds(&*needs, &enabled, &diag) != FOVEA_OK) return std::puts(diag.text), 1;
+    if (foveaEnableRecommendedFeatures(&*recommended, &enabled, &diag) != FOVEA_OK)
+        return std::puts(diag.text), 1;
     VkDeviceCreateInfo device_create{};
     device_create.sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO;
-    device_create.pNext = foveaEnabledFeatures(&enabled);
+    device_create.pNext = foveaEnabledFeatures2(&enabled);
     device_create.queueCreateInfoCount = 1;
     device_create.pQueueCreateInfos = &queue;
     device_create.enabledExtensionCount = enabled.extension_count;
@@ -42,17 +43,17 @@ inline int adopt(PFN_vkGetInstanceProcAddr getter) {
     if (CALL(vkCreateDevice)(gpu, &device_create, nullptr, &device) != VK_SUCCESS)
         return std::puts("no device"), 1;
 
-    FoveaVulkanHost host = foveaVulkanHost();
-    host.api_version = VK_API_VERSION_1_1;
-    host.instance = instance;
-    host.physical_device = gpu;
-    host.device = device;
-    host.get_instance_proc_addr = getter;
-    host.enabled_features = foveaEnabledFeatures(&enabled);
-    host.enabled_extensions = enabled.extensions;
-    host.enabled_extension_count = enabled.extension_count;
+    FoveaVulkanDevice vulkan = foveaVulkanDevice();
+    vulkan.api_version = VK_API_VERSION_1_1;
+    vulkan.instance = instance;
+    vulkan.physical_device = gpu;
+    vulkan.device = device;
+    vulkan.get_instance_proc_addr = getter;
+    vulkan.enabled_features = foveaEnabledFeatures2(&enabled);
+    vulkan.enabled_extensions = enabled.extensions;
+    vulkan.enabled_extension_count = enabled.extension_count;
     {
-        const fovea::Result<fovea::Context> context = fovea::Context::create(host);
+        const fovea::Result<fovea::Context> context = fovea::Context::create(vulkan);
         if (!context) return std::puts(context.error().text.c_str()), 1;
         const fovea::Result<fovea::Plan> plan =
             context->plan(fovea::Attention().batch(1).heads(2).lengths(8, 8).dims(16).causal());

@@ -118,7 +118,7 @@ export class EngineSession {
             allTables.map(({ name, dark, key }) => [
                 key,
                 this.withText(name, (text) => {
-                    const at = this.module._webColourTable(text, dark ? 1 : 0);
+                    const at = this.module._webColorTable(text, dark ? 1 : 0);
                     return this.module.HEAPU8.slice(at, at + 768);
                 }),
             ]),

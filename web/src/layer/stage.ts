@@ -1,4 +1,4 @@
-// The workbench: rail, matrix, colour scale and inspector.
+// The workbench: rail, matrix, color scale and inspector.
 import { arithmeticOf } from "../app/arithmetic.ts";
 import { labels, type App, type Derived, type Result } from "../app/app.ts";
 import { css, histogram, themeColors, type Rgb, type Scale } from "../page/colors.ts";
@@ -51,7 +51,7 @@ function spokenFacts(state: State, stage: Stage): Record<string, string> {
         weights: `Weights of seed ${state.seed}, ${state.init}`,
         edits: state.edits ? `${editsOf(state.edits).length} numbers of your own` : "All numbers as drawn",
         length: state.len ? `${state.len} tokens` : "Tokens as typed",
-        log: state.log ? "Logarithmic colours" : "Linear colours",
+        log: state.log ? "Logarithmic colors" : "Linear colors",
         table: state.table ? "Table" : "Picture",
     };
 }
@@ -114,8 +114,8 @@ export class Workbench {
         input("log").addEventListener("change", () =>
             app.change({ log: input("log").checked }, { numbers: false }),
         );
-        select("map").addEventListener("change", () =>
-            app.change({ map: select("map").value }, { numbers: false }),
+        select("colormap").addEventListener("change", () =>
+            app.change({ colormap: select("colormap").value }, { numbers: false }),
         );
         select("head").addEventListener("change", () => app.change({ head: Number(select("head").value) }));
         byId("as-table").addEventListener("click", () =>
@@ -191,7 +191,7 @@ export class Workbench {
                   ? result.learned.vocabulary
                   : labels(columns, ""),
             name: stageTexts[stage.id].label,
-            map: state.map,
+            map: state.colormap,
             signed: stageTexts[stage.id].signed,
             sums: stageTexts[stage.id].sums ?? false,
             masked: masked && this.headOf(masked),
@@ -354,7 +354,7 @@ export class Workbench {
             }
         }
         // Writing what is there already would cost a layout.
-        const about = `Colour scale of ${content.name} from ${number(scale.low)} to ${number(scale.high)}`;
+        const about = `Color scale of ${content.name} from ${number(scale.low)} to ${number(scale.high)}`;
         if (canvas.ariaLabel !== about) canvas.ariaLabel = about;
         for (const [id, value] of [
             ["low", scale.low],
@@ -366,7 +366,7 @@ export class Workbench {
             if (field.value !== own && document.activeElement !== field) field.value = own;
         }
         input("log").checked = state.log;
-        choose(select("map"), state.map);
+        choose(select("colormap"), state.colormap);
     }
 
     // The nearer end of the range follows the pointer; the fields next to the bar do the same for keyboards.

@@ -24,7 +24,7 @@ export function hatch(
     context.restore();
 }
 
-// Returns the colour in which the digits can be read.
+// Returns the color in which the digits can be read.
 export function paintCell(
     context: CanvasRenderingContext2D,
     scale: Scale,

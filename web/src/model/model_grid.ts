@@ -1,7 +1,7 @@
 // Every head of every layer as a thumbnail, a row for each layer, on one canvas.
 import type { AppKit } from "../app/kit.ts";
 import { figures, nameOf } from "./model_html.ts";
-import type { ModelFacts, ModelRun } from "./model_protocol.ts";
+import type { ModelConfig, ModelRun } from "./model_protocol.ts";
 
 export class HeadGrid {
     private hovered: [number, number] | null = null;
@@ -10,7 +10,7 @@ export class HeadGrid {
         private readonly kit: AppKit,
         private readonly canvas: HTMLCanvasElement,
         private readonly shown: {
-            readonly facts: ModelFacts;
+            readonly config: ModelConfig;
             readonly run: ModelRun | null;
             readonly layer: number;
             readonly head: number;
@@ -36,10 +36,10 @@ export class HeadGrid {
             ];
             if (!step) return;
             event.preventDefault();
-            const { facts, layer, head } = this.shown;
+            const { config, layer, head } = this.shown;
             this.look(
-                Math.min(facts.layers - 1, Math.max(0, layer + step[0])),
-                Math.min(facts.heads - 1, Math.max(0, head + step[1])),
+                Math.min(config.layers - 1, Math.max(0, layer + step[0])),
+                Math.min(config.heads - 1, Math.max(0, head + step[1])),
             );
         });
         new ResizeObserver(() => this.draw()).observe(canvas.parentElement!);
@@ -49,26 +49,26 @@ export class HeadGrid {
     private sizes(): { cell: number; label: number } {
         const label = 30,
             width = this.canvas.parentElement!.clientWidth - label;
-        return { cell: Math.max(18, Math.min(64, Math.floor(width / this.shown.facts.heads))), label };
+        return { cell: Math.max(18, Math.min(64, Math.floor(width / this.shown.config.heads))), label };
     }
 
     private headAt(x: number, y: number): [number, number] | null {
         const { cell, label } = this.sizes(),
             layer = Math.floor(y / cell),
             head = Math.floor((x - label) / cell);
-        return layer >= 0 && layer < this.shown.facts.layers && head >= 0 && head < this.shown.facts.heads
+        return layer >= 0 && layer < this.shown.config.layers && head >= 0 && head < this.shown.config.heads
             ? [layer, head]
             : null;
     }
 
     draw(): void {
         const { canvas } = this,
-            { run, facts, scales } = this.shown;
+            { run, config, scales } = this.shown;
         if (!run) return;
         const { cell, label } = this.sizes(),
             ratio = Math.min(2, devicePixelRatio || 1),
-            width = label + facts.heads * cell,
-            height = facts.layers * cell;
+            width = label + config.heads * cell,
+            height = config.layers * cell;
         canvas.width = Math.round(width * ratio);
         canvas.height = Math.round(height * ratio);
         canvas.style.width = `${width}px`;
@@ -85,11 +85,11 @@ export class HeadGrid {
         context.font = `450 11px ${style.fontFamily}`;
         context.textAlign = "right";
         context.textBaseline = "middle";
-        for (let layer = 0; layer < facts.layers; ++layer) {
+        for (let layer = 0; layer < config.layers; ++layer) {
             context.fillStyle = style.getPropertyValue("--soft");
             context.fillText(`L${layer}`, label - 6, (layer + 0.5) * cell);
-            for (let head = 0; head < facts.heads; ++head) {
-                const first = (layer * facts.heads + head) * side * side;
+            for (let head = 0; head < config.heads; ++head) {
+                const first = (layer * config.heads + head) * side * side;
                 for (let i = 0; i < side * side; ++i) {
                     // A square root: most weights are small, and where they are is what tells heads apart.
                     const weight = pictures[first + i],
@@ -113,7 +113,7 @@ export class HeadGrid {
 
     private showHover(): void {
         const { byId, setText, short } = this.kit,
-            { facts, run } = this.shown,
+            { config, run } = this.shown,
             [layer, head] = this.hovered ?? [this.shown.layer, this.shown.head],
             of = run?.heads[layer]?.[head];
         if (!of) return;
@@ -124,7 +124,7 @@ export class HeadGrid {
         setText(byId("model-hover"), text);
         this.canvas.setAttribute(
             "aria-label",
-            `Weights of ${facts.layers} layers of ${facts.heads} heads; arrows choose one. ${text}`,
+            `Weights of ${config.layers} layers of ${config.heads} heads; arrows choose one. ${text}`,
         );
     }
 }

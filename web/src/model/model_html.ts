@@ -3,7 +3,7 @@ import type { AppKit } from "../app/kit.ts";
 import type {
     HeadFigures,
     Likely,
-    ModelFacts,
+    ModelConfig,
     ModelRequests,
     ModelRow,
     ModelRun,
@@ -26,19 +26,19 @@ const namedHeads = 4; // heads to name for each figure
 const percent = (share: number) => `${(100 * share).toFixed(share < 0.0995 ? 1 : 0)}%`;
 export const nameOf = (layer: number, head: number) => `L${layer}H${head}`;
 
-export function bodyHtml({ escape, megabytes }: AppKit, files: File[], facts: ModelFacts): string {
+export function bodyHtml({ escape, megabytes }: AppKit, files: File[], config: ModelConfig): string {
     const name =
             files.find(({ name: one }) => /\.gguf$/i.test(one))?.name ??
             (files[0].webkitRelativePath.split("/")[0] || "a model of files"),
-        types = facts.types.map(({ name: type, bytes }) => `${type} ${megabytes(bytes)}`).join(", "),
-        grouped = facts.kvHeads === facts.heads ? "" : ` over ${facts.kvHeads} of keys and values`,
-        reads = facts.held
+        types = config.types.map(({ name: type, bytes }) => `${type} ${megabytes(bytes)}`).join(", "),
+        grouped = config.kvHeads === config.heads ? "" : ` over ${config.kvHeads} of keys and values`,
+        reads = config.held
             ? "Its files are in this tab’s memory."
-            : `It is too large for this tab’s memory: layers are read from the disk for every run, ${megabytes(facts.layerBytes)} at a time.`;
+            : `It is too large for this tab’s memory: layers are read from the disk for every run, ${megabytes(config.layerBytes)} at a time.`;
     return (
-        `<div class="model-facts"><h3><bdi>${escape(name)}</bdi></h3><p class="note">${escape(facts.family)}: ${facts.layers} layers, ${facts.heads} heads${grouped}, ${facts.width.toLocaleString("en")} wide, ${facts.vocabulary.toLocaleString("en")} tokens${facts.context ? `, reads ${facts.context.toLocaleString("en")}` : ""}. ${escape(types)}. ${reads}</p></div>` +
-        `<label class="field"><span>${facts.whyNoText === null ? "Your text" : "Token numbers, with spaces between"}</span><input id="model-text" type="text" dir="auto" autocomplete="off" autocapitalize="off" spellcheck="false" maxlength="400000" aria-describedby="model-text-note"></label>` +
-        `<p class="note" id="model-text-note">${facts.whyNoText === null ? "" : escape(facts.whyNoText)}</p>` +
+        `<div class="model-config"><h3><bdi>${escape(name)}</bdi></h3><p class="note">${escape(config.family)}: ${config.layers} layers, ${config.heads} heads${grouped}, ${config.width.toLocaleString("en")} wide, ${config.vocabulary.toLocaleString("en")} tokens${config.context ? `, reads ${config.context.toLocaleString("en")}` : ""}. ${escape(types)}. ${reads}</p></div>` +
+        `<label class="field"><span>${config.whyNoText === null ? "Your text" : "Token numbers, with spaces between"}</span><input id="model-text" type="text" dir="auto" autocomplete="off" autocapitalize="off" spellcheck="false" maxlength="400000" aria-describedby="model-text-note"></label>` +
+        `<p class="note" id="model-text-note">${config.whyNoText === null ? "" : escape(config.whyNoText)}</p>` +
         `<p class="buttons"><button type="button" id="model-stop" class="quiet" hidden>Stop</button></p>` +
         `<h3 class="label">Tokens: choose one to see what comes next behind it</h3><div class="model-tokens" id="model-tokens" role="group" aria-label="Tokens"></div>` +
         `<p class="buttons"><button type="button" id="model-hide" class="quiet" aria-pressed="false">Hide this token from all</button><button type="button" id="model-reset" class="quiet" hidden>Undo all changes</button></p>` +

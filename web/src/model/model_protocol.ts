@@ -1,7 +1,7 @@
 // The messages between the page and the Worker that runs published models.
 import type { Steps } from "../engine/protocol.ts";
 
-export interface ModelFacts {
+export interface ModelConfig {
     family: string;
     architecture: string;
     layers: number;
@@ -98,7 +98,7 @@ export interface ModelSteps extends Steps {
 
 export interface ModelRequests {
     start: { ask: { variant: string; threads: number }; answer: null };
-    open: { ask: { files: File[]; held: number }; answer: ModelFacts }; // held: how many bytes may be in memory
+    open: { ask: { files: File[]; held: number }; answer: ModelConfig }; // held: how many bytes may be in memory
     run: {
         ask: {
             text: string;

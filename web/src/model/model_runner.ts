@@ -1,5 +1,5 @@
 import type { App } from "../app/app.ts";
-import type { ModelFacts, ModelKind, ModelRequests } from "./model_protocol.ts";
+import type { ModelConfig, ModelKind, ModelRequests } from "./model_protocol.ts";
 
 declare const MODEL_WORKER_FILE: string;
 
@@ -21,7 +21,7 @@ export class Runner {
 
     constructor(private readonly app: App) {}
 
-    open(files: File[]): Promise<ModelFacts> {
+    open(files: File[]): Promise<ModelConfig> {
         this.stop();
         this.files = files;
         return this.begin();
@@ -34,19 +34,19 @@ export class Runner {
         this.started = false;
         this.end(stopped);
     }
-    private async begin(): Promise<ModelFacts> {
+    private async begin(): Promise<ModelConfig> {
         const { info } = this.app.engine,
             open = async (held: number) => {
                 await this.ask("start", { variant: info?.variant ?? "simd", threads: info?.threads ?? 1 });
                 return this.ask("open", { files: this.files, held });
             };
         // A phone's browser may end the engine that asks for so much: what is not held needs a layer's memory.
-        const facts = await open(heldBytes).catch((error: Error) => {
+        const config = await open(heldBytes).catch((error: Error) => {
             if (this.worker || error.message === stopped) throw error;
             return open(0);
         });
         this.started = true;
-        return facts;
+        return config;
     }
     ask<K extends ModelKind>(kind: K, ask: ModelRequests[K]["ask"]): Promise<ModelRequests[K]["answer"]> {
         this.worker ??= this.create();

@@ -3,7 +3,7 @@ import { allocateText } from "../engine/memory.ts";
 import type { ModelModule } from "./model_abi.ts";
 import type { ModelHost, ReadableFile } from "./model_host.ts";
 import type {
-    ModelFacts,
+    ModelConfig,
     ModelHead,
     ModelMap,
     ModelNext,
@@ -42,7 +42,7 @@ export class ModelSession {
         return this.module.HEAPF32.slice(first, first + count);
     }
 
-    open(files: { name: string; file: ReadableFile }[], held: number): ModelFacts {
+    open(files: { name: string; file: ReadableFile }[], held: number): ModelConfig {
         this.host.files.splice(0, Infinity, ...files.map(({ file }) => file));
         for (const { name, file } of files) {
             const address = allocateText(this.module, name);

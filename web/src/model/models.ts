@@ -13,7 +13,7 @@ export class Models {
         adoptStyle(style);
         this.runner = new Runner(kit.app);
         this.runner.onProgress = (share) => this.say(`${(100 * share).toFixed(0)}%`, true);
-        kit.app.onShow.add(() => this.model?.draw()); // colours may have changed
+        kit.app.onShow.add(() => this.model?.draw()); // colors may have changed
     }
 
     private say(text: string, canStop = false): void {
@@ -30,8 +30,8 @@ export class Models {
         const size = files.reduce((sum, file) => sum + file.size, 0);
         this.say(`Reading ${this.kit.megabytes(size)} …`);
         try {
-            const facts = await opened;
-            this.model = new OpenModel(this.kit, this.runner, files, facts, (text, canStop) =>
+            const config = await opened;
+            this.model = new OpenModel(this.kit, this.runner, files, config, (text, canStop) =>
                 this.say(text, canStop),
             );
             await this.model.compute(true);

@@ -12,7 +12,7 @@ import {
     tokensHtml,
     type Shown,
 } from "./model_html.ts";
-import type { ModelFacts, ModelHead, ModelNext, ModelRequests, ModelRun } from "./model_protocol.ts";
+import type { ModelConfig, ModelHead, ModelNext, ModelRequests, ModelRun } from "./model_protocol.ts";
 import { TokenRow } from "./model_row.ts";
 import { stopped, type Runner } from "./model_runner.ts";
 
@@ -46,13 +46,13 @@ export class OpenModel {
         private readonly kit: AppKit,
         private readonly runner: Runner,
         files: File[],
-        readonly facts: ModelFacts,
+        readonly config: ModelConfig,
         private readonly say: (text: string, canStop?: boolean) => void,
     ) {
         const { byId } = kit;
-        byId("model-body").innerHTML = bodyHtml(kit, files, facts);
+        byId("model-body").innerHTML = bodyHtml(kit, files, config);
         byId("model-body").hidden = false;
-        this.text = kit.input("model-text").value = facts.text;
+        this.text = kit.input("model-text").value = config.text;
         this.matrix = new kit.MatrixView(
             byId("model-matrix"),
             { pick: (row, column) => void this.pick(row, column) },
@@ -207,7 +207,7 @@ export class OpenModel {
         if (this.fresh) [this.layer, this.head] = mostNamed(run);
         this.fresh = false;
         this.next = await this.runner.ask("next", { token: this.token });
-        setText(byId("model-text-note"), this.facts.whyNoText ?? "");
+        setText(byId("model-text-note"), this.config.whyNoText ?? "");
         this.say(
             `${run.tokens.length} tokens, ${Math.round(run.ms).toLocaleString("en")} ms${run.firstLayer ? `, from layer ${run.firstLayer} on` : ""}`,
         );
@@ -283,7 +283,7 @@ export class OpenModel {
 
     private async derive(): Promise<void> {
         const { byId, setHtml, inspectorHtml, number, escape } = this.kit,
-            { layer, head, token: query, key, run, facts } = this;
+            { layer, head, token: query, key, run, config } = this;
         if (!run) return;
         const steps = await this.runner.ask("derive", { layer, head, query, key });
         if (query !== this.token || key !== this.key || run !== this.run || layer !== this.layer) return;
@@ -299,7 +299,7 @@ export class OpenModel {
                 tokensColumn: tokens,
                 row: query,
                 column: key,
-                state: { scale: number(1 / steps.scale), temp: 1, cap: facts.softcap, p: 0, alibi: false },
+                state: { scale: number(1 / steps.scale), temp: 1, cap: config.softcap, p: 0, alibi: false },
                 label: "Weights",
                 value: steps.weight,
             }) +

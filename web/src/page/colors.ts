@@ -1,5 +1,5 @@
 // Colors for values. The tables are the engine's; the position of a value follows the same rule as
-// fovea/inspect/colour_map.hpp (a test checks that both agree).
+// fovea/inspect/colormap.hpp (a test checks that both agree).
 
 export type Rgb = [number, number, number];
 
@@ -74,7 +74,7 @@ export function picture(
     return canvas;
 }
 
-// The theme's colours, asked of the style sheet once: asking makes the browser compute styles at once.
+// The theme's colors, asked of the style sheet once: asking makes the browser compute styles at once.
 const contrast = globalThis.matchMedia?.("(prefers-contrast: more)"); // the build has none
 let colorsOf = "",
     colors: Record<string, string> = {};

@@ -116,7 +116,7 @@ export class Playground {
         });
         app.onShow.add(() => {
             if (app.state.train && app.state.train !== this.written && !this.running) this.follow();
-            this.draw(); // colours may have changed
+            this.draw(); // colors may have changed
         });
         new ResizeObserver(() => this.draw()).observe(byId("play-body"));
         void this.open(this.place.step);

@@ -1,5 +1,5 @@
 // Deep zoom: a map that is never stored. The engine's scheduler says which tiles a view needs and what to draw until they
-// are exact; here they are coloured, drawn and moved.
+// are exact; here they are colored, drawn and moved.
 import type { App } from "../app/app.ts";
 import type { Scale } from "../page/colors.ts";
 import { headOf, keep, timeLeft, weighed } from "./zoom_source.ts";
@@ -373,7 +373,7 @@ export class DeepZoom {
     }
 
     // Under the pointer: one question at a time, the newest. The number is computed from q, k and the row's log-sum-exp,
-    // whatever the colours come from.
+    // whatever the colors come from.
     private asking = false;
     private wanted: [number, number] | null = null;
     async describe(cell: [number, number]): Promise<void> {

@@ -14,7 +14,7 @@ export interface Held {
 
 export const keyOf = (id: TileId) => `${id.level}/${id.y}/${id.x}${id.sampled ? "s" : ""}`;
 
-// Mass grows with the number of cells in a pixel; the colours follow a logarithm.
+// Mass grows with the number of cells in a pixel; the colors follow a logarithm.
 export function scaleOf(
     { colorTable, logFloor }: PageKit,
     reducer: keyof TilePixels,

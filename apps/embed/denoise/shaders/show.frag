@@ -6,9 +6,9 @@
 #define PLANES readonly
 #include "denoise.glsl"
 layout(location = 0) in vec2 at;
-layout(location = 0) out vec4 colour;
+layout(location = 0) out vec4 color;
 
 void main() {
     const uvec2 pixel = min(uvec2(at * vec2(width, height)), uvec2(width, height) - 1u);
-    colour = vec4(pow(1.0 - exp(-light_in(from_plane, index_of(pixel))), vec3(1.0 / 2.2)), 1.0);
+    color = vec4(pow(1.0 - exp(-light_in(from_plane, index_of(pixel))), vec3(1.0 / 2.2)), 1.0);
 }

@@ -1,9 +1,9 @@
-// A small triangle along the velocity; its colour says how crowded the place is, which attention's log-sum-exp knows.
+// A small triangle along the velocity; its color says how crowded the place is, which attention's log-sum-exp knows.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #define ACCESS readonly
 #include "flock.glsl"
-layout(location = 0) out vec3 colour;
+layout(location = 0) out vec3 color;
 
 void main() {
     const vec4 bird = birds[gl_InstanceIndex];
@@ -15,5 +15,5 @@ void main() {
         const vec4 q = queries[gl_InstanceIndex], k = keys[gl_InstanceIndex];
         crowd = log_sums[gl_InstanceIndex] - dot(q, k);  // less the score of the bird itself
     }
-    colour = mix(vec3(0.25, 0.45, 0.85), vec3(1.0, 0.75, 0.25), clamp(crowd / 4.5, 0, 1));
+    color = mix(vec3(0.25, 0.45, 0.85), vec3(1.0, 0.75, 0.25), clamp(crowd / 4.5, 0, 1));
 }

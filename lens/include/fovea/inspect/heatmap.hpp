@@ -1,9 +1,9 @@
-// Matrices as pictures: colored cells with their values, tokens on both axes, a colour bar. For documents and
+// Matrices as pictures: colored cells with their values, tokens on both axes, a color bar. For documents and
 // for `--png`; the visualizer draws its own.
 #pragma once
 
 #include <fovea/fovea.hpp>
-#include <fovea/inspect/colour_map.hpp>
+#include <fovea/inspect/colormap.hpp>
 #include <fovea/model/f32_tensor.hpp>
 
 #include <cstdint>
@@ -25,13 +25,13 @@ struct HeatmapPanel {                     // one matrix
     std::vector<std::string> row_labels;  // one for each row, or empty: the row's number
     std::vector<std::string> column_labels;
     std::string row_caption = "query", column_caption = "key";
-    std::vector<uint8_t> hidden;       // 1: hatched and without a number; as many as values, or empty
-    std::optional<ColourRange> range;  // default: fitted_range of the cells that are not hidden
+    std::vector<uint8_t> hidden;      // 1: hatched and without a number; as many as values, or empty
+    std::optional<ColorRange> range;  // default: fitted_range of the cells that are not hidden
 };
 
-struct HeatmapStyle {              // The layout of the whole picture.
-    std::string title, subtitle;   // above all panels; may be empty
-    std::optional<ColourMap> map;  // default: viridis, or blue_orange for panels with negative values
+struct HeatmapStyle {             // The layout of the whole picture.
+    std::string title, subtitle;  // above all panels; may be empty
+    std::optional<Colormap> map;  // default: viridis, or blue_orange for panels with negative values
     bool dark = false;
     double pixel_ratio = 2.0;     // 0.5 to 4: device pixels for one unit of the layout
     uint32_t panels_per_row = 3;  // at least 1

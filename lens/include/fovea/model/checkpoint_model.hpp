@@ -13,7 +13,7 @@
 namespace fovea {
 
 // Rotary positions as a file describes them. Which divisors hold may depend on the number of tokens.
-struct RopeFacts {
+struct RopeConfig {
     Rope rope;
     std::vector<double> long_divisors;  // in place of the rope's from `original_length` + 1 tokens on
     uint64_t original_length = 0;       // 0: the rope's divisors hold for any length
@@ -24,7 +24,7 @@ struct RopeFacts {
 };
 
 // The configuration of a model, read from its files.
-struct ModelFacts {
+struct ModelConfig {
     std::string family;        // "Llama"
     std::string architecture;  // as the files call it: "mistral"
     uint64_t layers = 0, width = 0, heads = 0, kv_heads = 0;
@@ -39,9 +39,9 @@ struct ModelFacts {
     bool divide_by_layer = false;                   // scores of layer n are also divided by n + 1
     double softcap = 0, logit_softcap = 0;          // 0: none
     double embedding_scale = 1;
-    uint64_t window = 0;                        // keys on each side, the own one apart; with `windowed`
-    std::vector<bool> windowed;                 // by layer
-    std::optional<RopeFacts> rope, local_rope;  // the second: of windowed layers, where it differs
+    uint64_t window = 0;                         // keys on each side, the own one apart; with `windowed`
+    std::vector<bool> windowed;                  // by layer
+    std::optional<RopeConfig> rope, local_rope;  // the second: of windowed layers, where it differs
     BlockOrder order = BlockOrder::pre;
     bool tied = false;  // the unembedding is the embedding's table
     // Tokens of this ID have it as their position, and the others count from the next one on (RoBERTa).
@@ -68,7 +68,7 @@ class CheckpointModel {
     // The same of files that a program holds.
     static Result<CheckpointModel> open(std::span<const NamedFile> files);
 
-    const ModelFacts& facts() const { return *facts_; }
+    const ModelConfig& config() const { return *config_; }
     const Checkpoint& files() const { return *files_; }
     // Names of weights that the family needs and the files lack; those of the files that nothing reads.
     const std::vector<std::string>& missing() const { return missing_; }
@@ -87,7 +87,7 @@ class CheckpointModel {
     // Returns the vectors of token IDs plus those of positions from `first` on: the input of the first block.
     Result<F32Tensor> embed(std::span<const uint32_t> ids, uint64_t first = 0) const;
     // The same of a model that reads pictures (Dosovitskiy et al., 2021): the row of the whole picture, then
-    // one for each patch. `patches` is [facts().patches, facts().patch_width], row by row of the picture,
+    // one for each patch. `patches` is [config().patches, config().patch_width], row by row of the picture,
     // each patch its channels, of each the rows of pixels, normalised as the model was trained. The result
     // goes to run_model() as `entering`.
     Result<F32Tensor> embed_patches(const F32Tensor& patches) const;
@@ -111,7 +111,7 @@ class CheckpointModel {
     class Loader;
 
     std::shared_ptr<const Checkpoint> files_;
-    std::shared_ptr<const ModelFacts> facts_;
+    std::shared_ptr<const ModelConfig> config_;
     const struct Family* family_ = nullptr;
     std::string root_;  // before the names of the body's weights
     std::vector<std::string> missing_, unread_;

@@ -21,17 +21,17 @@ class DeviceRunner final : public EngineRunner {
 
     std::string name() const override { return engine_.device().name; }  // "CPU (AVX2)", "llvmpipe (...)"
     Result<Plan> plan_attention(const FoveaAttentionDesc& call) override {
-        return fovea::plan_attention(engine_.facts(), call);
+        return fovea::plan_attention(engine_.properties(), call);
     }
     Result<Plan> plan_attention_backward(const FoveaAttentionDesc& forward,
                                          const FoveaAttentionBackwardDesc& backward) override {
-        return fovea::plan_attention_backward(engine_.facts(), forward, backward);
+        return fovea::plan_attention_backward(engine_.properties(), forward, backward);
     }
     Result<Plan> plan_linear(const FoveaLinearDesc& call) override {
-        return fovea::plan_linear(engine_.facts(), call);
+        return fovea::plan_linear(engine_.properties(), call);
     }
     Result<Plan> plan_rope(const FoveaRopeDesc& call) override {
-        return fovea::plan_rope(engine_.facts(), call);
+        return fovea::plan_rope(engine_.properties(), call);
     }
     Result<void> run(const Plan& plan, const FoveaHostBuffer* bindings) override;
     Result<void> attention(const FoveaAttentionDesc& call, const FoveaHostBuffer* bindings) override;

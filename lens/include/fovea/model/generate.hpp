@@ -28,8 +28,8 @@ class Decoder {
 
     // Runs the tokens after those that were run before: logits [vocabulary] after the last of them. They are
     // those of the whole text run anew, whatever the capacity: where a text outgrows the angles that short
-    // texts turn by (RopeFacts::is_long), this call runs it from its beginning. On an error the decoder holds
-    // what it held before.
+    // texts turn by (RopeConfig::is_long), this call runs it from its beginning. On an error the decoder
+    // holds what it held before.
     Result<std::vector<float>> run(std::span<const uint32_t> ids);
     uint64_t held() const;       // tokens that were run
     uint64_t capacity() const;   // tokens that there is room for

@@ -23,7 +23,7 @@ enum class MaskPattern {
 };                                       // causal and window are separate flags
 enum class MaskRoute { before, after };  // the softmax
 enum class DropoutRandom { native, mkl, counter };
-enum class Precision { f32, f16, f16_products };
+enum class Precision { f32, f16, f16_inputs };
 
 // Cells that were painted: 1 is visible, row by row. `rows` and `keys` say for how many tokens; both 0 (files
 // before there was the key `side`): for as many as there are, and bits that are missing are visible.

@@ -116,7 +116,7 @@ struct Session : AttentionRules {
     StageId stage = StageId::weights;
     uint32_t head = 0;             // counted across layers if the model has several
     uint32_t row = 1, column = 2;  // the picked cell
-    std::string map = "auto";
+    std::string colormap = "auto";
     bool logarithmic = false;
     std::string low, high;  // numbers; empty: those of the values
     bool table = false;

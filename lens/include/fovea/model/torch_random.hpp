@@ -46,8 +46,8 @@ class TorchGenerator {
     void linear_weight(std::span<float> out, size_t fan_in);
     void linear_bias(std::span<float> out, size_t fan_in);
 
-    // The keep mask (1 kept, 0 dropped) of nn.Dropout(drop_probability) in training, drop_probability in [0,
-    // 1). Native: builds without MKL, and CPUs other than Intel's; two words an element.
+    // The dropout mask (1 kept, 0 dropped) of nn.Dropout(drop_probability) in training, drop_probability in
+    // [0, 1). Native: builds without MKL, and CPUs other than Intel's; two words an element.
     void keep_mask_native(std::span<uint8_t> out, double drop_probability);
     // MKL: the usual x86 builds on Intel CPUs; one word, whatever the count, seeds MKL's own generator
     // MCG31m1.

@@ -8,20 +8,20 @@
 namespace fovea::vulkan {
 namespace {
 
-struct NeedList {
-    FoveaDeviceNeeds needs{};
-    void add(const char* extension, const char* feature, bool available, const char* buys) {
-        needs.items[needs.count++] = {extension, feature, 0, available ? 1u : 0u, buys};
+struct FeatureList {
+    FoveaRecommendedFeatures found{};
+    void add(const char* extension, const char* feature, bool available, const char* benefit) {
+        found.items[found.count++] = {extension, feature, 0, available ? 1u : 0u, benefit};
     }
     void require(const char* extension) {
-        needs.items[needs.count++] = {extension, nullptr, 1, 1,
+        found.items[found.count++] = {extension, nullptr, 1, 1,
                                       "nothing: Vulkan demands it of a device that has it"};
     }
 };
 
 // Beyond the minimum requirements only what Vulkan itself demands is required. An extension is named only if
 // the core version does not include it.
-void list_needs(const PhysicalDevice& device, NeedList& list) {
+void list_features(const PhysicalDevice& device, FeatureList& list) {
     const Features& has = device.features;
     const auto unless_core = [&](uint32_t core, const char* extension) {
         return device.api_version >= core ? nullptr : extension;
@@ -61,7 +61,7 @@ void list_needs(const PhysicalDevice& device, NeedList& list) {
     // gets no more.
     for (const char* part : {"shaderBFloat16Type", "shaderBFloat16CooperativeMatrix"})
         list.add(VK_KHR_SHADER_BFLOAT16_EXTENSION_NAME, part, has.bfloat16_matrices && device.lists_bfloat16,
-                 "matrix units with factors in bfloat16, where FOVEA_PRECISION_BF16_PRODUCTS allows them");
+                 "matrix units with factors in bfloat16, where FOVEA_PRECISION_BF16_INPUTS allows them");
 }
 
 }  // namespace
@@ -70,10 +70,11 @@ void list_needs(const PhysicalDevice& device, NeedList& list) {
 using namespace fovea;
 using namespace fovea::vulkan;
 
-FoveaResult foveaQueryDeviceNeeds(PFN_vkGetInstanceProcAddr get_instance_proc_addr, VkInstance instance,
-                                  uint32_t api_version, VkPhysicalDevice physical_device,
-                                  const FoveaHostAllocator* allocator, FoveaDeviceNeeds* out,
-                                  FoveaDiag* diag) {
+FoveaResult foveaQueryRecommendedFeatures(PFN_vkGetInstanceProcAddr get_instance_proc_addr,
+                                          VkInstance instance, uint32_t api_version,
+                                          VkPhysicalDevice physical_device,
+                                          const FoveaHostAllocator* allocator, FoveaRecommendedFeatures* out,
+                                          FoveaDiag* diag) {
     const char* null_argument = !get_instance_proc_addr ? "get_instance_proc_addr"
                                 : !instance             ? "instance"
                                 : !physical_device      ? "physical_device"
@@ -86,11 +87,12 @@ FoveaResult foveaQueryDeviceNeeds(PFN_vkGetInstanceProcAddr get_instance_proc_ad
     if ((r = choose_allocator(allocator, memory, diag))) return r;
     if ((r = load_instance_table(get_instance_proc_addr, instance, table, diag))) return r;
     if ((r = query_physical_device(table, physical_device, api_version, memory, device, diag))) return r;
-    NeedList list;
-    list_needs(device, list);
-    if (out && out->struct_size >= offsetof(FoveaDeviceNeeds, items)) {
-        const size_t room = (out->struct_size - offsetof(FoveaDeviceNeeds, items)) / sizeof(FoveaDeviceNeed);
-        list.needs.count = uint32_t(std::min<size_t>(list.needs.count, room));
+    FeatureList list;
+    list_features(device, list);
+    if (out && out->struct_size >= offsetof(FoveaRecommendedFeatures, items)) {
+        const size_t room =
+            (out->struct_size - offsetof(FoveaRecommendedFeatures, items)) / sizeof(FoveaRecommendedFeature);
+        list.found.count = uint32_t(std::min<size_t>(list.found.count, room));
     }
-    return write_struct(list.needs, out, "out", diag);
+    return write_struct(list.found, out, "out", diag);
 }

@@ -127,17 +127,17 @@ std::set<uint32_t> gguf_ends(const GgufFile& file) {
 
 }  // namespace
 
-Result<void> read_generation(const Checkpoint& files, const Family& family, ModelFacts& facts) {
+Result<void> read_generation(const Checkpoint& files, const Family& family, ModelConfig& config) {
     std::set<uint32_t> ends;
     if (files.gguf) {
         ends = gguf_ends(*files.gguf);
         for (const GgufValue& value : files.gguf->metadata)
             if (value.key.starts_with("general.sampling."))
-                facts.generation_settings.push_back(printable_name(value.key, 60));
+                config.generation_settings.push_back(printable_name(value.key, 60));
     } else {
         bool given = false;
-        for (const JsonValue& config : {files.config, files.config["text_config"]}) {
-            const auto ids = config.find("eos_token_id");
+        for (const JsonValue& json : {files.config, files.config["text_config"]}) {
+            const auto ids = json.find("eos_token_id");
             given = given || ids;
             if (Result<void> r = take_ids(ids.value_or(JsonValue()), "config.json", ends); !r) return r;
         }
@@ -146,9 +146,9 @@ Result<void> read_generation(const Checkpoint& files, const Family& family, Mode
             !r)
             return r;
         if (!given && ends.empty() && family.defaults.end_token) ends.insert(*family.defaults.end_token);
-        facts.generation_settings = settings_of(files.generation_config);
+        config.generation_settings = settings_of(files.generation_config);
     }
-    facts.end_tokens.assign(ends.begin(), ends.end());
+    config.end_tokens.assign(ends.begin(), ends.end());
     return {};
 }
 

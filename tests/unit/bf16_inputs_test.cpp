@@ -1,5 +1,5 @@
 // Products of pairs of bfloat16: who takes them, and what the instruction's order must not show. Whether they
-// are right is the sweep's to say, which draws the precision (semantics.cpu.sweep_bf16_products).
+// are right is the sweep's to say, which draws the precision (semantics.cpu.sweep_bf16_inputs).
 #include "cpu/target.hpp"
 
 #include <fovea/fovea.hpp>
@@ -15,12 +15,12 @@
 namespace fovea {
 namespace {
 
-FoveaDeviceFacts facts_with(uint32_t target, bool pairs) {
-    FoveaDeviceFacts facts = *cpu_facts(1);
-    facts.cpu_target = target;
-    facts.features &= ~uint32_t(FOVEA_FEATURE_BF16_PRODUCTS);
-    if (pairs) facts.features |= FOVEA_FEATURE_BF16_PRODUCTS;
-    return facts;
+FoveaDeviceProperties properties_with(uint32_t target, bool pairs) {
+    FoveaDeviceProperties properties = *cpu_properties(1);
+    properties.cpu_target = target;
+    properties.features &= ~uint32_t(FOVEA_FEATURE_BF16_INPUTS);
+    if (pairs) properties.features |= FOVEA_FEATURE_BF16_INPUTS;
+    return properties;
 }
 
 FoveaAttentionDesc call_of(uint64_t rows, uint64_t keys, FoveaPrecision precision) {
@@ -29,31 +29,32 @@ FoveaAttentionDesc call_of(uint64_t rows, uint64_t keys, FoveaPrecision precisio
     return call.desc;
 }
 
-std::string explained(const FoveaDeviceFacts& facts, const FoveaAttentionDesc& desc) {
-    const Result<Plan> plan = plan_attention(facts, desc);
+std::string explained(const FoveaDeviceProperties& properties, const FoveaAttentionDesc& desc) {
+    const Result<Plan> plan = plan_attention(properties, desc);
     EXPECT_TRUE(plan) << plan.error().text;
     return plan ? plan->explain() : std::string();
 }
 
-TEST(Bf16Products, are_taken_by_flash_where_the_call_allows_them_and_the_processor_has_them) {
+TEST(Bf16Inputs, are_taken_by_flash_where_the_call_allows_them_and_the_processor_has_them) {
     const std::string taken = "products: pairs of bfloat16 (AVX512-BF16)", left = "products: float32;";
-    const FoveaAttentionDesc allowed = call_of(300, 300, FOVEA_PRECISION_BF16_PRODUCTS);
-    EXPECT_NE(explained(facts_with(cpu::kTargetAvx512, true), allowed).find(taken), std::string::npos);
-    EXPECT_NE(explained(facts_with(cpu::kTargetAvx512, false), allowed).find(left), std::string::npos);
-    EXPECT_NE(explained(facts_with(cpu::kTargetAvx2, true), allowed).find(left), std::string::npos);
+    const FoveaAttentionDesc allowed = call_of(300, 300, FOVEA_PRECISION_BF16_INPUTS);
+    EXPECT_NE(explained(properties_with(cpu::kTargetAvx512, true), allowed).find(taken), std::string::npos);
+    EXPECT_NE(explained(properties_with(cpu::kTargetAvx512, false), allowed).find(left), std::string::npos);
+    EXPECT_NE(explained(properties_with(cpu::kTargetAvx2, true), allowed).find(left), std::string::npos);
     FoveaAttentionDesc matrices = allowed;
     matrices.kernel = FOVEA_KERNEL_STAGED;
     matrices.outputs = FOVEA_OUTPUT_O | FOVEA_OUTPUT_WEIGHTS;
-    EXPECT_NE(explained(facts_with(cpu::kTargetAvx512, true), matrices).find(left), std::string::npos);
-    for (const FoveaPrecision other : {FOVEA_PRECISION_F32, FOVEA_PRECISION_F16_PRODUCTS}) {
-        const std::string text = explained(facts_with(cpu::kTargetAvx512, true), call_of(300, 300, other));
+    EXPECT_NE(explained(properties_with(cpu::kTargetAvx512, true), matrices).find(left), std::string::npos);
+    for (const FoveaPrecision other : {FOVEA_PRECISION_F32, FOVEA_PRECISION_F16_INPUTS}) {
+        const std::string text =
+            explained(properties_with(cpu::kTargetAvx512, true), call_of(300, 300, other));
         EXPECT_EQ(text.find("products: "), std::string::npos) << text;
     }
 }
 
 class Prepared {
   public:
-    explicit Prepared(const FoveaAttentionDesc& desc) : plan_(plan_attention(*cpu_facts(1), desc)) {
+    explicit Prepared(const FoveaAttentionDesc& desc) : plan_(plan_attention(*cpu_properties(1), desc)) {
         EXPECT_TRUE(plan_) << plan_.error().text;
         const FoveaPlanInfo info = plan_->info();
         for (uint32_t n = 0; n < FOVEA_BIND_COUNT; ++n) memory[n].resize(size_t(info.binding_bytes[n] / 4));
@@ -88,10 +89,10 @@ void fill(std::vector<float>& numbers, uint32_t state) {
 
 // By itself a row begins at another key of its block, so that other keys share a word, and its neighbors
 // begin and end elsewhere.
-TEST(Bf16Products, a_row_has_the_same_bits_whatever_rows_and_keys_are_beside_it) {
+TEST(Bf16Inputs, a_row_has_the_same_bits_whatever_rows_and_keys_are_beside_it) {
     FOVEA_SKIP_WITHOUT_PAIRS();
     constexpr uint64_t kRows = 150, kKeys = 371;
-    FoveaAttentionDesc desc = call_of(kRows, kKeys, FOVEA_PRECISION_BF16_PRODUCTS);
+    FoveaAttentionDesc desc = call_of(kRows, kKeys, FOVEA_PRECISION_BF16_INPUTS);
     desc.flags = FOVEA_FLAG_CAUSAL | FOVEA_FLAG_WINDOW, desc.align = FOVEA_ALIGN_TOP_LEFT;
     desc.window_left = 180, desc.window_right = -1;
     desc.align = FOVEA_ALIGN_OFFSET;
@@ -112,10 +113,10 @@ TEST(Bf16Products, a_row_has_the_same_bits_whatever_rows_and_keys_are_beside_it)
 }
 
 // A key that no row sees, in the same word as one that is seen.
-TEST(Bf16Products, a_hidden_neighbour_that_is_no_number_reaches_nothing) {
+TEST(Bf16Inputs, a_hidden_neighbour_that_is_no_number_reaches_nothing) {
     FOVEA_SKIP_WITHOUT_PAIRS();
     for (const int64_t left : {0, 1, 2, 7}) {
-        FoveaAttentionDesc desc = call_of(9, 60, FOVEA_PRECISION_BF16_PRODUCTS);
+        FoveaAttentionDesc desc = call_of(9, 60, FOVEA_PRECISION_BF16_INPUTS);
         desc.flags = FOVEA_FLAG_CAUSAL | FOVEA_FLAG_WINDOW, desc.align = FOVEA_ALIGN_TOP_LEFT;
         desc.window_left = left, desc.window_right = -1;
         desc.align = FOVEA_ALIGN_OFFSET;
@@ -136,10 +137,10 @@ TEST(Bf16Products, a_hidden_neighbour_that_is_no_number_reaches_nothing) {
 }
 
 // The next query's key, in the word of the last one that a whole panel sees: a group fills a panel.
-TEST(Bf16Products, the_key_behind_a_panels_last_one_reaches_nothing) {
+TEST(Bf16Inputs, the_key_behind_a_panels_last_one_reaches_nothing) {
     FOVEA_SKIP_WITHOUT_PAIRS();
     const uint32_t group = cpu::target_shape(cpu::kTargetAvx512).panel();
-    FoveaAttentionDesc desc = call_of(2, 60, FOVEA_PRECISION_BF16_PRODUCTS);
+    FoveaAttentionDesc desc = call_of(2, 60, FOVEA_PRECISION_BF16_INPUTS);
     desc.heads_q = group;
     desc.flags = FOVEA_FLAG_CAUSAL;
     desc.align = FOVEA_ALIGN_OFFSET;
@@ -163,9 +164,9 @@ TEST(Bf16Products, the_key_behind_a_panels_last_one_reaches_nothing) {
 
 // Past the largest bfloat16 and within float32. One key, for unnormalised sums of more would be infinite in
 // float32 too.
-TEST(Bf16Products, finite_numbers_stay_finite) {
+TEST(Bf16Inputs, finite_numbers_stay_finite) {
     FOVEA_SKIP_WITHOUT_PAIRS();
-    Prepared run(call_of(3, 1, FOVEA_PRECISION_BF16_PRODUCTS));
+    Prepared run(call_of(3, 1, FOVEA_PRECISION_BF16_INPUTS));
     for (float& v : run.memory[FOVEA_BIND_V]) v = -std::numeric_limits<float>::max();
     for (const float o : run.o()) EXPECT_NEAR(o / std::numeric_limits<float>::max(), -1, 0x1p-8);
     for (float& v : run.memory[FOVEA_BIND_V]) v = std::numeric_limits<float>::infinity();

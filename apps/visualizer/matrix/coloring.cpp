@@ -1,4 +1,4 @@
-#include "matrix/colouring.hpp"
+#include "matrix/coloring.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -15,7 +15,7 @@ double signed_log(double value, double linear_within) {
 
 }  // namespace
 
-double Colouring::place(double value) const {
+double Coloring::place(double value) const {
     if (std::isnan(value)) return value;
     double share = 0.5;
     if (spread == Spread::symmetric_log) {
@@ -29,7 +29,7 @@ double Colouring::place(double value) const {
     return std::clamp(share, 0.0, 1.0);
 }
 
-double Colouring::value_at(double share) const {
+double Coloring::value_at(double share) const {
     if (spread == Spread::symmetric_log) {
         const double log = (2 * share - 1) * signed_log(high, linear_within);
         return std::copysign(std::expm1(std::abs(log)) * linear_within, log);
@@ -38,10 +38,10 @@ double Colouring::value_at(double share) const {
     return low + share * (high - low);
 }
 
-Colouring colouring_of(const ColourChoice& choice, const ColourRange& fitted) {
+Coloring coloring_of(const ColorChoice& choice, const ColorRange& fitted) {
     const double reach = std::max(std::abs(fitted.low), std::abs(fitted.high));
-    const bool has_sign = fitted.scale == ColourScale::symmetric;
-    Colouring c;
+    const bool has_sign = fitted.scale == ColorScale::symmetric;
+    Coloring c;
     c.low = has_sign ? -reach : fitted.low;
     c.high = has_sign ? reach : fitted.high;
     if (std::isfinite(choice.range_low)) c.low = double(choice.range_low);
@@ -60,19 +60,19 @@ Colouring colouring_of(const ColourChoice& choice, const ColourRange& fitted) {
         c.linear_within = std::max(c.high * std::pow(10, -kDecades + 1), 1e-30);
     }
     const bool diverging = has_sign || c.spread == Spread::symmetric_log;
-    c.map = choice.automatic_map ? (diverging ? ColourMap::blue_orange : ColourMap::viridis) : choice.map;
+    c.map = choice.automatic_map ? (diverging ? Colormap::blue_orange : Colormap::viridis) : choice.map;
     return c;
 }
 
-Rgb colour_for(const Colouring& c, const ColourTable& table, double value) {
-    if (std::isnan(value)) return kNanColour;
-    if (std::isinf(value) && value > 0) return kInfinityColour;
+Rgb color_for(const Coloring& c, const ColorTable& table, double value) {
+    if (std::isnan(value)) return kNanColor;
+    if (std::isinf(value) && value > 0) return kInfinityColor;
     return table[size_t(std::lround(c.place(value) * 255))];
 }
 
-Clamped clamped_by(const Colouring& colouring, std::span<const float> values) {
+Clamped clamped_by(const Coloring& coloring, std::span<const float> values) {
     Clamped clamped;
-    for (const float value : values) clamped.add(colouring, value);
+    for (const float value : values) clamped.add(coloring, value);
     return clamped;
 }
 

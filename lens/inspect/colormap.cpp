@@ -1,4 +1,4 @@
-#include <fovea/inspect/colour_map.hpp>
+#include <fovea/inspect/colormap.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -27,17 +27,17 @@ constexpr std::array<Rgb, 9> kBlueOrange = {rgb(0x0b2a5b), rgb(0x1b5c9e), rgb(0x
                                             rgb(0xa9cde6), rgb(0xf4f2ee), rgb(0xf5c591),
                                             rgb(0xe08a35), rgb(0xae5510), rgb(0x4f2004)};
 
-std::span<const Rgb> control_points(ColourMap map) {
+std::span<const Rgb> control_points(Colormap map) {
     switch (map) {
-        case ColourMap::viridis:
+        case Colormap::viridis:
             return kViridis;
-        case ColourMap::magma:
+        case Colormap::magma:
             return kMagma;
-        case ColourMap::cividis:
+        case Colormap::cividis:
             return kCividis;
-        case ColourMap::grey:
+        case Colormap::grey:
             return kGrey;
-        case ColourMap::blue_orange:
+        case Colormap::blue_orange:
             return kBlueOrange;
     }
     return kGrey;
@@ -69,33 +69,33 @@ double linear_light(uint8_t channel_value) {
 
 }  // namespace
 
-std::string_view colour_map_name(ColourMap map) {
+std::string_view colormap_name(Colormap map) {
     switch (map) {
-        case ColourMap::viridis:
+        case Colormap::viridis:
             return "viridis";
-        case ColourMap::magma:
+        case Colormap::magma:
             return "magma";
-        case ColourMap::cividis:
+        case Colormap::cividis:
             return "cividis";
-        case ColourMap::grey:
+        case Colormap::grey:
             return "grey";
-        case ColourMap::blue_orange:
+        case Colormap::blue_orange:
             return "blue-orange";
     }
     return "";
 }
 
-std::optional<ColourMap> colour_map_from_name(std::string_view name) {
-    for (const ColourMap map : kColourMaps) {
-        if (colour_map_name(map) == name) return map;
+std::optional<Colormap> colormap_from_name(std::string_view name) {
+    for (const Colormap map : kColormaps) {
+        if (colormap_name(map) == name) return map;
     }
     return std::nullopt;
 }
 
-ColourTable colour_table(ColourMap map) { return colour_table(control_points(map)); }
+ColorTable color_table(Colormap map) { return color_table(control_points(map)); }
 
-ColourTable colour_table(std::span<const Rgb> points) {
-    ColourTable table;
+ColorTable color_table(std::span<const Rgb> points) {
+    ColorTable table;
     for (size_t i = 0; i < table.size(); ++i) {
         const double place = static_cast<double>(i) / static_cast<double>(table.size() - 1);
         table[i] = {channel(points, &Rgb::r, place), channel(points, &Rgb::g, place),
@@ -104,9 +104,8 @@ ColourTable colour_table(std::span<const Rgb> points) {
     return table;
 }
 
-double luminance(Rgb colour) {
-    return 0.2126 * linear_light(colour.r) + 0.7152 * linear_light(colour.g) +
-           0.0722 * linear_light(colour.b);
+double luminance(Rgb color) {
+    return 0.2126 * linear_light(color.r) + 0.7152 * linear_light(color.g) + 0.0722 * linear_light(color.b);
 }
 
 double contrast(Rgb a, Rgb b) {
@@ -114,39 +113,39 @@ double contrast(Rgb a, Rgb b) {
     return std::max(x, y) / std::min(x, y);
 }
 
-Rgb text_colour_on(Rgb background) {
+Rgb text_color_on(Rgb background) {
     // Plain black: next to white it is the only ink with a contrast of 4.5:1 on every color, including
     // viridis' teal.
     constexpr Rgb kDark = rgb(0x000000), kLight = rgb(0xffffff);
     return contrast(background, kLight) >= contrast(background, kDark) ? kLight : kDark;
 }
 
-double lightness(Rgb colour) {
-    const double y = luminance(colour);
+double lightness(Rgb color) {
+    const double y = luminance(color);
     return y <= 216.0 / 24389.0 ? y * 24389.0 / 27.0 : 116.0 * std::cbrt(y) - 16.0;
 }
 
-double ColourRange::place(double value) const {
+double ColorRange::place(double value) const {
     if (std::isnan(value)) return value;
-    if (scale == ColourScale::symmetric) {
+    if (scale == ColorScale::symmetric) {
         const double reach = std::max(std::fabs(low), std::fabs(high));
         return reach > 0.0 ? std::clamp(0.5 + 0.5 * value / reach, 0.0, 1.0) : 0.5;
     }
     if (!(high > low)) return 0.5;
-    if (scale == ColourScale::logarithmic) {
+    if (scale == ColorScale::logarithmic) {
         return value > low ? std::clamp(std::log(value / low) / std::log(high / low), 0.0, 1.0) : 0.0;
     }
     return std::clamp((value - low) / (high - low), 0.0, 1.0);
 }
 
-double ColourRange::value_at(double place) const {
-    if (scale == ColourScale::symmetric)
+double ColorRange::value_at(double place) const {
+    if (scale == ColorScale::symmetric)
         return (2.0 * place - 1.0) * std::max(std::fabs(low), std::fabs(high));
-    if (scale == ColourScale::logarithmic && low > 0.0) return low * std::pow(high / low, place);
+    if (scale == ColorScale::logarithmic && low > 0.0) return low * std::pow(high / low, place);
     return low + place * (high - low);
 }
 
-ColourRange fitted_range(std::span<const float> values) {
+ColorRange fitted_range(std::span<const float> values) {
     double low = std::numeric_limits<double>::infinity(), high = -low;
     for (const float value : values) {
         if (!std::isfinite(value)) continue;
@@ -154,13 +153,13 @@ ColourRange fitted_range(std::span<const float> values) {
         high = std::max(high, static_cast<double>(value));
     }
     if (low > high) return {};
-    if (low < 0.0) return {low, high, ColourScale::symmetric};
-    return {0.0, high, ColourScale::linear};
+    if (low < 0.0) return {low, high, ColorScale::symmetric};
+    return {0.0, high, ColorScale::linear};
 }
 
-Rgb colour_of(double value, const ColourTable& table, const ColourRange& range) {
-    if (std::isnan(value)) return kNanColour;
-    if (std::isinf(value)) return kInfinityColour;
+Rgb color_of(double value, const ColorTable& table, const ColorRange& range) {
+    if (std::isnan(value)) return kNanColor;
+    if (std::isinf(value)) return kInfinityColor;
     const double index = range.place(value) * static_cast<double>(table.size() - 1);
     return table[static_cast<size_t>(std::lround(index))];
 }

@@ -41,7 +41,7 @@ bool windowed_by_rule(WindowRule rule, uint64_t layer, uint64_t first_windowed) 
 }
 
 // Window layers by a period, or by a list of all layers.
-void read_gguf_pattern(ConfigReader& s, ModelFacts& f) {
+void read_gguf_pattern(ConfigReader& s, ModelConfig& f) {
     const GgufValue* pattern = s.value("attention.sliding_window_pattern");
     if (!pattern) return;
     const std::string name = s.name_of({}, "attention.sliding_window_pattern");
@@ -56,7 +56,7 @@ void read_gguf_pattern(ConfigReader& s, ModelFacts& f) {
                                std::to_string(f.layers) + " layers"));
 }
 
-void read_gguf_windows(const Family& family, ConfigReader& s, ModelFacts& f) {
+void read_gguf_windows(const Family& family, ConfigReader& s, ModelConfig& f) {
     constexpr std::string_view kKey = "attention.sliding_window";
     const GgufValue* given = s.value(kKey);
     // Files without a window have no key or 0; Gemma 2's may leave out the usual one.
@@ -78,7 +78,7 @@ void read_gguf_windows(const Family& family, ConfigReader& s, ModelFacts& f) {
     read_gguf_pattern(s, f);
 }
 
-void read_windows(const Family& family, ConfigReader& s, ModelFacts& f) {
+void read_windows(const Family& family, ConfigReader& s, ModelConfig& f) {
     f.windowed.assign(f.layers, false);
     if (s.is_gguf()) return read_gguf_windows(family, s, f);
     if (family.window == WindowRule::none) return;
@@ -123,7 +123,7 @@ void read_windows(const Family& family, ConfigReader& s, ModelFacts& f) {
 
 // ---- the rest ----
 
-void read_sizes(const Family& family, ConfigReader& s, ModelFacts& f) {
+void read_sizes(const Family& family, ConfigReader& s, ModelConfig& f) {
     const FamilyDefaults& d = family.defaults;
     f.layers = s.needed({"num_hidden_layers", "n_layer"}, "block_count", kMostLayers, d.layers);
     f.width = s.needed({"hidden_size", "n_embd"}, "embedding_length", kMostWidth, d.width);
@@ -164,7 +164,7 @@ void read_sizes(const Family& family, ConfigReader& s, ModelFacts& f) {
     if (f.context == 0 && s.left_out({"max_position_embeddings", "n_positions"})) f.context = d.context;
 }
 
-void read_numerics(const Family& family, ConfigReader& s, ModelFacts& f) {
+void read_numerics(const Family& family, ConfigReader& s, ModelConfig& f) {
     f.epsilon = s.number({family.norm == NormKind::rms ? "rms_norm_eps" : "layer_norm_eps",
                           "layer_norm_epsilon", "layer_norm_eps", "norm_eps"},
                          family.norm == NormKind::rms ? "attention.layer_norm_rms_epsilon"
@@ -251,7 +251,7 @@ void read_numerics(const Family& family, ConfigReader& s, ModelFacts& f) {
 
 }  // namespace
 
-Result<KnownModel> read_facts(const Checkpoint& files) {
+Result<KnownModel> read_config(const Checkpoint& files) {
     ConfigReader s(files);
     const std::string& architecture = s.architecture();
     const char* const key = s.is_gguf() ? "general.architecture" : "model_type";
@@ -263,7 +263,7 @@ Result<KnownModel> read_facts(const Checkpoint& files) {
         return unknown(key, "the model is of the family '" + printable_name(architecture, 60) +
                                 "', which is not known; " + known_families() + " are");
     KnownModel known{family, {}};
-    ModelFacts& f = known.facts;
+    ModelConfig& f = known.config;
     f.family = std::string(family->name);
     f.architecture = printable_name(architecture, 60);
     f.causal = family->causal;

@@ -1,7 +1,7 @@
-// From numbers to a place on a colour map: what the shader, the colour bar, digits and drawings agree on.
+// From numbers to a place on a colormap: what the shader, the color bar, digits and drawings agree on.
 #pragma once
 
-#include <fovea/inspect/colour_map.hpp>
+#include <fovea/inspect/colormap.hpp>
 
 #include <cmath>
 #include <span>
@@ -12,15 +12,15 @@ enum class Spread { automatic, linear, logarithmic, symmetric_log };
 inline constexpr int kSpreadCount = 4;
 
 // The reader's choice of colors for a view.
-struct ColourChoice {
-    ColourMap map = ColourMap::viridis;
+struct ColorChoice {
+    Colormap map = Colormap::viridis;
     bool automatic_map = true;  // diverging for stages with negative numbers
     Spread spread = Spread::automatic;
     float range_low = NAN, range_high = NAN;  // NaN: that of the values
 };
 
-struct Colouring {
-    ColourMap map = ColourMap::viridis;
+struct Coloring {
+    Colormap map = Colormap::viridis;
     Spread spread = Spread::linear;  // never automatic
     double low = 0, high = 1;        // for linear and logarithmic; symmetric_log uses -high to high
     double linear_within = 0;        // symmetric_log: linear from 0 to here, logarithmic beyond
@@ -31,18 +31,18 @@ struct Colouring {
 };
 
 // By the reader's choices and, where they are automatic, by the values' own range.
-Colouring colouring_of(const ColourChoice& choice, const ColourRange& fitted);
-Rgb colour_for(const Colouring& colouring, const ColourTable& table, double value);
+Coloring coloring_of(const ColorChoice& choice, const ColorRange& fitted);
+Rgb color_for(const Coloring& coloring, const ColorTable& table, double value);
 const char* spread_name(Spread spread);
 
 // True for an end if values exceed it and have its color.
 struct Clamped {
     bool above = false, below = false;
-    void add(const Colouring& colouring, float value) {
-        above = above || (double(value) > colouring.high && std::isfinite(value));
-        below = below || (double(value) < colouring.low && std::isfinite(value));
+    void add(const Coloring& coloring, float value) {
+        above = above || (double(value) > coloring.high && std::isfinite(value));
+        below = below || (double(value) < coloring.low && std::isfinite(value));
     }
 };
-Clamped clamped_by(const Colouring& colouring, std::span<const float> values);
+Clamped clamped_by(const Coloring& coloring, std::span<const float> values);
 
 }  // namespace fovea::visualizer

@@ -49,13 +49,13 @@ double yarn_scale(double factor, double m) { return factor <= 1 ? 1.0 : 0.1 * m 
 bool is_positive(double x) { return x > 0 && std::isfinite(x); }
 
 // Checks that the values that angles and rows are computed from are positive and finite.
-void check_rope(const RopeFacts& facts, ConfigReader& s) {
-    const Rope& rope = facts.rope;
+void check_rope(const RopeConfig& config, ConfigReader& s) {
+    const Rope& rope = config.rope;
     const char* const field = s.is_gguf() ? "rope.scaling" : "rope_scaling";
     if (!is_positive(rope.theta)) s.fail(wrong_setting("rope_theta", "rope_theta is not above 0"));
     if (!is_positive(rope.magnitude))
         s.fail(wrong_setting(field, "rotated rows are multiplied by a number that is not positive"));
-    for (const auto* divisors : {&rope.divisors, &facts.long_divisors})
+    for (const auto* divisors : {&rope.divisors, &config.long_divisors})
         if (!std::all_of(divisors->begin(), divisors->end(), is_positive))
             s.fail(wrong_setting(field, "rotary positions are divided by a number that is not positive"));
 }
@@ -82,10 +82,10 @@ constexpr std::string_view kRopeKeys[] = {"rope_type",
 // An object of config.json that scales rotary positions: rope_scaling, or rope_parameters of newer versions.
 class RopeObject {
   public:
-    RopeObject(const JsonValue& object, const ModelFacts& facts, ConfigReader& settings)
-        : object_(object), facts_(facts), settings_(settings) {}
+    RopeObject(const JsonValue& object, const ModelConfig& config, ConfigReader& settings)
+        : object_(object), config_(config), settings_(settings) {}
 
-    void apply(RopeFacts& out) {
+    void apply(RopeConfig& out) {
         std::string_view type = object_["rope_type"].text();
         if (type.empty()) type = object_["type"].text();
         const uint64_t width = out.rope.width;
@@ -129,11 +129,11 @@ class RopeObject {
     }
     double original_length() {
         if (const auto own = find("original_max_position_embeddings")) return *own;
-        return settings_.number({"original_max_position_embeddings"}, "").value_or(double(facts_.context));
+        return settings_.number({"original_max_position_embeddings"}, "").value_or(double(config_.context));
     }
-    void yarn(RopeFacts& out) {
+    void yarn(RopeConfig& out) {
         const double length = original_length();
-        const double factor = find("factor").value_or(double(facts_.context) / length);
+        const double factor = find("factor").value_or(double(config_.context) / length);
         const double m = find("mscale").value_or(0), all = find("mscale_all_dim").value_or(0);
         out.rope.magnitude =
             find("attention_factor")
@@ -145,9 +145,9 @@ class RopeObject {
                           find("beta_slow").value_or(1), length,
                           truncate.kind() != JsonValue::Kind::boolean || truncate.boolean());
     }
-    void longrope(RopeFacts& out) {
+    void longrope(RopeConfig& out) {
         const double length = original_length();
-        const double factor = find("factor").value_or(double(facts_.context) / length);
+        const double factor = find("factor").value_or(double(config_.context) / length);
         out.rope.magnitude =
             find("attention_factor")
                 .value_or(factor <= 1 ? 1 : std::sqrt(1 + std::log(factor) / std::log(length)));
@@ -164,7 +164,7 @@ class RopeObject {
     }
 
     const JsonValue& object_;
-    const ModelFacts& facts_;
+    const ModelConfig& config_;
     ConfigReader& settings_;
 };
 
@@ -194,7 +194,7 @@ void divide_by(std::vector<double>& divisors, const std::vector<double>& more) {
 
 }  // namespace
 
-void read_rope_json(const Family& family, ConfigReader& s, ModelFacts& f) {
+void read_rope_json(const Family& family, ConfigReader& s, ModelConfig& f) {
     const auto parameters = s.member({"rope_parameters"}), scaling = s.member({"rope_scaling"});
     for (const auto& [key, value] :
          {std::pair<const char*, const std::optional<JsonValue>&>{"rope_parameters", parameters},
@@ -210,7 +210,7 @@ void read_rope_json(const Family& family, ConfigReader& s, ModelFacts& f) {
     };
     const auto make = [&](const JsonValue& object, SettingKeys theta_keys, double theta_default,
                           const std::optional<JsonValue>& scaled) {
-        RopeFacts rope;
+        RopeConfig rope;
         const auto own = [&](std::string_view key) -> std::optional<double> {
             const JsonValue v = object[key];
             if (v.kind() != JsonValue::Kind::null && v.kind() != JsonValue::Kind::number)
@@ -241,8 +241,8 @@ void read_rope_json(const Family& family, ConfigReader& s, ModelFacts& f) {
 
 // As llama.cpp reads them (llama_model_base::load_hparams, llama_context's constructor): a factor without a
 // type is linear, and a magnitude multiplies that of YaRN.
-void read_rope_gguf(const Family& family, const Checkpoint& files, ConfigReader& s, ModelFacts& f) {
-    RopeFacts rope;
+void read_rope_gguf(const Family& family, const Checkpoint& files, ConfigReader& s, ModelConfig& f) {
+    RopeConfig rope;
     const auto first = [&](std::string_view key, std::string_view older) {
         const auto found = s.number({}, key);
         return found ? found : s.number({}, older);
@@ -256,7 +256,7 @@ void read_rope_gguf(const Family& family, const Checkpoint& files, ConfigReader&
                                     "rope.dimension_count " + std::to_string(rotated) +
                                         " is more than the heads' width, " + std::to_string(f.head_width)));
     const uint64_t pairs = rope.rope.width / 2;
-    const RopeFacts unscaled = rope;
+    const RopeConfig unscaled = rope;
     const auto fail = [&](std::string_view key, std::string text) {
         s.fail(unknown_setting(s.name_of({}, key), s.name_of({}, key) + " is " + std::move(text)));
     };

@@ -1,19 +1,19 @@
-#include "panels/colour_bar.hpp"
+#include "panels/color_bar.hpp"
 
 #include <algorithm>
 
 namespace fovea::visualizer {
 
-void draw_colour_bar(const PanelContext& ui, const Colouring& colouring, const ScreenRect& bar, int digits,
-                     const Clamped& clamped) {
+void draw_color_bar(const PanelContext& ui, const Coloring& coloring, const ScreenRect& bar, int digits,
+                    const Clamped& clamped) {
     ImDrawList& draw = *ImGui::GetWindowDrawList();
-    const ColourTable table = colour_table(colouring.map);
+    const ColorTable table = color_table(coloring.map);
     constexpr int kStrips = 64;
     for (int i = 0; i < kStrips; ++i) {
-        const Rgb colour = table[size_t(255 - i * 255 / (kStrips - 1))];
+        const Rgb color = table[size_t(255 - i * 255 / (kStrips - 1))];
         draw.AddRectFilled({bar.x, bar.y + bar.height * float(i) / kStrips},
                            {bar.x + bar.width, bar.y + bar.height * float(i + 1) / kStrips + 0.5f},
-                           IM_COL32(colour.r, colour.g, colour.b, 255));
+                           IM_COL32(color.r, color.g, color.b, 255));
     }
     ImFont* font = ui.fonts.small;
     const float s = ui.scale, lowest = bar.y + bar.height - font->FontSize;
@@ -32,7 +32,7 @@ void draw_colour_bar(const PanelContext& ui, const Colouring& colouring, const S
                      ((tick == 4 && clamped.above   ? "\xe2\x89\xa5 "
                        : tick == 0 && clamped.below ? "\xe2\x89\xa4 "
                                                     : "") +
-                      format_number(colouring.value_at(double(share)), digits))
+                      format_number(coloring.value_at(double(share)), digits))
                          .c_str());
     }
 }

@@ -1,4 +1,5 @@
-// foveaEnableNeeds: what a device is worth being created with, written into the host's own chain and list.
+// foveaEnableRecommendedFeatures: writes the features worth enabling into the application's own chain and
+// list.
 #include "problem/abi_struct.hpp"
 #include "vulkan/device_query.hpp"
 
@@ -76,10 +77,10 @@ void turn_on(VkBaseOutStructure* item, size_t offset) {
 uint32_t words_of(size_t size_bytes) { return static_cast<uint32_t>((size_bytes + 7) / 8); }
 
 // The room holds the structs of this library one after another: first the features, then those that the
-// host's chain lacks. No pointer into it is kept, so that copies of FoveaDeviceEnables are whole.
-VkPhysicalDeviceFeatures2* features_in_room(FoveaDeviceEnables& enables) {
-    if (enables.room_first == 0) return nullptr;
-    return reinterpret_cast<VkPhysicalDeviceFeatures2*>(&enables.room[enables.room_first - 1]);
+// host's chain lacks. No pointer into it is kept, so that copies of FoveaEnabledFeatures are whole.
+VkPhysicalDeviceFeatures2* features_in_room(FoveaEnabledFeatures& enabled) {
+    if (enabled.room_first == 0) return nullptr;
+    return reinterpret_cast<VkPhysicalDeviceFeatures2*>(&enabled.room[enabled.room_first - 1]);
 }
 
 uint32_t words_of_type(VkStructureType type) {
@@ -90,13 +91,13 @@ uint32_t words_of_type(VkStructureType type) {
 
 // Calls use(struct) for each struct after the features until one says true, which is returned.
 template <class Use>
-VkBaseOutStructure* find_in_room(FoveaDeviceEnables& enables, const Use& use) {
-    if (enables.room_first == 0) return nullptr;
-    uint32_t at = enables.room_first - 1 + words_of(sizeof(VkPhysicalDeviceFeatures2));
-    while (at < enables.room_used) {
-        auto* item = reinterpret_cast<VkBaseOutStructure*>(&enables.room[at]);
+VkBaseOutStructure* find_in_room(FoveaEnabledFeatures& enabled, const Use& use) {
+    if (enabled.room_first == 0) return nullptr;
+    uint32_t at = enabled.room_first - 1 + words_of(sizeof(VkPhysicalDeviceFeatures2));
+    while (at < enabled.room_used) {
+        auto* item = reinterpret_cast<VkBaseOutStructure*>(&enabled.room[at]);
         const uint32_t words = words_of_type(item->sType);
-        if (words == 0 || words > enables.room_used - at) break;
+        if (words == 0 || words > enabled.room_used - at) break;
         if (use(item)) return item;
         at += words;
     }
@@ -104,55 +105,57 @@ VkBaseOutStructure* find_in_room(FoveaDeviceEnables& enables, const Use& use) {
 }
 
 // The struct that holds a switch, of the host's chain or of ours; null if there is none yet.
-VkBaseOutStructure* holder_of(const Switch& s, FoveaDeviceEnables& enables) {
+VkBaseOutStructure* holder_of(const Switch& s, FoveaEnabledFeatures& enabled) {
     const auto holds = [&](const VkBaseOutStructure* item) {
         return item->sType == s.type || item->sType == s.core_type;
     };
-    void* chain = enables.features ? enables.features->pNext : nullptr;
+    void* chain = enabled.features ? enabled.features->pNext : nullptr;
     for (auto* item = static_cast<VkBaseOutStructure*>(chain); item; item = item->pNext)
         if (holds(item)) return item;
-    return find_in_room(enables, holds);
+    return find_in_room(enabled, holds);
 }
 
 // A zeroed struct in the host's room, which has been found large enough.
-void* take_room(FoveaDeviceEnables& enables, size_t size_bytes) {
-    void* place = &enables.room[enables.room_used];
-    enables.room_used += words_of(size_bytes);
+void* take_room(FoveaEnabledFeatures& enabled, size_t size_bytes) {
+    void* place = &enabled.room[enabled.room_used];
+    enabled.room_used += words_of(size_bytes);
     memset(place, 0, size_bytes);
     return place;
 }
 
-void enable(const Switch& s, FoveaDeviceEnables& enables) {
-    VkBaseOutStructure* item = holder_of(s, enables);
+void enable(const Switch& s, FoveaEnabledFeatures& enabled) {
+    VkBaseOutStructure* item = holder_of(s, enabled);
     if (!item) {
-        item = static_cast<VkBaseOutStructure*>(take_room(enables, s.size_bytes));
+        item = static_cast<VkBaseOutStructure*>(take_room(enabled, s.size_bytes));
         item->sType = s.type;
     }
     turn_on(item, item->sType == s.type ? s.offset : s.core_offset);
 }
 
-bool has_extension(const FoveaDeviceEnables& enables, const char* name) {
-    for (uint32_t i = 0; i < enables.extension_count; ++i)
-        if (strcmp(enables.extensions[i], name) == 0) return true;
+bool has_extension(const FoveaEnabledFeatures& enabled, const char* name) {
+    for (uint32_t i = 0; i < enabled.extension_count; ++i)
+        if (strcmp(enabled.extensions[i], name) == 0) return true;
     return false;
 }
 
 // Checks that everything to be added has room, so that a failure changes nothing.
-FoveaResult check_room(const FoveaDeviceNeeds& needs, FoveaDeviceEnables& enables, FoveaDiag* diag) {
-    uint32_t words = enables.room_first ? 0 : words_of(sizeof(VkPhysicalDeviceFeatures2));
-    uint32_t extensions = enables.extension_count;
-    VkStructureType counted[FOVEA_MAX_NEEDED_EXTENSIONS];
+FoveaResult check_room(const FoveaRecommendedFeatures& recommended, FoveaEnabledFeatures& enabled,
+                       FoveaDiag* diag) {
+    uint32_t words = enabled.room_first ? 0 : words_of(sizeof(VkPhysicalDeviceFeatures2));
+    uint32_t extensions = enabled.extension_count;
+    VkStructureType counted[FOVEA_MAX_RECOMMENDED_FEATURES];
     uint32_t counted_count = 0;
-    for (uint32_t i = 0; i < needs.count; ++i) {
-        const FoveaDeviceNeed& need = needs.items[i];
-        if (!need.available) continue;
-        if (need.extension && !has_extension(enables, need.extension)) ++extensions;  // some of them twice
-        if (!need.feature) continue;
-        const Switch* found = find_switch(need.feature);
+    for (uint32_t i = 0; i < recommended.count; ++i) {
+        const FoveaRecommendedFeature& item = recommended.items[i];
+        if (!item.available) continue;
+        if (item.extension && !has_extension(enabled, item.extension)) ++extensions;  // some of them twice
+        if (!item.feature) continue;
+        const Switch* found = find_switch(item.feature);
         if (!found)
-            return fail(diag, FOVEA_INVALID_ARGUMENT, "needs.items",
-                        "needs.items[%u].feature is %s, which this library does not know", i, need.feature);
-        bool known = holder_of(*found, enables) != nullptr;
+            return fail(diag, FOVEA_INVALID_ARGUMENT, "recommended.items",
+                        "recommended.items[%u].feature is %s, which this library does not know", i,
+                        item.feature);
+        bool known = holder_of(*found, enabled) != nullptr;
         for (uint32_t n = 0; n < counted_count; ++n) known |= counted[n] == found->type;
         if (known) continue;
         counted[counted_count++] = found->type;
@@ -161,31 +164,31 @@ FoveaResult check_room(const FoveaDeviceNeeds& needs, FoveaDeviceEnables& enable
     if (extensions > FOVEA_MAX_ENABLED_EXTENSIONS)
         return fail(diag, FOVEA_LIMIT_EXCEEDED, "extension_count",
                     "extension_count is %u; with what Fovea adds it may pass the limit, %u",
-                    enables.extension_count, unsigned{FOVEA_MAX_ENABLED_EXTENSIONS});
-    if (words > FOVEA_ENABLE_ROOM_WORDS - enables.room_used)
+                    enabled.extension_count, unsigned{FOVEA_MAX_ENABLED_EXTENSIONS});
+    if (words > FOVEA_ENABLED_ROOM_WORDS - enabled.room_used)
         return fail(diag, FOVEA_LIMIT_EXCEEDED, "room_used",
-                    "room_used is %u words of %u; %u more are needed", enables.room_used,
-                    unsigned{FOVEA_ENABLE_ROOM_WORDS}, words);
+                    "room_used is %u words of %u; %u more are needed", enabled.room_used,
+                    unsigned{FOVEA_ENABLED_ROOM_WORDS}, words);
     return FOVEA_OK;
 }
 
-FoveaResult check_given(const FoveaDeviceEnables& enables, FoveaDiag* diag) {
-    if (enables.extension_count > FOVEA_MAX_ENABLED_EXTENSIONS)
+FoveaResult check_given(const FoveaEnabledFeatures& enabled, FoveaDiag* diag) {
+    if (enabled.extension_count > FOVEA_MAX_ENABLED_EXTENSIONS)
         return fail(diag, FOVEA_LIMIT_EXCEEDED, "extension_count", "extension_count is %u; the limit is %u",
-                    enables.extension_count, unsigned{FOVEA_MAX_ENABLED_EXTENSIONS});
-    for (uint32_t i = 0; i < enables.extension_count; ++i)
-        if (!enables.extensions[i])
+                    enabled.extension_count, unsigned{FOVEA_MAX_ENABLED_EXTENSIONS});
+    for (uint32_t i = 0; i < enabled.extension_count; ++i)
+        if (!enabled.extensions[i])
             return fail(diag, FOVEA_INVALID_ARGUMENT, "extensions", "extensions[%u] is null", i);
-    if (enables.room_used > FOVEA_ENABLE_ROOM_WORDS)
+    if (enabled.room_used > FOVEA_ENABLED_ROOM_WORDS)
         return fail(diag, FOVEA_INVALID_ARGUMENT, "room_used",
-                    "room_used is %u; leave it to foveaEnableNeeds", enables.room_used);
-    if (enables.room_first > enables.room_used)
+                    "room_used is %u; leave it to foveaEnableRecommendedFeatures", enabled.room_used);
+    if (enabled.room_first > enabled.room_used)
         return fail(diag, FOVEA_INVALID_ARGUMENT, "room_first",
-                    "room_first is %u; leave it to foveaEnableNeeds", enables.room_first);
-    if (enables.features && enables.features->sType != VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2)
+                    "room_first is %u; leave it to foveaEnableRecommendedFeatures", enabled.room_first);
+    if (enabled.features && enabled.features->sType != VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2)
         return fail(diag, FOVEA_INVALID_ARGUMENT, "features.sType",
                     "features.sType is %d; it must be VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2",
-                    int(enables.features->sType));
+                    int(enabled.features->sType));
     return FOVEA_OK;
 }
 
@@ -195,44 +198,46 @@ FoveaResult check_given(const FoveaDeviceEnables& enables, FoveaDiag* diag) {
 using namespace fovea;
 using namespace fovea::vulkan;
 
-FoveaResult foveaEnableNeeds(const FoveaDeviceNeeds* given, FoveaDeviceEnables* enables, FoveaDiag* diag) {
-    FoveaDeviceNeeds needs;
-    if (FoveaResult r = read_struct(given, needs, "needs", diag)) return r;
-    if (!enables) return fail(diag, FOVEA_INVALID_ARGUMENT, "enables", "enables is null");
+FoveaResult foveaEnableRecommendedFeatures(const FoveaRecommendedFeatures* given,
+                                           FoveaEnabledFeatures* enabled, FoveaDiag* diag) {
+    FoveaRecommendedFeatures recommended;
+    if (FoveaResult r = read_struct(given, recommended, "recommended", diag)) return r;
+    if (!enabled) return fail(diag, FOVEA_INVALID_ARGUMENT, "enabled", "enabled is null");
     // It is written in place: so it must be whole.
-    if (enables->struct_size != sizeof *enables)
+    if (enabled->struct_size != sizeof *enabled)
         return fail(diag, FOVEA_ABI_MISMATCH, "struct_size",
-                    "enables.struct_size is %u; this library's FoveaDeviceEnables has %zu bytes",
-                    enables->struct_size, sizeof *enables);
-    if (needs.count > FOVEA_MAX_NEEDED_EXTENSIONS)
-        return fail(diag, FOVEA_LIMIT_EXCEEDED, "needs.count", "needs.count is %u; the limit is %u",
-                    needs.count, unsigned{FOVEA_MAX_NEEDED_EXTENSIONS});
-    if (FoveaResult r = check_given(*enables, diag)) return r;
-    if (FoveaResult r = check_room(needs, *enables, diag)) return r;
-    if (!enables->room_first) {
-        const uint32_t first = enables->room_used + 1;
-        take_room(*enables, sizeof(VkPhysicalDeviceFeatures2));
-        enables->room_first = first;
-        features_in_room(*enables)->sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2;
+                    "enabled.struct_size is %u; this library's FoveaEnabledFeatures has %zu bytes",
+                    enabled->struct_size, sizeof *enabled);
+    if (recommended.count > FOVEA_MAX_RECOMMENDED_FEATURES)
+        return fail(diag, FOVEA_LIMIT_EXCEEDED, "recommended.count",
+                    "recommended.count is %u; the limit is %u", recommended.count,
+                    unsigned{FOVEA_MAX_RECOMMENDED_FEATURES});
+    if (FoveaResult r = check_given(*enabled, diag)) return r;
+    if (FoveaResult r = check_room(recommended, *enabled, diag)) return r;
+    if (!enabled->room_first) {
+        const uint32_t first = enabled->room_used + 1;
+        take_room(*enabled, sizeof(VkPhysicalDeviceFeatures2));
+        enabled->room_first = first;
+        features_in_room(*enabled)->sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2;
     }
-    for (uint32_t i = 0; i < needs.count; ++i) {
-        const FoveaDeviceNeed& need = needs.items[i];
-        if (!need.available) continue;
-        if (need.extension && !has_extension(*enables, need.extension))
-            enables->extensions[enables->extension_count++] = need.extension;
-        if (need.feature) enable(*find_switch(need.feature), *enables);
+    for (uint32_t i = 0; i < recommended.count; ++i) {
+        const FoveaRecommendedFeature& item = recommended.items[i];
+        if (!item.available) continue;
+        if (item.extension && !has_extension(*enabled, item.extension))
+            enabled->extensions[enabled->extension_count++] = item.extension;
+        if (item.feature) enable(*find_switch(item.feature), *enabled);
     }
     return FOVEA_OK;
 }
 
-VkPhysicalDeviceFeatures2* foveaEnabledFeatures(FoveaDeviceEnables* enables) {
-    if (!enables || enables->struct_size != sizeof *enables) return nullptr;
-    VkPhysicalDeviceFeatures2* features = features_in_room(*enables);
-    if (!features || enables->room_first > enables->room_used) return enables->features;
-    if (enables->features) *features = *enables->features;
-    void* rest = enables->features ? enables->features->pNext : nullptr;
+VkPhysicalDeviceFeatures2* foveaEnabledFeatures2(FoveaEnabledFeatures* enabled) {
+    if (!enabled || enabled->struct_size != sizeof *enabled) return nullptr;
+    VkPhysicalDeviceFeatures2* features = features_in_room(*enabled);
+    if (!features || enabled->room_first > enabled->room_used) return enabled->features;
+    if (enabled->features) *features = *enabled->features;
+    void* rest = enabled->features ? enabled->features->pNext : nullptr;
     auto* last = reinterpret_cast<VkBaseOutStructure*>(features);
-    find_in_room(*enables, [&](VkBaseOutStructure* item) {
+    find_in_room(*enabled, [&](VkBaseOutStructure* item) {
         last = last->pNext = item;
         return false;
     });

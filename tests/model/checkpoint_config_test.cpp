@@ -70,7 +70,7 @@ TEST(EndTokens, are_those_of_both_configurations) {
             fs::remove(folder.path() / "generation_config.json");
         const Result<CheckpointModel> model = folder.open();
         ASSERT_TRUE(model) << model.error().text;
-        EXPECT_EQ(model->facts().end_tokens, one.expected) << one.config << one.generation;
+        EXPECT_EQ(model->config().end_tokens, one.expected) << one.config << one.generation;
     }
     for (const char* wrong : {"\"2\"", "[\"2\"]", "{}", "true", "[2, null]"}) {
         folder.configure(std::string("\"eos_token_id\": ") + wrong);
@@ -90,7 +90,7 @@ TEST(EndTokens, of_gguf_are_those_of_its_keys_and_of_their_texts) {
         edit.write(path);
         const Result<CheckpointModel> model = CheckpointModel::open(path);
         EXPECT_TRUE(model) << model.error().text;
-        return model ? model->facts().end_tokens : Ids();
+        return model ? model->config().end_tokens : Ids();
     };
     EXPECT_EQ(ends(), Ids{});
     edit.set("tokenizer.ggml.model", "llama");  // the default if no key names one
@@ -129,12 +129,12 @@ TEST(GenerationSettings, that_choose_other_tokens_are_told) {
                      "suppress_tokens": []})");
     Result<CheckpointModel> model = folder.open();
     ASSERT_TRUE(model) << model.error().text;
-    EXPECT_EQ(model->facts().generation_settings,
+    EXPECT_EQ(model->config().generation_settings,
               (std::vector<std::string>{"repetition_penalty 1.1", "bad_words_ids [...]"}));
     folder.write("generation_config.json", R"({"do_sample": true, "temperature": 0.6, "top_k": 50})");
     model = folder.open();
     ASSERT_TRUE(model) << model.error().text;
-    EXPECT_EQ(model->facts().generation_settings,
+    EXPECT_EQ(model->config().generation_settings,
               (std::vector<std::string>{"do_sample true", "temperature 0.6", "top_k 50"}));
     folder.write("generation_config.json", "{");
     EXPECT_FALSE(folder.open());
@@ -224,7 +224,7 @@ TEST(GgufKeys, that_change_numbers_are_computed_or_refused) {
     embedding.edit.set("llama.attention.causal", false);
     const Result<CheckpointModel> open = embedding.open();
     ASSERT_TRUE(open) << open.error().text;
-    EXPECT_FALSE(open->facts().causal);
+    EXPECT_FALSE(open->config().causal);
 }
 
 // As llama.cpp scales rotary positions.
@@ -234,7 +234,7 @@ TEST(GgufKeys, scale_rotary_positions) {
         for (const Change change : changes) change(model.edit);
         const Result<CheckpointModel> open = model.open();
         EXPECT_TRUE(open) << open.error().text;
-        return open ? open->facts().rope->rope : Rope();
+        return open ? open->config().rope->rope : Rope();
     };
     const std::vector<double> four(2, 4.0);
     EXPECT_TRUE(rope({}).divisors.empty());
@@ -271,10 +271,10 @@ TEST(GgufKeys, have_the_defaults_of_llama_cpp) {
         gemma.edit.keys.erase(key);
     Result<CheckpointModel> model = gemma.open();
     ASSERT_TRUE(model) << model.error().text;
-    EXPECT_EQ(model->facts().softcap, 50);
-    EXPECT_EQ(model->facts().logit_softcap, 30);
-    EXPECT_EQ(model->facts().window, 4095u);
-    EXPECT_TRUE(model->facts().windowed[0]);
+    EXPECT_EQ(model->config().softcap, 50);
+    EXPECT_EQ(model->config().logit_softcap, 30);
+    EXPECT_EQ(model->config().window, 4095u);
+    EXPECT_TRUE(model->config().windowed[0]);
 
     // The same weights as a Gemma 3.
     const auto keys = gemma.edit.keys;
@@ -282,7 +282,7 @@ TEST(GgufKeys, have_the_defaults_of_llama_cpp) {
     for (const auto& [key, value] : keys)
         gemma.edit.keys[key.starts_with("gemma2.") ? "gemma3." + key.substr(7) : key] = value;
     gemma.edit.set("general.architecture", "gemma3");
-    const uint64_t head = model->facts().head_width, layers = model->facts().layers;
+    const uint64_t head = model->config().head_width, layers = model->config().layers;
     for (uint64_t n = 0; n < layers; ++n)
         for (const char* norm : {".attn_q_norm.weight", ".attn_k_norm.weight"})
             gemma.edit.add_f32("blk." + std::to_string(n) + norm, {head}, std::vector<float>(head, 1.0f));
@@ -290,21 +290,21 @@ TEST(GgufKeys, have_the_defaults_of_llama_cpp) {
     const auto windows = [&] {
         model = gemma.open();
         EXPECT_TRUE(model) << model.error().text;
-        return model ? model->facts().windowed : std::vector<bool>();
+        return model ? model->config().windowed : std::vector<bool>();
     };
     EXPECT_EQ(windows(), std::vector<bool>(layers, true));  // all but every sixth
-    EXPECT_EQ(model->facts().local_rope->rope.theta, 10000);
+    EXPECT_EQ(model->config().local_rope->rope.theta, 10000);
     gemma.edit.set("gemma3.attention.sliding_window_pattern", 2);
     gemma.edit.set("gemma3.rope.freq_base_swa", 500.0);
     const auto second = windows();
     for (uint64_t n = 0; n < layers; ++n) EXPECT_EQ(second[n], n % 2 == 0);
-    EXPECT_EQ(model->facts().local_rope->rope.theta, 500);
+    EXPECT_EQ(model->config().local_rope->rope.theta, 500);
 
     GgufModel phi("phi3_gguf");
     phi.edit.set("phi3.attention.sliding_window", 0);
     model = phi.open();
     ASSERT_TRUE(model) << model.error().text;
-    EXPECT_EQ(model->facts().windowed, std::vector<bool>(model->facts().layers, false));
+    EXPECT_EQ(model->config().windowed, std::vector<bool>(model->config().layers, false));
 }
 
 // ---- weights ----
@@ -395,10 +395,11 @@ TEST(Positions, of_roberta_begin_after_the_pad_token) {
             }
             for (const double v : row) square += (v - mean) * (v - mean) / double(width);
             for (size_t c = 0; c < width; ++c)
-                EXPECT_NEAR(x->row(i)[c],
-                            (row[c] - mean) / std::sqrt(square + model->facts().epsilon) * double(weight[c]) +
-                                double(bias[c]),
-                            1e-5)
+                EXPECT_NEAR(
+                    x->row(i)[c],
+                    (row[c] - mean) / std::sqrt(square + model->config().epsilon) * double(weight[c]) +
+                        double(bias[c]),
+                    1e-5)
                     << pad << " " << i;
         }
     }
@@ -427,9 +428,9 @@ TEST(Defaults, are_those_of_the_class_where_a_key_is_left_out) {
                             {"vit", 12, 768, 12, 12, 3072, 0}}) {
         Checkpoint files;
         files.config = *parse_json("{\"model_type\": \"" + std::string(one.type) + "\"}");
-        const Result<KnownModel> known = read_facts(files);
+        const Result<KnownModel> known = read_config(files);
         ASSERT_TRUE(known) << one.type << known.error().text;
-        const ModelFacts& f = known->facts;
+        const ModelConfig& f = known->config;
         EXPECT_EQ((std::vector{f.layers, f.width, f.heads, f.kv_heads, f.hidden, f.context}),
                   (std::vector{one.layers, one.width, one.heads, one.kv_heads, one.hidden, one.context}))
             << one.type;
@@ -451,10 +452,10 @@ TEST(Defaults, have_the_prediction_heads_activation) {
                             {R"("model_type": "modernbert", "classifier_activation": "silu")", gelu, silu}}) {
         Checkpoint files;
         files.config = *parse_json(std::string("{") + one.members + "}");
-        const Result<KnownModel> known = read_facts(files);
+        const Result<KnownModel> known = read_config(files);
         ASSERT_TRUE(known) << one.members << known.error().text;
-        EXPECT_EQ(known->facts.activation, one.blocks) << one.members;
-        EXPECT_EQ(known->facts.head_activation, one.head) << one.members;
+        EXPECT_EQ(known->config.activation, one.blocks) << one.members;
+        EXPECT_EQ(known->config.head_activation, one.head) << one.members;
     }
 }
 
