@@ -40,8 +40,8 @@ void print_gradients_help(std::span<const OptionSpec> specs) {
         "Writes dq, dk and dv with the shapes and types of q, k and v, and what --gradients asks for as f32: "
         "dbias with "
         "the shape of\n"
-        "the bias (or of a float mask), dalibi [Hq], dsinks [Hq]. o and lse are computed first. Refused by "
-        "name as in attend.\n\n");
+        "the bias (or of a float mask), dalibi [Hq], dsinks [Hq]. o and lse are computed first. "
+        "Unsupported inputs are rejected as in attend.\n\n");
     print_options(specs);
 }
 
