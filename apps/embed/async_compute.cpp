@@ -212,7 +212,7 @@ Buffers make_buffers(const Host& h, const FoveaPlanInfo& info) {
     return b;
 }
 
-// [ownership] One half of a hand-over; the same call is recorded on both queues, first on the one that gives.
+// One half of a hand-over; the same call is recorded on both queues, first on the one that gives.
 // Within a family it is an ordinary barrier.
 void cmd_hand_over(VkCommandBuffer cmd, VkBuffer buffer, const Queue& from, const Queue& to,
                    const Queue& here, VkPipelineStageFlags to_stage, VkAccessFlags to_access) {
@@ -231,7 +231,6 @@ void cmd_hand_over(VkCommandBuffer cmd, VkBuffer buffer, const Queue& from, cons
                          takes ? to_stage : VkPipelineStageFlags{VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT}, 0, 0,
                          nullptr, 1, &barrier, 0, nullptr);
 }
-// [end ownership]
 
 VkCommandBuffer begin(const Host& h, const Queue& q) {
     const VkCommandBufferAllocateInfo allocate{.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO,

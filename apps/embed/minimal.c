@@ -40,7 +40,7 @@ int main(int argc, char** argv) {
     open_device(&h);
     FoveaDiag diag = foveaDiag();
 
-    /* [plan] Fovea uses the device; the struct lists the features that it was created with. */
+    /* Fovea uses the device; the struct lists the features that it was created with. */
     const FoveaVulkanDevice adopted = {.struct_size = sizeof adopted,
                                      .api_version = VK_API_VERSION_1_1,
                                      .instance = h.instance,
@@ -67,7 +67,6 @@ int main(int argc, char** argv) {
     require(foveaCompilePlan(context, plan, &diag) == FOVEA_OK, diag.text); /* may take long: do it ahead */
     FoveaPlanInfo info = foveaPlanInfo();
     foveaGetPlanInfo(plan, &info, &diag);
-    /* [end plan] */
 
     create_buffer(&h, 4 * kTensorBytes + info.workspace_bytes);
     const Pass pass =
@@ -77,7 +76,7 @@ int main(int argc, char** argv) {
     vkCmdBindDescriptorSets(h.cmd, VK_PIPELINE_BIND_POINT_COMPUTE, pass.layout, 0, 1, &pass.set, 0, NULL);
     vkCmdDispatch(h.cmd, 3 * kTensor / 64, 1, 1);
 
-    /* [record] Into the same command buffer. The barriers at both ends are the host's. */
+    /* Into the same command buffer. The barriers at both ends are the host's. */
     FoveaBuffer bindings[FOVEA_BIND_O + 1]; /* Q, K, V, O */
     for (uint32_t i = 0; i <= FOVEA_BIND_O; ++i)
         bindings[i] = (FoveaBuffer){h.buffer, i * kTensorBytes, kTensorBytes};
@@ -93,7 +92,6 @@ int main(int argc, char** argv) {
     require(foveaCmdRun(plan, &attention, &diag) == FOVEA_OK, diag.text);
     cmd_barrier(h.cmd, VK_PIPELINE_STAGE_HOST_BIT, VK_ACCESS_HOST_READ_BIT);
     submit_and_wait(&h);
-    /* [end record] */
 
     const float difference = largest_difference(h.mapped + 3 * kTensor);
     printf("attention of %d heads x %d rows behind the host's own pass: largest difference %.2g\n", kHeads,

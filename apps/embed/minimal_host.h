@@ -41,7 +41,7 @@ static void open_device(Host* h) {
     uint32_t count = 1;
     require(vkEnumeratePhysicalDevices(h->instance, &count, &h->gpu) >= 0 && count, "no Vulkan device");
 
-    /* [enable] Adds the features of this device that Fovea can use; `enabled` may already contain the
+    /* Adds the features of this device that Fovea can use; `enabled` may already contain the
      * application's own. */
     FoveaDiag diag = foveaDiag();
     FoveaRecommendedFeatures recommended = foveaRecommendedFeatures();
@@ -60,7 +60,6 @@ static void open_device(Host* h) {
                                        .enabledExtensionCount = h->enabled.extension_count,
                                        .ppEnabledExtensionNames = h->enabled.extensions};
     require(vkCreateDevice(h->gpu, &device, NULL, &h->device) == VK_SUCCESS, "no Vulkan device");
-    /* [end enable] */
 
     volkLoadDevice(h->device);
     vkGetDeviceQueue(h->device, 0, 0, &h->queue);

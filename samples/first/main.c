@@ -45,16 +45,16 @@ int main(void) {
     require(vkCreateDevice(gpu, &device_info, NULL, &device) == VK_SUCCESS, "no device");
 
     // [wrap]
-    /* 2. Fovea adopts it: say how it was made. */
+    /* 2. The context of Fovea: tell it how the device was created. */
     const FoveaVulkanDevice vulkan = {.struct_size = sizeof vulkan,
-                                  .api_version = VK_API_VERSION_1_1,
-                                  .instance = instance,
-                                  .physical_device = gpu,
-                                  .device = device,
-                                  .get_instance_proc_addr = vkGetInstanceProcAddr,
-                                  .enabled_features = foveaEnabledFeatures2(&enabled),
-                                  .enabled_extensions = enabled.extensions,
-                                  .enabled_extension_count = enabled.extension_count};
+                                      .api_version = VK_API_VERSION_1_1,
+                                      .instance = instance,
+                                      .physical_device = gpu,
+                                      .device = device,
+                                      .get_instance_proc_addr = vkGetInstanceProcAddr,
+                                      .enabled_features = foveaEnabledFeatures2(&enabled),
+                                      .enabled_extensions = enabled.extensions,
+                                      .enabled_extension_count = enabled.extension_count};
     FoveaContext context;
     require(foveaCreateContext(&vulkan, &context, &diag) == FOVEA_OK, diag.text);
     FoveaDeviceProperties properties = foveaDeviceProperties();

@@ -174,7 +174,6 @@ void Denoiser::bind_all(Bindings& to, const SlicedPlan& plan, Plane result) cons
     to[FOVEA_BIND_O] = {planes_.handle, result * plane_bytes, plane_bytes};
 }
 
-// [attend]
 uint32_t Denoiser::cmd_attend(Frame& frame, double budget_seconds) {
     Bindings bindings = {};
     bind_all(bindings, *plan_, kDenoised);
@@ -182,7 +181,6 @@ uint32_t Denoiser::cmd_attend(Frame& frame, double budget_seconds) {
     cmd_compute_barrier(frame.cmd);  // the next pass reads Fovea's output
     return frame.slices;
 }
-// [end attend]
 
 uint32_t Denoiser::cmd_attend_spatially(Frame& frame) {
     Bindings bindings = {};

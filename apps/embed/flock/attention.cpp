@@ -3,7 +3,6 @@
 namespace flock {
 namespace {
 
-// [plan]
 fovea::Result<fovea::Plan> plan_attention(const Guest& guest, uint32_t birds) {
     // q is [1, kHeads, birds, kDim], k and v [1, 1, birds, kDim]: both heads look at the same keys. All
     // float32.
@@ -13,7 +12,6 @@ fovea::Result<fovea::Plan> plan_attention(const Guest& guest, uint32_t birds) {
     call.desc.max_slice_cost = 1e6;  // FLOP: by how much a misjudged budget is missed at most
     return fovea::plan_attention(guest.properties, call);
 }
-// [end plan]
 
 }  // namespace
 

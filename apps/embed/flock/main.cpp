@@ -153,7 +153,6 @@ void Renderer::cmd_pass(VkCommandBuffer cmd, VkPipeline pipeline, VkDescriptorSe
         vkCmdDispatch(cmd, (options_.birds + 63) / 64, 1, 1);
 }
 
-// [frame]
 void Renderer::record(Frame& frame, bool with_attention) {
     constexpr VkPipelineStageFlags2 kCompute = VK_PIPELINE_STAGE_2_COMPUTE_SHADER_BIT;
     constexpr VkPipelineStageFlags2 kVertex = VK_PIPELINE_STAGE_2_VERTEX_SHADER_BIT;
@@ -178,7 +177,6 @@ void Renderer::record(Frame& frame, bool with_attention) {
     cmd_pass(cmd, draw_, shown, weight);
     canvas_.cmd_end_rendering(cmd);
 }
-// [end frame]
 
 bool Renderer::draw(bool with_attention) {
     Frame& frame = frames_.next();

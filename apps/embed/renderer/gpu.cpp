@@ -61,7 +61,7 @@ void Gpu::open_device(bool present) {
     features12_.timelineSemaphore = VK_TRUE;
     features12_.pNext = &features13_;
     features_.pNext = &features12_;
-    // [enable] The renderer's own wishes, then all that Fovea can use of this device.
+    // The renderer's own wishes, then all that Fovea can use of this device.
     enabled.features = &features_;
     if (present) enabled.extensions[enabled.extension_count++] = VK_KHR_SWAPCHAIN_EXTENSION_NAME;
     FoveaRecommendedFeatures recommended = foveaRecommendedFeatures();
@@ -70,7 +70,6 @@ void Gpu::open_device(bool present) {
                                           nullptr, &recommended, &diag) == FOVEA_OK,
             diag.text);
     require(foveaEnableRecommendedFeatures(&recommended, &enabled, &diag) == FOVEA_OK, diag.text);
-    // [end enable]
 
     const float priority = 1;
     const VkDeviceQueueCreateInfo queues{.sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO,
