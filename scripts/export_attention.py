@@ -279,10 +279,10 @@ def main():
         parser.error("MODEL, --text (or --text-file) and --out are needed")
 
     if args.layer != "all" and not args.layer.isdigit():
-        parser.error("--layer is a number or all")
+        parser.error("--layer must be an integer or all")
     layer = None if args.layer == "all" else int(args.layer)
     if layer is None and args.parameters:
-        parser.error("--parameters goes with one layer")
+        parser.error("--parameters needs --layer N, one layer")
     if not args.out.resolve().parent.is_dir() or args.out.is_dir():
         fail(f"--out {args.out}: no file can be written there")
     try:

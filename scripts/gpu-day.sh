@@ -93,7 +93,7 @@ run() {
         *) fail "unknown option $1" ;;
         esac
     done
-    [[ -n $behind || -d $here/lib ]] || fail "no programs beside this script; see 'pack', or name a --behind"
+    [[ -n $behind || -d $here/lib ]] || fail "no programs next to this script; see 'pack', or give a --behind"
     mkdir -p "$out" && out=$(realpath "$out") || exit 2
     export GPU_DAY_BEHIND=$behind
     # A wrapper means a software driver: the longest calls would take it minutes each.

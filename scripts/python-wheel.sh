@@ -39,7 +39,7 @@ rm -rf "$folder/wheel" "$folder/venv" "$folder/page.html" "$folder/page.xz"
 if command -v advzip >/dev/null; then
     advzip --recompress --shrink-normal --keep-file-time --quiet "$folder"/wheel/fovea-*.whl
 else
-    echo "fovea: the wheel is 3% larger than it could be: there is no advzip here (Debian: advancecomp; ./dev setup installs it)" >&2
+    echo "fovea: the wheel is 3% larger than it could be: advzip is not installed (Debian: advancecomp; ./dev setup installs it)" >&2
 fi
 "$python" -m venv --system-site-packages --without-pip "$folder/venv" # the system's pip serves it
 "$python" -m pip --python "$folder/venv/bin/python" install --quiet --no-index --disable-pip-version-check "$folder"/wheel/fovea-*.whl

@@ -20,7 +20,7 @@ while [[ $# -gt 0 ]]; do
     --target)
         case ${2-} in
         aarch64 | windows) targets+=("$2") ;;
-        *) fail "--target is '${2-}'; there are aarch64 and windows" ;;
+        *) fail "--target is '${2-}'; it must be aarch64 or windows" ;;
         esac
         shift
         ;;
@@ -33,7 +33,7 @@ while [[ $# -gt 0 ]]; do
     esac
     shift
 done
-[[ -z $given || -z $check${targets[*]:-} ]] || fail "--check and --target make their own builds; they cannot go with --build"
+[[ -z $given || -z $check${targets[*]:-} ]] || fail "--check and --target make their own builds; they cannot be combined with --build"
 source "$root/scripts/install-packages.sh"
 source "$root/scripts/tools/own-folder.sh"
 for target in "${targets[@]}"; do
@@ -139,7 +139,7 @@ if [[ -n $check ]]; then
     copy_sources "$root" "$again/fovea"
     (export CCACHE_DISABLE=1 && make_builds "$again/fovea")
     pack_build "$again/fovea" "$(build_folder "$again/fovea")" "$again/out"
-    diff "$out/SHA256SUMS" "$again/out/SHA256SUMS" || fail "the second time other bytes"
+    diff "$out/SHA256SUMS" "$again/out/SHA256SUMS" || fail "the second build has other bytes than the first"
     echo "fovea: made twice, equal bytes" >&2
 fi
 cat "$out/SHA256SUMS"

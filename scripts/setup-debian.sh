@@ -136,6 +136,6 @@ fi
 [[ ${#old[@]} -eq 0 ]] || "${apt_get[@]}" install ${newer_suite:+-t "$newer_suite"} "${old[@]}"
 mapfile -t old < <(missing_newer)
 [[ ${#old[@]} -eq 0 ]] || {
-    echo "fovea setup: this system has not new enough: ${old[*]}; wanted: ${newer[*]}" >&2
+    echo "fovea setup: these packages of this system are too old: ${old[*]}; wanted: ${newer[*]}" >&2
     exit 1
 }

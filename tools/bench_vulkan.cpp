@@ -288,7 +288,9 @@ bool is_chosen(const Choice& choice, const Case& c, bool software) {
 Result<int> run_all(const Choice& choice, const Arguments& a) {
     const std::vector<Case> cases = all_cases();
     if (std::none_of(cases.begin(), cases.end(), [&](const Case& c) { return is_chosen(choice, c, false); }))
-        return Error{FOVEA_INVALID_ARGUMENT, "--longest", "no case of these suites has so few keys"};
+        return Error{FOVEA_INVALID_ARGUMENT, "--longest",
+                     "--longest is " + std::string(a.text("--longest")) +
+                         ", below the keys of every case; give a larger number"};
     Result<Engine> engine = Engine::open(choice.engine);
     if (!engine) return engine.error();
     Result<DeviceCeiling> ceiling = DeviceCeiling::open(engine->device().number);
@@ -326,8 +328,9 @@ void print_help() {
 
 Result<int> bench_vulkan(const Arguments& a) {
     if (!a.positional().empty())
-        return Error{FOVEA_INVALID_ARGUMENT, std::string(a.positional()[0]),
-                     "fovea_bench_vulkan takes no such argument"};
+        return Error{
+            FOVEA_INVALID_ARGUMENT, std::string(a.positional()[0]),
+            "fovea_bench_vulkan takes no argument, but '" + std::string(a.positional()[0]) + "' is given"};
     const std::filesystem::path inputs[] = {a.text("--tuning")};
     if (a.has("--json"))
         if (Result<void> r = check_writable(a.text("--json"), {}, inputs); !r) return r.error();

@@ -56,7 +56,7 @@ struct DeviceCeiling::State {
         instance = std::move(*made);
         const std::vector<VkPhysicalDevice>& all = instance->physical_devices();
         if (number == 0 || number > all.size())
-            return Error{FOVEA_INVALID_ARGUMENT, "device", "no such Vulkan device"};
+            return Error{FOVEA_INVALID_ARGUMENT, "device", "this machine does not have that Vulkan device"};
         auto opened = runtime::VulkanDevice::open(*instance, all[number - 1]);
         if (!opened) return opened.error();
         device = std::move(*opened);

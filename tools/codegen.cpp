@@ -233,12 +233,14 @@ Result<int> run_here(const Arguments& a) {
     if (!device) return device.error();
     const std::string name = a.has("--name") ? std::string(a.text("--name")) : device->name();
     if (name.find(' ') != name.npos && (a.has("--check") || a.has("--write")))
-        return Error{FOVEA_INVALID_ARGUMENT, "--name", "'" + name + "' has a space; the table takes none"};
+        return Error{FOVEA_INVALID_ARGUMENT, "--name", "--name is '" + name + "'; it must not have a space"};
     std::printf("%s (%s)\n", name.c_str(), device->name().c_str());
     print_header();
     const Result<std::vector<Row>> rows = compile_all(a, *device, name);
     if (!rows) return rows.error();
-    if (rows->empty()) return Error{FOVEA_INVALID_ARGUMENT, "--case", "no case begins so"};
+    if (rows->empty())
+        return Error{FOVEA_INVALID_ARGUMENT, "--case",
+                     "--case is '" + std::string(a.text("--case")) + "', which no case begins with"};
     std::vector<std::string> lines;
     for (const Row& row : *rows) lines.push_back(json_row(row));
     if (a.has("--json"))
@@ -300,10 +302,12 @@ Result<int> run_on(const Arguments& a, std::string_view device, std::vector<std:
 
 Result<int> compare(const Arguments& a) {
     if (!a.positional().empty())
-        return Error{FOVEA_INVALID_ARGUMENT, std::string(a.positional()[0]),
-                     "fovea_codegen takes no such argument"};
+        return Error{
+            FOVEA_INVALID_ARGUMENT, std::string(a.positional()[0]),
+            "fovea_codegen takes no argument, but '" + std::string(a.positional()[0]) + "' is given"};
     if (a.has("--device") && a.has("--name"))
-        return Error{FOVEA_INVALID_ARGUMENT, "--name", "not with --device, which names each"};
+        return Error{FOVEA_INVALID_ARGUMENT, "--name",
+                     "--name cannot be combined with --device, which names each"};
     const std::filesystem::path inputs[] = {a.text("--check"), a.text("--write")};
     if (a.has("--json"))
         if (Result<void> r = check_writable(a.text("--json"), {}, inputs); !r) return r.error();

@@ -93,7 +93,7 @@ struct CodegenDevice::State {
         instance = std::move(*made);
         const std::vector<VkPhysicalDevice>& all = instance->physical_devices();
         if (number == 0 || number > all.size())
-            return Error{FOVEA_INVALID_ARGUMENT, "device", "no such Vulkan device"};
+            return Error{FOVEA_INVALID_ARGUMENT, "device", "this machine does not have that Vulkan device"};
         runtime::DeviceWishes wishes;
         wishes.pipeline_statistics = true;
         auto opened = runtime::VulkanDevice::open(*instance, all[number - 1], wishes);

@@ -232,7 +232,9 @@ Result<std::vector<bool>> chosen_dims(const Arguments& a) {
         if (text.empty()) continue;
         const Result<int64_t> dim = parse_integer(text, "--dims");
         if (!dim) return dim.error();
-        if (*dim < 1) return Error{FOVEA_INVALID_ARGUMENT, "--dims", std::string(text) + " is below 1"};
+        if (*dim < 1)
+            return Error{FOVEA_INVALID_ARGUMENT, "--dims",
+                         "--dims has " + std::string(text) + "; it must be at least 1"};
         chosen[*dim <= 64 ? 0 : *dim <= 128 ? 1 : 2] = true;
     }
     return chosen;
@@ -241,8 +243,9 @@ Result<std::vector<bool>> chosen_dims(const Arguments& a) {
 Result<int> tune(const Arguments& a) {
     if (!a.positional().empty())
         return Error{FOVEA_INVALID_ARGUMENT, std::string(a.positional()[0]),
-                     "fovea_tune takes no such argument"};
-    if (!a.has("--out")) return Error{FOVEA_INVALID_ARGUMENT, "--out", "a file to write is needed"};
+                     "fovea_tune takes no argument, but '" + std::string(a.positional()[0]) + "' is given"};
+    if (!a.has("--out"))
+        return Error{FOVEA_INVALID_ARGUMENT, "--out", "--out is missing; give the file to write"};
     const std::filesystem::path inputs[] = {a.text("--tuning")};
     for (const std::string_view file : {a.text("--out"), a.text("--json")})
         if (!file.empty())

@@ -56,17 +56,20 @@ Result<Arguments> Arguments::parse(std::span<const std::string_view> words,
                                  ? "no such option; a text to begin with is given with --text"
                                  : "no such option; --help lists them");
         }
-        if (result.has(name) && !spec->repeats) return bad(name, "given twice");
+        if (result.has(name) && !spec->repeats)
+            return bad(name, std::string(name) + " is given twice; give it once");
         std::string_view value;
         bool is_given = equals != std::string_view::npos;
-        if (spec->value.empty() && equals != std::string_view::npos) return bad(name, "takes no value");
+        if (spec->value.empty() && equals != std::string_view::npos)
+            return bad(name, std::string(name) + " takes no value; leave '=" +
+                                 std::string(word.substr(equals + 1)) + "' out");
         if (!spec->value.empty()) {
             if (equals != std::string_view::npos)
                 value = word.substr(equals + 1);
             else if (i + 1 < words.size() && words[i + 1].substr(0, 2) != "--")
                 value = words[++i], is_given = true;
             if (value.empty() && !(is_given && spec->value == "TEXT"))
-                return bad(name, "needs a value: " + std::string(spec->value));
+                return bad(name, std::string(name) + " needs a value: " + std::string(spec->value));
         }
         result.options_.emplace(spec->name, value);
         result.given_.emplace_back(spec->name, value);
@@ -90,7 +93,7 @@ Result<int64_t> Arguments::integer(std::string_view name, int64_t fallback) cons
 }
 
 Result<uint64_t> Arguments::unsigned_integer(std::string_view name, uint64_t fallback) const {
-    return has(name) ? parse_whole<uint64_t>(text(name), name, "a whole number of 0 or more")
+    return has(name) ? parse_whole<uint64_t>(text(name), name, "an integer of at least 0")
                      : Result<uint64_t>(fallback);
 }
 
@@ -107,7 +110,7 @@ Result<void> check_list(const Arguments& arguments, std::string_view option,
         const bool is_known = std::any_of(known.begin(), known.end(), [&](const std::string& k) {
             return name == k || (letters && name.size() == 1 && name[0] == k[0]);
         });
-        if (!is_known) return bad(option, "there is no '" + std::string(name) + "' here; there are " + names);
+        if (!is_known) return bad(option, "'" + std::string(name) + "' is not one of " + names);
     }
     return {};
 }
@@ -115,12 +118,13 @@ Result<void> check_list(const Arguments& arguments, std::string_view option,
 Result<double> seconds_option(const Arguments& arguments, double fallback) {
     const Result<double> seconds = arguments.number("--seconds", fallback);
     if (seconds && !(*seconds >= 0 && *seconds <= 3600))
-        return bad("--seconds", std::string(arguments.text("--seconds")) + " is not in 0 .. 3600");
+        return bad("--seconds", "--seconds is " + std::string(arguments.text("--seconds")) +
+                                    "; it must be from 0 to 3600");
     return seconds;
 }
 
 Result<int64_t> parse_integer(std::string_view text, std::string_view name) {
-    return parse_whole<int64_t>(text, name, "a whole number");
+    return parse_whole<int64_t>(text, name, "an integer");
 }
 
 Result<double> parse_number(std::string_view text, std::string_view name) {
@@ -156,12 +160,13 @@ void print_options(std::span<const OptionSpec> specs) {
     }
 }
 
+std::string message_of(const Error& error) {
+    const bool names_option = error.field.starts_with("-") && !error.text.starts_with(error.field);
+    return names_option ? error.field + ": " + error.text : error.text;
+}
+
 int refuse(const Error& error) {
-    // A sentence that begins with the field says it already.
-    if (error.field.empty() || error.text.starts_with(error.field + " "))
-        std::fprintf(stderr, "fovea: error: %s\n", error.text.c_str());
-    else
-        std::fprintf(stderr, "fovea: error: %s: %s\n", error.field.c_str(), error.text.c_str());
+    std::fprintf(stderr, "fovea: error: %s\n", message_of(error).c_str());
     return 2;
 }
 

@@ -65,7 +65,11 @@ std::vector<std::string_view> split(std::string_view text, char separator);
 // "  --scale S        factor of q.k ..." for each option.
 void print_options(std::span<const OptionSpec> specs);
 
-// Prints "fovea: error: FIELD: TEXT" to stderr, the field once, and returns 2, the exit code of every error.
+// Returns the line for a person: the text, after the option that it is about where it does not begin with it.
+// Other fields are for programs.
+std::string message_of(const Error& error);
+
+// Prints "fovea: error: " and the message to stderr and returns 2, the exit code of every error.
 int refuse(const Error& error);
 // The error of a wrong option or field, FOVEA_INVALID_ARGUMENT.
 Error bad(std::string_view field, std::string text);

@@ -38,7 +38,8 @@ Result<EngineOptions> engine_options(const Arguments& a) {
     }
     const Result<uint64_t> threads = a.unsigned_integer("--threads", 0);
     if (!threads) return threads.error();
-    if (*threads > 4096) return bad("--threads", std::to_string(*threads) + " is above the limit, 4096");
+    if (*threads > 4096)
+        return bad("--threads", "--threads is " + std::to_string(*threads) + "; it must be at most 4096");
     options.cpu_threads = uint32_t(*threads);
     options.tuning_file = a.text("--tuning");
     return options;

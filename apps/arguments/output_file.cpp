@@ -29,7 +29,7 @@ int g_held = 0;
 void remember(int signal) { g_arrived = signal; }
 
 Error cannot(std::string_view path, const std::string& why) {
-    return Error{FOVEA_IO_ERROR, std::string(path), "cannot be written: " + why};
+    return Error{FOVEA_IO_ERROR, std::string(path), printable_name(path, 400) + " cannot be written: " + why};
 }
 
 // Returns an unused name in the same folder: the mode "x" below rejects an existing file.
@@ -64,8 +64,9 @@ Result<void> check_writable(std::string_view path, std::string_view format,
     std::error_code code;
     const std::filesystem::path file(path);
     if (path == "-")
-        return Error{FOVEA_UNSUPPORTED, "-",
-                     "writing to standard output is not supported; give a file name (./- for this one)"};
+        return Error{FOVEA_UNSUPPORTED, "output",
+                     "writing to standard output (-) is not supported; give a file name (./- for a file of "
+                     "that name)"};
     for (const std::filesystem::path& input : inputs)
         if (std::filesystem::equivalent(file, input, code))
             return cannot(path,
@@ -73,9 +74,10 @@ Result<void> check_writable(std::string_view path, std::string_view format,
     const std::string extension = file.extension().string();
     for (const std::string_view other : {".safetensors", ".gguf", ".npy", ".npz", ".csv", ".png"})
         if (!format.empty() && other != format && extension == other)
-            return Error{
-                FOVEA_INVALID_ARGUMENT, std::string(path),
-                "is written as " + std::string(format.substr(1)) + "; its name says " + extension.substr(1)};
+            return Error{FOVEA_INVALID_ARGUMENT, std::string(path),
+                         printable_name(path, 400) + " ends in " + extension +
+                             ", but the file is written as " + std::string(format.substr(1)) +
+                             "; give a name that ends in " + std::string(format)};
     const auto status = std::filesystem::status(file, code);
     if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status))
         return cannot(path, "it exists and is not a regular file");

@@ -50,7 +50,7 @@ Result<void> draw_heads(const std::string& path) {
 }
 
 int refuse(const Error& error) {
-    std::fprintf(stderr, "fovea: error: %s: %s\n", error.field.c_str(), error.text.c_str());
+    std::fprintf(stderr, "fovea: error: %s\n", error.text.c_str());
     return 2;
 }
 

@@ -78,12 +78,11 @@ struct Attend {
 
 // `writes`: this process writes the file.
 Result<void> prepare(const Arguments& a, bool writes, Attend& to) {
-    if (a.positional().size() != 1)
-        return Error{FOVEA_INVALID_ARGUMENT, "IN.safetensors",
-                     "attend takes one input file; `fovea attend --help` says more"};
+    if (a.positional().size() != 1) return wrong_input_files("attend", a);
     to.out = a.text("--out");
     if (to.out.empty())
-        return Error{FOVEA_INVALID_ARGUMENT, "--out", "--out FILE is needed, for the outputs"};
+        return Error{FOVEA_INVALID_ARGUMENT, "--out",
+                     "--out is missing; give the file for the outputs, as in --out OUT.safetensors"};
     const Result<std::optional<bool>> rows_first = rows_first_option(a);
     if (!rows_first) return rows_first.error();
     Result<EngineOptions> options = engine_options(a);
@@ -95,7 +94,7 @@ Result<void> prepare(const Arguments& a, bool writes, Attend& to) {
     to.chunk = *chunk;
     if (a.has("--cache-type") && a.has("--shards"))
         return Error{FOVEA_INVALID_ARGUMENT, "--cache-type",
-                     "--cache-type cannot be combined with --shards; convert k and v before"};
+                     "--cache-type cannot be combined with --shards; leave one of them out"};
 
     const Result<TensorSet> file = load_tensors(std::filesystem::path(a.positional()[0]));
     if (!file) return file.error();

@@ -119,14 +119,17 @@ Result<void> apply_positions(const Arguments& a, FoveaAttentionDesc& desc) {
         const Result<int64_t> offset = a.integer("--q-offset", 0);
         if (!offset) return offset.error();
         if (a.text("--causal") == "bottom-right")
-            return bad("--q-offset", "says where query 0 stands, as bottom-right does; give one of them");
+            return bad(
+                "--q-offset",
+                "--q-offset and --causal bottom-right both set the position of query 0; give one of them");
         desc.align = FOVEA_ALIGN_OFFSET;
         desc.q_offset = *offset;
     }
     if (a.has("--window")) {
         const std::vector<std::string_view> sides = split(a.text("--window"), ',');
         if (sides.size() != 2)
-            return bad("--window", "'" + std::string(a.text("--window")) + "' is not LEFT,RIGHT");
+            return bad("--window", "--window is '" + std::string(a.text("--window")) +
+                                       "'; it must be LEFT,RIGHT, such as 128,0 (-1 for no bound)");
         const Result<int64_t> left = parse_integer(sides[0], "--window"),
                               right = parse_integer(sides[1], "--window");
         if (!left) return left.error();
@@ -156,7 +159,8 @@ Result<void> apply_outputs(const Arguments& a, FoveaAttentionDesc& desc) {
 Result<double> float_option(const Arguments& a, std::string_view name) {
     const Result<double> number = a.number(name, 0);
     if (number && *number != 0 && float(*number) == 0)
-        return bad(name, "'" + std::string(a.text(name)) + "' is 0 in float32");
+        return bad(name, std::string(name) + " is " + std::string(a.text(name)) +
+                             ", which float32 rounds to 0; give a larger number");
     return number;
 }
 
@@ -170,8 +174,10 @@ Result<void> apply_numbers(const Arguments& a, FoveaAttentionDesc& desc) {
     for (const Result<uint64_t>* r : {&seed, &workspace})
         if (!*r) return r->error();
     if (a.has("--scale") && *scale == 0)
-        return bad("--scale", "0 would make every weight the same; leave it out for 1/sqrt(D)");
-    if (a.has("--seed") && !a.has("--dropout")) return bad("--seed", "--seed needs --dropout");
+        return bad("--scale",
+                   "--scale is 0, which would make every weight the same; leave it out for 1/sqrt(D)");
+    if (a.has("--seed") && !a.has("--dropout"))
+        return bad("--seed", "--seed needs --dropout; give both or neither");
     if (a.has("--scale")) desc.scale = float(*scale);
     if (a.has("--softcap")) desc.softcap = float(*softcap);
     desc.dropout_p = float(*dropout);
@@ -182,6 +188,15 @@ Result<void> apply_numbers(const Arguments& a, FoveaAttentionDesc& desc) {
 }
 
 }  // namespace
+
+Error wrong_input_files(std::string_view command, const Arguments& a) {
+    const std::string name(command);
+    return Error{FOVEA_INVALID_ARGUMENT, "input",
+                 a.positional().empty()
+                     ? "the input file is missing; give it, as in `fovea " + name + " IN.safetensors`"
+                     : name + " takes one input file, but " + std::to_string(a.positional().size()) +
+                           " are given; the second is '" + std::string(a.positional()[1]) + "'"};
+}
 
 std::function<Result<int>(const Arguments&)> naming_options(Result<int> (*command)(const Arguments&)) {
     return [command](const Arguments& arguments) {
@@ -224,8 +239,8 @@ Result<void> apply_attention_options(const Arguments& a, AttentionCommand comman
         if (!kernel) return kernel.error();
         if (a.text("--backend") == "reference" && *kernel != FOVEA_KERNEL_AUTO &&
             *kernel != FOVEA_KERNEL_REFERENCE)
-            return bad("--kernel", "is " + std::string(a.text("--kernel")) +
-                                       "; --backend reference has the kernel reference alone");
+            return bad("--kernel", "--kernel is " + std::string(a.text("--kernel")) +
+                                       "; with --backend reference it must be auto or reference");
         desc.kernel = *kernel;
     }
     const std::string_view precision = a.text("--precision");
@@ -239,7 +254,8 @@ Result<void> apply_attention_options(const Arguments& a, AttentionCommand comman
 }
 
 Result<uint64_t> chunk_option(const Arguments& a) {
-    if (a.has("--chunk") && !a.has("--shards")) return bad("--chunk", "--chunk needs --shards");
+    if (a.has("--chunk") && !a.has("--shards"))
+        return bad("--chunk", "--chunk needs --shards; give both or neither");
     return a.unsigned_integer("--chunk", 512);
 }
 

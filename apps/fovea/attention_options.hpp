@@ -19,6 +19,9 @@ std::vector<OptionSpec> attention_command_options(AttentionCommand command);
 // Runs a command, and names options in its errors in place of fields of the description: --dropout is 1.
 std::function<Result<int>(const Arguments&)> naming_options(Result<int> (*command)(const Arguments&));
 
+// Returns the error of a command that needs one input file and has none or several.
+Error wrong_input_files(std::string_view command, const Arguments& arguments);
+
 // Sets what the options give of scale, masks, dropout, outputs and kernel of `desc`; shapes and tensors come
 // from elsewhere.
 Result<void> apply_attention_options(const Arguments& arguments, AttentionCommand command,

@@ -13,14 +13,14 @@ namespace fovea::app {
 namespace {
 
 Error bad_tensor(const std::string& tensor, std::string text) {
-    return bad("tensor '" + tensor + "'", std::move(text));
+    return Error{FOVEA_INVALID_ARGUMENT, "tensor '" + tensor + "'", "tensor '" + tensor + "' " + text};
 }
 
 // A shape of rank 2, 3 or 4 with ones in front, so that it has 4 axes.
 Result<std::vector<uint64_t>> four_axes(const Tensor& t) {
     if (t.shape.size() < 2 || t.shape.size() > 4)
-        return bad_tensor(t.name, "shape " + format_shape(t.shape) + " has " +
-                                      std::to_string(t.shape.size()) + " axes; 2, 3 or 4 are needed");
+        return bad_tensor(t.name, "has shape " + format_shape(t.shape) + ", which has " +
+                                      std::to_string(t.shape.size()) + " axes; it must have 2, 3 or 4");
     std::vector<uint64_t> shape(4 - t.shape.size(), 1);
     shape.insert(shape.end(), t.shape.begin(), t.shape.end());
     return shape;
@@ -71,7 +71,8 @@ Result<FoveaDtype> keep_float(AttentionCall& call, FoveaBinding binding, const T
         return t.type == FOVEA_F16 ? FOVEA_F16 : FOVEA_BF16;
     }
     if (t.type != FOVEA_F32 && t.type != FOVEA_F64)
-        return bad_tensor(t.name, "is " + std::string(dtype_name(t.type)) + "; a float type is needed");
+        return bad_tensor(t.name,
+                          "is " + std::string(dtype_name(t.type)) + "; it must be f32, f16, bf16 or f64");
     if (Result<void> r = keep_as_f32(call, binding, t); !r) return r.error();
     return FOVEA_F32;
 }
@@ -96,8 +97,9 @@ Result<void> cache_keys_and_values(AttentionCall& call, FoveaDtype type, Engine&
         const Result<Plan> plan = plan_append(engine.properties(), append);
         if (!plan && plan.error().field == "dim")
             return Error{FOVEA_INVALID_ARGUMENT, "--cache-type",
-                         std::string("the head size of ") + (t.binding == FOVEA_BIND_K ? "k" : "v") + " is " +
-                             std::to_string(t.dim) + plan.error().text.substr(plan.error().text.find(';'))};
+                         "--cache-type " + std::string(dtype_name(type)) +
+                             " needs a head size that is a multiple of 32; " +
+                             (t.binding == FOVEA_BIND_K ? "k" : "v") + " has " + std::to_string(t.dim)};
         if (!plan) return plan.error();
         std::vector<std::byte>& cache = call.storage.emplace_back(plan->info().binding_bytes[FOVEA_BIND_Y]);
         HostBindings bindings{};
@@ -134,7 +136,8 @@ Result<Axes> qkv_axes(const Tensor& t, bool rows_first) {
 
 Result<uint32_t> count32(const Tensor& t, uint64_t value, const char* what) {
     if (value > UINT32_MAX)
-        return bad_tensor(t.name, std::string(what) + " " + std::to_string(value) + " is above 2^32 - 1");
+        return bad_tensor(t.name, std::string("has a ") + what + " of " + std::to_string(value) +
+                                      "; it must be below 2^32");
     return uint32_t(value);
 }
 
@@ -145,7 +148,8 @@ Result<void> read_qkv(const TensorSet& file, bool rows_first, AttentionCall& cal
     FoveaDtype types[3];
     for (int n = 0; n < 3; ++n) {
         const Tensor* t = file.find(names[n]);
-        if (!t) return bad_tensor(names[n], file.why_missing(names[n]) + "; q, k and v are needed");
+        if (!t)
+            return bad_tensor(names[n], file.why_missing(names[n]) + "; tensors named q, k and v are needed");
         const Result<Axes> a = qkv_axes(*t, rows_first);
         if (!a) return a.error();
         axes[n] = *a;
@@ -155,17 +159,22 @@ Result<void> read_qkv(const TensorSet& file, bool rows_first, AttentionCall& cal
     }
     const Tensor &q = *file.find("q"), &k = *file.find("k"), &v = *file.find("v");
     if (k.shape.size() != q.shape.size() || v.shape.size() != q.shape.size())
-        return bad_tensor("k", "q is " + format_shape(q.shape) + ", k " + format_shape(k.shape) + ", v " +
-                                   format_shape(v.shape) + ": not of one rank");
+        return bad_tensor("k", "has shape " + format_shape(k.shape) + ", q " + format_shape(q.shape) +
+                                   " and v " + format_shape(v.shape) + "; all three must have as many axes");
     if (axes[1].batch != axes[0].batch || axes[2].batch != axes[0].batch)
-        return bad_tensor("k", "the batch of k " + format_shape(k.shape) + " and v " + format_shape(v.shape) +
-                                   " is not that of q " + format_shape(q.shape));
+        return bad_tensor("k", "has shape " + format_shape(k.shape) + ", v " + format_shape(v.shape) +
+                                   " and q " + format_shape(q.shape) +
+                                   "; the first axis, the batch, must be the same");
     if (axes[2].heads != axes[1].heads || axes[2].rows != axes[1].rows)
-        return bad_tensor("v", "shape " + format_shape(v.shape) + " has not the heads and rows of k " +
-                                   format_shape(k.shape));
+        return bad_tensor("v", "has shape " + format_shape(v.shape) +
+                                   "; it must have as many heads and rows as k, " + format_shape(k.shape));
     if (axes[1].columns != axes[0].columns)
-        return bad_tensor("k", "rows of " + std::to_string(axes[1].columns) + " numbers; q has rows of " +
-                                   std::to_string(axes[0].columns));
+        return bad_tensor("k", "has rows of " + std::to_string(axes[1].columns) + " elements and q rows of " +
+                                   std::to_string(axes[0].columns) + "; they must be equal");
+    if (axes[1].heads > 0 && axes[0].heads % axes[1].heads != 0)
+        return bad_tensor("q", "has " + std::to_string(axes[0].heads) + " heads and k " +
+                                   std::to_string(axes[1].heads) +
+                                   "; the heads of q must be a multiple of those of k");
     FoveaAttentionDesc& d = call.desc;
     const Result<uint32_t> counts[5] = {
         count32(q, axes[0].batch, "batch"), count32(q, axes[0].heads, "heads"),
@@ -193,14 +202,16 @@ Result<void> describe_matrix(const FoveaAttentionDesc& call, const Tensor& t, Fo
     const std::vector<uint64_t>& s = *shape;
     for (int axis = 0; axis < 2; ++axis)
         if (s[size_t(axis)] > UINT32_MAX)
-            return bad_tensor(t.name, "shape " + format_shape(t.shape) + " is too large");
+            return bad_tensor(t.name,
+                              "has shape " + format_shape(t.shape) + "; each axis must be below 2^32");
     // The library takes 0 for "all of them", and masks everything past a single column, which other libraries
     // broadcast.
     if (s[0] == 0 || s[1] == 0 || (s[2] == 0 && call.len_q > 0) || (s[3] == 0 && call.len_kv > 0))
-        return bad_tensor(t.name, "shape " + format_shape(t.shape) + " has an axis of 0");
+        return bad_tensor(t.name, "has shape " + format_shape(t.shape) + "; each axis must be at least 1");
     if (s[3] == 1 && call.len_kv > 1)
-        return bad_tensor(t.name, "shape " + format_shape(t.shape) + " has one column for " +
-                                      std::to_string(call.len_kv) + " keys; the last axis is not broadcast");
+        return bad_tensor(t.name, "has shape " + format_shape(t.shape) + ", one column for " +
+                                      std::to_string(call.len_kv) +
+                                      " keys; give a column for each key, as the last axis is not broadcast");
     m.present = 1;
     m.batch = uint32_t(s[0]), m.heads = uint32_t(s[1]), m.rows = s[2], m.keys = s[3];
     m.strides = {int64_t(s[1] * s[2] * s[3]), int64_t(s[2] * s[3]), int64_t(s[3])};
@@ -221,10 +232,9 @@ Result<void> read_bias(AttentionCall& call, const Tensor& t, const char* needed)
     FoveaMatrixDesc& m = call.desc.bias;
     if (m.present)
         return bad_tensor(t.name,
-                          "stands beside a mask of a float type, which is added, too; give one of them");
+                          "is given with a mask of a float type, which is added as well; give one of them");
     const Result<FoveaDtype> type = keep_float(call, FOVEA_BIND_BIAS, t);
-    if (!type)
-        return bad_tensor(t.name, "is " + std::string(dtype_name(t.type)) + "; " + needed + " is needed");
+    if (!type) return bad_tensor(t.name, "is " + std::string(dtype_name(t.type)) + "; it must be " + needed);
     if (Result<void> r = describe_matrix(call.desc, t, m); !r) return r;
     m.type = *type;
     return {};
@@ -241,7 +251,7 @@ Result<void> read_matrices(const TensorSet& file, AttentionCall& call) {
         if (Result<void> r = read_bias(call, *t, "a float type (a boolean one is called mask)"); !r) return r;
     if (const Tensor* t = file.find("dropout_mask")) {
         if (!is_boolean(*t))
-            return bad_tensor(t->name, "is " + std::string(dtype_name(t->type)) + "; bool or u8 is needed");
+            return bad_tensor(t->name, "is " + std::string(dtype_name(t->type)) + "; it must be bool or u8");
         return read_booleans(call, *t, d.dropout_mask, FOVEA_BIND_DROPOUT_MASK);
     }
     return {};
@@ -249,7 +259,7 @@ Result<void> read_matrices(const TensorSet& file, AttentionCall& call) {
 
 Result<void> read_vector(AttentionCall& call, const Tensor& t, uint32_t flag, FoveaBinding binding) {
     if (t.shape.size() != 1 || t.shape[0] != call.desc.heads_q)
-        return bad_tensor(t.name, "shape " + format_shape(t.shape) + " is not [" +
+        return bad_tensor(t.name, "has shape " + format_shape(t.shape) + "; it must be [" +
                                       std::to_string(call.desc.heads_q) + "], one for each query head");
     call.desc.flags |= flag;
     return keep_as_f32(call, binding, t);
@@ -257,8 +267,8 @@ Result<void> read_vector(AttentionCall& call, const Tensor& t, uint32_t flag, Fo
 
 Result<std::vector<int32_t>> read_lengths(const Tensor& t, uint32_t batch, uint64_t limit) {
     if (t.shape.size() != 1 || t.shape[0] != batch)
-        return bad_tensor(t.name, "shape " + format_shape(t.shape) + " is not [" + std::to_string(batch) +
-                                      "], one for each batch entry");
+        return bad_tensor(t.name, "has shape " + format_shape(t.shape) + "; it must be [" +
+                                      std::to_string(batch) + "], one for each batch entry");
     std::vector<int32_t> lengths(batch);
     for (uint32_t b = 0; b < batch; ++b) {
         int64_t value = 0;
@@ -269,11 +279,11 @@ Result<std::vector<int32_t>> read_lengths(const Tensor& t, uint32_t batch, uint6
         } else if (t.type == FOVEA_I64) {
             std::memcpy(&value, t.bytes.data() + 8 * b, 8);
         } else {
-            return bad_tensor(t.name, "is " + std::string(dtype_name(t.type)) + "; i32 or i64 is needed");
+            return bad_tensor(t.name, "is " + std::string(dtype_name(t.type)) + "; it must be i32 or i64");
         }
         if (value < 0 || uint64_t(value) > limit)
-            return bad_tensor(t.name, "element " + std::to_string(b) + " is " + std::to_string(value) +
-                                          "; it must be 0 to " + std::to_string(limit));
+            return bad_tensor(t.name, "has " + std::to_string(value) + " as element " + std::to_string(b) +
+                                          "; it must be from 0 to " + std::to_string(limit));
         lengths[b] = int32_t(value);
     }
     return lengths;
@@ -355,9 +365,9 @@ Result<void> allocate_result(AttentionCall& call, FoveaBinding binding, uint64_t
     auto& memory = call.results.emplace_back(
         static_cast<std::byte*>(std::calloc(size_t(std::max<uint64_t>(size_bytes, 1)), 1)));
     if (!memory)
-        return Error{
-            FOVEA_OUT_OF_HOST_MEMORY, option,
-            "not enough memory: " + std::string(name) + " needs " + std::to_string(size_bytes) + " bytes"};
+        return Error{FOVEA_OUT_OF_HOST_MEMORY, option,
+                     "not enough memory: output '" + std::string(name) + "' needs " +
+                         std::to_string(size_bytes) + " bytes"};
     call.bindings[binding] = {memory.get(), size_bytes};
     return {};
 }

@@ -1,6 +1,7 @@
 #include "arguments.hpp"
 #include "commands.hpp"
 
+#include <fovea/files.hpp>
 #include <fovea/files/json.hpp>
 #include <fovea/runtime.hpp>
 
@@ -96,8 +97,9 @@ void print_json(const std::vector<DeviceInfo>& devices, int default_number, cons
 
 Result<int> devices(const Arguments& a) {
     if (!a.positional().empty())
-        return Error{FOVEA_INVALID_ARGUMENT, std::string(a.positional()[0]),
-                     "devices takes no such argument"};
+        return Error{
+            FOVEA_INVALID_ARGUMENT, std::string(a.positional()[0]),
+            "devices takes no argument, but '" + printable_name(a.positional()[0], 40) + "' is given"};
     const std::vector<DeviceInfo> devices = list_devices();
     int default_number = -1;
     std::string reason;

@@ -3,6 +3,7 @@
 #include "commands.hpp"
 #include "standard_streams.hpp"
 
+#include <fovea/files.hpp>
 #include <fovea/files/json.hpp>
 
 #include <cstdio>
@@ -22,13 +23,17 @@ Result<Pair> pair_option(const Arguments& a, std::string_view name, uint64_t fal
     if (!a.has(name)) return Pair{fallback, fallback};
     const std::vector<std::string_view> parts = split(a.text(name), ',');
     uint64_t values[2] = {};
-    if (parts.size() > 2) return Error{FOVEA_INVALID_ARGUMENT, std::string(name), "takes one or two numbers"};
+    if (parts.size() > 2)
+        return Error{FOVEA_INVALID_ARGUMENT, std::string(name),
+                     std::string(name) + " is '" + std::string(a.text(name)) +
+                         "'; it must be one or two integers, such as 8 or 8,2"};
     for (size_t i = 0; i < parts.size(); ++i) {
         const Result<int64_t> value = parse_integer(parts[i], name);
         if (!value) return value.error();
         if (*value < 0 || uint64_t(*value) > limit)
             return Error{FOVEA_INVALID_ARGUMENT, std::string(name),
-                         std::to_string(*value) + " is not in 0 .. " + std::to_string(limit)};
+                         std::string(name) + " has " + std::to_string(*value) + "; it must be from 0 to " +
+                             std::to_string(limit)};
         values[i] = uint64_t(*value);
     }
     return Pair{values[0], parts.size() == 2 ? values[1] : values[0]};
@@ -42,8 +47,9 @@ Result<void> shapes_from_options(const Arguments& a, FoveaAttentionDesc& d) {
     for (const Result<Pair>* r : {&batch, &heads, &lengths, &dims})
         if (!*r) return r->error();
     if (!a.has("--lengths"))
-        return Error{FOVEA_INVALID_ARGUMENT, "--lengths",
-                     "give a file, or --lengths LQ,LKV (with --heads, --dims, --batch)"};
+        return Error{
+            FOVEA_INVALID_ARGUMENT, "--lengths",
+            "--lengths is missing; give a file, or --lengths LQ,LKV (with --heads, --dims, --batch)"};
     d.batch = uint32_t(batch->first);
     d.heads_q = uint32_t(heads->first), d.heads_kv = uint32_t(heads->second);
     d.len_q = lengths->first, d.len_kv = lengths->second;
@@ -62,15 +68,17 @@ Result<int> explain(const Arguments& a) {
     FoveaAttentionDesc desc = foveaAttentionDesc();
     AttentionCall call;
     if (a.positional().size() > 1)
-        return Error{FOVEA_INVALID_ARGUMENT, std::string(a.positional()[1]),
-                     "explain takes one file at most"};
+        return Error{
+            FOVEA_INVALID_ARGUMENT, std::string(a.positional()[1]),
+            "explain takes one file at most; the second is '" + printable_name(a.positional()[1], 400) + "'"};
     const Result<std::optional<bool>> rows_first = rows_first_option(a);
     if (!rows_first) return rows_first.error();
     if (!a.positional().empty()) {
         const std::string_view shape = a.first_of({"--batch", "--heads", "--lengths", "--dims", "--type"});
         if (!shape.empty())
             return Error{FOVEA_INVALID_ARGUMENT, std::string(shape),
-                         "shapes and types are the file's; give the one or the other"};
+                         std::string(shape) +
+                             " cannot be combined with a file, which has shapes and types of its own"};
         const Result<TensorSet> file = load_tensors(std::filesystem::path(a.positional()[0]));
         if (!file) return file.error();
         if (Result<void> r = read_attention_tensors(*file, *rows_first, call); !r) return r.error();

@@ -50,7 +50,7 @@ Result<std::vector<uint32_t>> read_session(const std::string& path, const Checkp
         return bad("--session", printable_name(path, 400) + ": " + why);
     };
     const uint64_t size = std::filesystem::file_size(path, code);
-    if (code || size > kMostSession) return refuse("a session has up to 64 MB");
+    if (code || size > kMostSession) return refuse("the file has more than 64 MB, the limit of a session");
     std::ifstream file(path, std::ios::binary);
     const std::string text{std::istreambuf_iterator<char>(file), {}};
     const Result<JsonValue> json = parse_json(text);
@@ -66,7 +66,7 @@ Result<std::vector<uint32_t>> read_session(const std::string& path, const Checkp
                           " is not in the model's vocabulary");
         ids.push_back(uint32_t(id));
     }
-    if (ids.empty()) return refuse("it has no tokens");
+    if (ids.empty()) return refuse("the file has no tokens");
     return ids;
 }
 
@@ -89,11 +89,13 @@ Result<Wanted> wanted(const Arguments& a) {
     if (!count) return count.error();
     if (!seed) return seed.error();
     if (*count < 1 || *count > kMostCount)
-        return bad("--count", "give a number of tokens from 1 to " + std::to_string(kMostCount));
+        return bad("--count", "--count is " + std::to_string(*count) + "; it must be from 1 to " +
+                                  std::to_string(kMostCount));
     const Result<double> temperature = a.number("--temperature", 0);
     if (!temperature) return temperature.error();
     if (!(*temperature >= 0) || *temperature > 1000)
-        return bad("--temperature", "give a temperature from 0 to 1000");
+        return bad("--temperature", "--temperature is " + std::string(a.text("--temperature")) +
+                                        "; it must be from 0 to 1000");
     return Wanted{*count, *seed, *temperature};
 }
 
@@ -101,7 +103,7 @@ Result<int> run_generate(const Arguments& a) {
     if (Result<void> r = check_model_words(a); !r) return r.error();
     const std::string session(a.text("--session"));
     if (!a.has("--tokens") && !a.has("--text") && session.empty())
-        return bad("--text", "give a text, or token IDs with --tokens, to begin with");
+        return bad("--text", "--text is missing; give a text to begin with, or token IDs with --tokens");
     const Result<Wanted> want = wanted(a);
     if (!want) return want.error();
     const Result<CheckpointModel> model = CheckpointModel::open(std::string(a.positional()[0]));
@@ -123,7 +125,9 @@ Result<int> run_generate(const Arguments& a) {
     } else if (Result<TextTokenizer> own = TextTokenizer::open(model->files())) {
         tokenizer = std::move(*own);
     }
-    if (all.empty()) return bad("--session", "there is no such file: give a text to begin with");
+    if (all.empty())
+        return bad("--session", "--session is " + printable_name(session, 400) +
+                                    ", which does not exist yet; give a text to begin with");
     const ModelConfig& config = model->config();
     const auto ends = [&](uint32_t id) {
         return !a.has("--ignore-eos") &&

@@ -60,11 +60,13 @@ std::vector<uint64_t> row_shape(const AttentionCall& call, bool of_lse) {
 
 Result<void> read_upstream(const TensorSet& file, AttentionCall& call, FoveaAttentionBackwardDesc& backward) {
     const Tensor* d_o = file.find("do");
-    if (!d_o) return bad("tensor 'do'", file.why_missing("do") + "; the gradient of o is needed");
+    if (!d_o)
+        return bad("tensor 'do'", "tensor 'do' " + file.why_missing("do") +
+                                      "; gradients need the gradient of o under this name");
     const std::vector<uint64_t> shape = row_shape(call, false);
     if (d_o->shape != shape)
-        return bad("tensor 'do'",
-                   "shape " + format_shape(d_o->shape) + " is not that of o, " + format_shape(shape));
+        return bad("tensor 'do'", "tensor 'do' has shape " + format_shape(d_o->shape) +
+                                      "; it must be that of o, " + format_shape(shape));
     const Result<FoveaDtype> type = keep_float(call, FOVEA_BIND_DO, *d_o);
     if (!type) return type.error();
     backward.do_type = *type;
@@ -73,8 +75,8 @@ Result<void> read_upstream(const TensorSet& file, AttentionCall& call, FoveaAtte
     if (!d_lse) return {};
     const std::vector<uint64_t> rows = row_shape(call, true);
     if (d_lse->shape != rows)
-        return bad("tensor 'dlse'",
-                   "shape " + format_shape(d_lse->shape) + " is not that of lse, " + format_shape(rows));
+        return bad("tensor 'dlse'", "tensor 'dlse' has shape " + format_shape(d_lse->shape) +
+                                        "; it must be that of lse, " + format_shape(rows));
     backward.has_lse_gradient = 1;
     return keep_as_f32(call, FOVEA_BIND_DLSE, *d_lse);
 }
@@ -94,15 +96,17 @@ Result<void> apply_gradients_option(const Arguments& a, const FoveaAttentionDesc
     const auto without = [&](uint32_t gradient, bool given, const char* why) {
         return (backward.gradients & gradient) && !given ? bad("--gradients", why) : Result<void>();
     };
-    if (Result<void> r = without(FOVEA_GRAD_BIAS, call.bias.present,
-                                 "dbias: the file has no bias, nor a mask of a float type");
-        !r)
-        return r;
     if (Result<void> r =
-            without(FOVEA_GRAD_ALIBI, call.flags & FOVEA_FLAG_ALIBI, "dalibi: the file has no alibi");
+            without(FOVEA_GRAD_BIAS, call.bias.present,
+                    "--gradients has dbias, but the file has neither a bias nor a mask of a float type");
         !r)
         return r;
-    return without(FOVEA_GRAD_SINKS, call.flags & FOVEA_FLAG_SINKS, "dsinks: the file has no sinks");
+    if (Result<void> r = without(FOVEA_GRAD_ALIBI, call.flags & FOVEA_FLAG_ALIBI,
+                                 "--gradients has dalibi, but the file has no tensor alibi");
+        !r)
+        return r;
+    return without(FOVEA_GRAD_SINKS, call.flags & FOVEA_FLAG_SINKS,
+                   "--gradients has dsinks, but the file has no tensor sinks");
 }
 
 Result<void> allocate_gradients(AttentionCall& call, const FoveaAttentionBackwardDesc& backward) {
@@ -182,10 +186,10 @@ struct Gradients {
 
 // `writes`: this process writes the file.
 Result<void> prepare(const Arguments& a, bool writes, Gradients& to) {
-    if (a.positional().size() != 1)
-        return bad("IN.safetensors", "gradients takes one input file; `fovea gradients --help` says more");
+    if (a.positional().size() != 1) return wrong_input_files("gradients", a);
     to.out = a.text("--out");
-    if (to.out.empty()) return bad("--out", "--out FILE is needed, for the gradients");
+    if (to.out.empty())
+        return bad("--out", "--out is missing; give the file for the gradients, as in --out OUT.safetensors");
     const Result<std::optional<bool>> rows_first = rows_first_option(a);
     if (!rows_first) return rows_first.error();
     Result<EngineOptions> options = engine_options(a);

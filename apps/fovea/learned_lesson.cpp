@@ -78,7 +78,7 @@ Result<int> teach_task(std::string_view task, const Arguments& arguments) {
     if (!other.empty())
         return Error{FOVEA_INVALID_ARGUMENT, std::string(other),
                      std::string(other) + " needs a tutorial's lesson; '" + std::string(task) +
-                         "' is a trained model"};
+                         "' is a trained model, which has no printed tables and runs on the CPU"};
     Result<LearnedModel> learned = learned_model(task);
     if (!learned) return learned.error();
     const Result<LearnedLesson> lesson = learned_lesson(std::move(*learned));

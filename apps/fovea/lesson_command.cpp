@@ -55,9 +55,9 @@ Result<Backend> choose_backend(const Arguments& arguments) {
         arguments.text("--backend") == "strict" || (!arguments.has("--backend") && !names_device);
     if (is_strict) {
         if (!names_device && !arguments.has("--kernel")) return Backend();
-        return Error{
-            FOVEA_INVALID_ARGUMENT, names_device ? "--device" : "--kernel",
-            "the strict backend has neither devices nor kernels to choose from; name another --backend"};
+        return Error{FOVEA_INVALID_ARGUMENT, names_device ? "--device" : "--kernel",
+                     std::string(names_device ? "--device" : "--kernel") +
+                         " cannot be combined with --backend strict; give another backend"};
     }
     const Result<EngineOptions> options = engine_options(arguments);
     if (!options) return options.error();
@@ -240,16 +240,17 @@ Result<std::vector<Lesson>> choose_lessons(const Arguments& arguments) {
 Result<void> check_words(const Arguments& a) {
     const std::vector<std::string_view>& names = a.positional();
     if (names.size() > 1)
-        return Error{FOVEA_INVALID_ARGUMENT, std::string(names[1]), "lesson takes one name or level"};
+        return Error{FOVEA_INVALID_ARGUMENT, std::string(names[1]),
+                     "lesson takes one name or level; the second is '" + printable_name(names[1], 40) + "'"};
     if (a.has("--list") && !names.empty())
-        return Error{
-            FOVEA_INVALID_ARGUMENT, "--list",
-            "--list takes no lesson, and '" + std::string(names[0]) + "' is given; it names all of them"};
+        return Error{FOVEA_INVALID_ARGUMENT, "--list",
+                     "--list names all lessons and takes none, but '" + std::string(names[0]) +
+                         "' is given; leave one of them out"};
     if (const std::string_view other = a.first_of({"--check", "--png"}); a.has("--list") && !other.empty())
         return Error{FOVEA_INVALID_ARGUMENT, "--list",
                      "--list cannot be combined with " + std::string(other)};
     if (a.has("--dark") && !a.has("--png"))
-        return Error{FOVEA_INVALID_ARGUMENT, "--dark", "--dark needs --png FILE"};
+        return Error{FOVEA_INVALID_ARGUMENT, "--dark", "--dark needs --png FILE, the picture that it is for"};
     if (a.has("--png")) return check_writable(a.text("--png"), ".png");
     return {};
 }

@@ -78,12 +78,15 @@ Result<void> read_range(const Arguments& a, std::string_view name, uint64_t leng
     first = 0, count = length;
     if (!a.has(name)) return {};
     const std::vector<std::string_view> ends = split(a.text(name), ':');
-    if (ends.size() != 2) return bad(name, "'" + std::string(a.text(name)) + "' is not A:B");
+    if (ends.size() != 2)
+        return bad(name, std::string(name) + " is '" + std::string(a.text(name)) +
+                             "'; it must be A:B, such as 0:64 for the first 64");
     const Result<int64_t> begin = parse_integer(ends[0], name), end = parse_integer(ends[1], name);
     if (!begin) return begin.error();
     if (!end) return end.error();
     if (*begin < 0 || *begin >= *end || uint64_t(*end) > length)
-        return bad(name, std::string(a.text(name)) + " is not a part of 0:" + std::to_string(length));
+        return bad(name, std::string(name) + " is " + std::string(a.text(name)) +
+                             "; it must be within 0:" + std::to_string(length));
     first = uint64_t(*begin), count = uint64_t(*end - *begin);
     return {};
 }
@@ -93,7 +96,9 @@ Result<void> read_size(const Arguments& a, FoveaMapTileDesc& tile) {
     tile.height = uint32_t(std::min(tile.row_count, kDefaultSide));
     if (!a.has("--size")) return {};
     const std::vector<std::string_view> sides = split(a.text("--size"), 'x');
-    if (sides.size() != 2) return bad("--size", "'" + std::string(a.text("--size")) + "' is not WxH");
+    if (sides.size() != 2)
+        return bad("--size",
+                   "--size is '" + std::string(a.text("--size")) + "'; it must be WxH, such as 512x512");
     const Result<int64_t> width = parse_integer(sides[0], "--size"),
                           height = parse_integer(sides[1], "--size");
     if (!width) return width.error();
@@ -102,9 +107,11 @@ Result<void> read_size(const Arguments& a, FoveaMapTileDesc& tile) {
         return pixels >= 1 && uint64_t(pixels) <= cells && pixels <= FOVEA_TILE_MAX_SIDE;
     };
     if (!fits(*width, tile.key_count) || !fits(*height, tile.row_count))
-        return bad("--size", std::string(a.text("--size")) + ": there are " + std::to_string(tile.key_count) +
-                                 " keys and " + std::to_string(tile.row_count) +
-                                 " rows, a pixel holds at least one of each, and the limit is " +
+        return bad("--size", "--size is " + std::string(a.text("--size")) + "; it must be at most " +
+                                 std::to_string(std::min<uint64_t>(tile.key_count, FOVEA_TILE_MAX_SIDE)) +
+                                 "x" +
+                                 std::to_string(std::min<uint64_t>(tile.row_count, FOVEA_TILE_MAX_SIDE)) +
+                                 " here: a pixel holds at least one key and one row, and a side has up to " +
                                  std::to_string(int(FOVEA_TILE_MAX_SIDE)) + " pixels");
     tile.width = uint32_t(*width), tile.height = uint32_t(*height);
     return {};
@@ -129,9 +136,11 @@ Result<void> read_choices(const Arguments& a, bool writes, Job& job) {
         job.map = *found;
     }
     if (!a.has("--png") && !a.has("--csv"))
-        return bad("--png", "--png FILE or --csv FILE is needed, for the picture or its values");
+        return bad("--png",
+                   "--png and --csv are missing; give --png FILE for the picture, --csv FILE for its values, "
+                   "or both");
     if (a.text("--png") == a.text("--csv"))
-        return bad("--csv", std::string(a.text("--csv")) + " is the picture's name too");
+        return bad("--csv", "--csv and --png are both " + std::string(a.text("--csv")) + "; give two files");
     const std::vector<std::filesystem::path> inputs(a.positional().begin(), a.positional().end());
     for (const auto& [option, format] : {std::pair{"--png", ".png"}, std::pair{"--csv", ".csv"}})
         if (writes && a.has(option))
@@ -147,9 +156,11 @@ Result<void> read_tile(const Arguments& a, Job& job) {
     if (!head) return head.error();
     if (!entry) return entry.error();
     if (*head >= d.heads_q)
-        return bad("--head", std::to_string(*head) + ": there are " + std::to_string(d.heads_q) + " heads");
+        return bad("--head", "--head is " + std::to_string(*head) + "; it must be below " +
+                                 std::to_string(d.heads_q) + ", the number of query heads");
     if (*entry >= d.batch)
-        return bad("--entry", std::to_string(*entry) + ": there are " + std::to_string(d.batch) + " entries");
+        return bad("--entry", "--entry is " + std::to_string(*entry) + "; it must be below " +
+                                  std::to_string(d.batch) + ", the batch size");
     tile.first_head = uint32_t(*head), tile.head_count = 1, tile.batch = uint32_t(*entry);
     if (Result<void> r = read_range(a, "--rows", d.len_q, tile.first_row, tile.row_count); !r) return r;
     if (Result<void> r = read_range(a, "--keys", d.len_kv, tile.first_key, tile.key_count); !r) return r;
@@ -179,8 +190,9 @@ Result<void> read_file(const Arguments& a, Job& job) {
     const FoveaAttentionDesc& d = job.call.desc;
     const uint64_t rows = uint64_t{d.batch} * d.heads_q * d.len_q;
     if (values->size() != rows)
-        return bad("tensor 'lse'", "has " + std::to_string(values->size()) + " numbers; q has " +
-                                       std::to_string(rows) + " rows");
+        return bad("tensor 'lse'", "tensor 'lse' has " + std::to_string(values->size()) +
+                                       " elements; it must have " + std::to_string(rows) +
+                                       ", one for each row of q");
     job.lse = std::move(*values);
     job.has_lse = true;
     return {};
@@ -188,7 +200,7 @@ Result<void> read_file(const Arguments& a, Job& job) {
 
 Result<void> read_preset(const Arguments& a, Job& job) {
     Result<LongContext> preset = long_context(a.text("--preset"));
-    if (!preset) return bad("--preset", preset.error().text);
+    if (!preset) return bad("--preset", "--" + preset.error().text);
     job.preset = std::move(*preset);
     job.call.desc = job.preset.call;
     job.call.desc.outputs = 0;
@@ -305,9 +317,11 @@ void print_summary(const Job& job, const RunReport* forward, const RunReport& re
 Result<void> prepare(const Arguments& a, bool writes, Job& job) {
     const bool preset = a.has("--preset");
     if (a.positional().size() != (preset ? 0u : 1u))
-        return bad("IN.safetensors", preset ? "--preset takes no file beside it"
-                                            : "map takes one input file, or --preset; `fovea map --help` "
-                                              "says more");
+        return preset ? bad("--preset", "--preset cannot be combined with a file; leave '" +
+                                            printable_name(a.positional()[0], 400) + "' out")
+               : a.positional().empty()
+                   ? bad("input", "the input file is missing; give one, or a made-up context with --preset")
+                   : wrong_input_files("map", a);
     if (preset && a.has("--layout")) return bad("--layout", "--layout cannot be combined with --preset");
     if (Result<void> r = read_choices(a, writes, job); !r) return r;
     const Result<EngineOptions> options = engine_options(a);

@@ -15,8 +15,8 @@ Result<uint64_t> number_below(std::string_view word, std::string_view option, co
     const Result<int64_t> number = parse_integer(word, option);
     if (!number) return number.error();
     if (*number < 0 || uint64_t(*number) >= limit)
-        return bad(option, std::string(what) + " " + std::string(word) + " is not there; there are 0 to " +
-                               std::to_string(limit - 1));
+        return bad(option, std::string(option) + " has " + what + " " + std::string(word) +
+                               "; it must be from 0 to " + std::to_string(limit - 1));
     return uint64_t(*number);
 }
 
@@ -31,7 +31,8 @@ struct Head {
 Result<Head> parse_head(std::string_view word, std::string_view option, const ModelConfig& config) {
     const std::vector<std::string_view> parts = split(word, '.');
     if (parts.size() != 2)
-        return bad(option, "'" + std::string(word) + "' is no head; write layer and head as 1.2");
+        return bad(option, std::string(option) + " has '" + std::string(word) +
+                               "'; a head is its layer and its number, such as 1.2");
     const Result<uint64_t> layer = number_below(parts[0], option, "layer", config.layers);
     if (!layer) return layer.error();
     const Result<uint64_t> head = number_below(parts[1], option, "head", config.heads);
@@ -60,7 +61,7 @@ class ChangesReader {
     Result<Head> new_head(std::string_view word, std::string_view option) {
         const Result<Head> head = parse_head(word, option, model_.config());
         if (head && !named_.insert(*head).second)
-            return bad(option, "head " + std::string(word) + " is named twice");
+            return bad(option, "head " + std::string(word) + " is given twice; give it once");
         return head;
     }
 
@@ -77,14 +78,15 @@ class ChangesReader {
         for (const std::string_view word : words_of("--scale")) {
             const std::vector<std::string_view> parts = split(word, '=');
             if (parts.size() != 2)
-                return bad("--scale",
-                           "'" + std::string(word) + "' is no head with a number; write them as 1.2=0.5");
+                return bad("--scale", "--scale has '" + std::string(word) +
+                                          "'; it must be a head and a number, such as 1.2=0.5");
             const Result<Head> head = new_head(parts[0], "--scale");
             if (!head) return head.error();
             const Result<double> factor = parse_number(parts[1], "--scale");
             if (!factor) return factor.error();
             if (!std::isfinite(float(*factor)))
-                return bad("--scale", std::string(parts[1]) + " is no finite float32 number");
+                return bad("--scale", "--scale has " + std::string(parts[1]) +
+                                          "; it must be a finite number that float32 holds");
             changes_.scale_head(head->layer, head->head, float(*factor));
         }
         return {};
@@ -99,16 +101,19 @@ class ChangesReader {
         std::sort(changes_.hidden_tokens.begin(), changes_.hidden_tokens.end());
         const auto twice = std::adjacent_find(changes_.hidden_tokens.begin(), changes_.hidden_tokens.end());
         if (twice != changes_.hidden_tokens.end())
-            return bad("--hide", "token " + std::to_string(*twice) + " is named twice");
+            return bad("--hide", "token " + std::to_string(*twice) + " is given twice; give it once");
         return {};
     }
 
     Result<void> read_patches(const ModelRunOptions& options) {
         const std::string_view from = a_.first_of({"--from-text", "--from-tokens"});
         if (!from.empty() && !a_.has("--patch"))
-            return bad(from, "is what --patch takes heads from, which is not given");
+            return bad(from, std::string(from) + " needs --patch, which says the heads to take from it");
         if (!a_.has("--patch")) return {};
-        if (from.empty()) return bad("--patch", "needs the other text: --from-text or --from-tokens");
+        if (from.empty())
+            return bad(
+                "--patch",
+                "--patch needs another text to take the heads from; give --from-text or --from-tokens");
         std::vector<HeadPatch> heads;
         for (const std::string_view word : words_of("--patch")) {
             const Result<Head> head = new_head(word, "--patch");
@@ -119,8 +124,9 @@ class ChangesReader {
             input_tokens(a_, model_, {.text = "--from-text", .tokens = "--from-tokens"});
         if (!other) return other.error();
         if (other->ids.size() != tokens_)
-            return bad(from, "has " + std::to_string(other->ids.size()) + " tokens, the text itself " +
-                                 std::to_string(tokens_) + "; --patch needs as many");
+            return bad(from, std::string(from) + " has " + std::to_string(other->ids.size()) +
+                                 " tokens and the text has " + std::to_string(tokens_) +
+                                 "; --patch needs texts of as many tokens");
         ModelRunOptions quiet;
         quiet.trace = options.trace;
         Result<std::vector<HeadPatch>> contexts = head_contexts(model_, other->ids, std::move(heads), quiet);

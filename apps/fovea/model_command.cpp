@@ -133,7 +133,7 @@ Result<F32Tensor> embedded_patches(const CheckpointModel& model, std::string_vie
     const Tensor* tensor = file->tensors.size() == 1 ? &file->tensors[0] : file->find("patches");
     if (!tensor)
         return bad("--patches", printable_name(path, 400) + " has " + std::to_string(file->tensors.size()) +
-                                    " tensors, none of which is called 'patches'");
+                                    " tensors; one of them must be named 'patches', or be the only one");
     Result<std::vector<float>> values = to_f32(*tensor);
     if (!values) return values.error();
     return model.embed_patches(F32Tensor(tensor->shape, std::move(*values)));
@@ -142,7 +142,7 @@ Result<F32Tensor> embedded_patches(const CheckpointModel& model, std::string_vie
 Result<int> run_input(const CheckpointModel& model, const Arguments& a) {
     const bool classes = a.has("--patches");
     if (classes && (a.has("--tokens") || a.has("--text")))
-        return bad("--patches", "give one of --text, --tokens and --patches");
+        return bad("--patches", "--patches cannot be combined with --text or --tokens; give one of them");
     ModelRunOptions options;
     Result<ModelTokens> input = ModelTokens();
     if (classes) {
@@ -198,7 +198,9 @@ Result<int> run_input(const CheckpointModel& model, const Arguments& a) {
     Result<ModelRun> unchanged = ModelRun();
     said.changed = has_changes(a);
     if (said.changed) {
-        if (classes) return bad("--patches", "with changes of the model a text or token IDs are needed");
+        if (classes)
+            return bad("--patches",
+                       "--patches cannot be combined with changes of the model; give --text or --tokens");
         Result<RunChanges> changes = model_changes(a, model, ids.size(), options);
         if (!changes) return changes.error();
         ModelRunOptions plain;

@@ -165,12 +165,14 @@ Result<std::vector<uint32_t>> token_numbers(std::string_view list, std::string_v
         if (!id) return id.error();
         if (*id < 0 || *id > int64_t(UINT32_MAX))
             return Error{FOVEA_INVALID_ARGUMENT, std::string(option),
-                         std::string(word) + " is not a token ID: they are integers from 0"};
+                         std::string(option) + " has " + std::string(word) +
+                             "; a token ID is an integer from 0 to 4294967295"};
         ids.push_back(uint32_t(*id));
     }
     if (ids.size() > kMostTokens)
         return Error{FOVEA_INVALID_ARGUMENT, std::string(option),
-                     std::to_string(ids.size()) + " tokens; the limit is " + std::to_string(kMostTokens)};
+                     std::string(option) + " has " + std::to_string(ids.size()) +
+                         " token IDs; the limit is " + std::to_string(kMostTokens)};
     return ids;
 }
 
@@ -181,9 +183,10 @@ Result<void> check_model_words(const Arguments& arguments) {
     if (words.size() == 1) return {};
     if (words.empty())
         return Error{FOVEA_INVALID_ARGUMENT, "PATH",
-                     "give one model: a folder with config.json and safetensors, or a .gguf file"};
-    return Error{FOVEA_INVALID_ARGUMENT, printable_name(words[1], 40),
-                 "there is one model already; give a text with --text \"...\""};
+                     "the model is missing; give a folder with config.json and safetensors, or a .gguf file"};
+    return Error{
+        FOVEA_INVALID_ARGUMENT, printable_name(words[1], 40),
+        "'" + printable_name(words[1], 40) + "' is a second model; give one, and a text with --text \"...\""};
 }
 
 std::vector<std::filesystem::path> files_of(const Checkpoint& files) {
@@ -199,9 +202,9 @@ std::vector<std::filesystem::path> files_of(const Checkpoint& files) {
 Result<ModelTokens> input_tokens(const Arguments& arguments, const CheckpointModel& model,
                                  const TokenOptions& options) {
     if (arguments.has(options.tokens) && arguments.has(options.text))
-        return Error{
-            FOVEA_INVALID_ARGUMENT, std::string(options.text),
-            "give " + std::string(options.text) + " or " + std::string(options.tokens) + ", not both"};
+        return Error{FOVEA_INVALID_ARGUMENT, std::string(options.text),
+                     std::string(options.text) + " cannot be combined with " + std::string(options.tokens) +
+                         "; give one of them"};
     ModelTokens out;
     if (arguments.has(options.tokens)) {
         Result<std::vector<uint32_t>> ids = token_numbers(arguments.text(options.tokens), options.tokens);
@@ -219,7 +222,8 @@ Result<ModelTokens> input_tokens(const Arguments& arguments, const CheckpointMod
     Result<std::vector<uint32_t>> ids = tokenizer->encode(arguments.text(options.text), options.special);
     if (!ids) return refused(ids.error());
     if (ids->empty())
-        return Error{FOVEA_INVALID_ARGUMENT, std::string(options.text), "the text has no token"};
+        return Error{FOVEA_INVALID_ARGUMENT, std::string(options.text),
+                     std::string(options.text) + " has no token; give at least one word"};
     out.ids = std::move(*ids);
     out.tokenizer = std::move(*tokenizer);
     return out;
@@ -240,7 +244,8 @@ Result<std::unique_ptr<ModelDevice>> open_model_device(const Arguments& argument
         arguments.unsigned_integer("--threads", std::max(1u, std::thread::hardware_concurrency()));
     if (!threads) return threads.error();
     if (*threads < 1 || *threads > 1024)
-        return Error{FOVEA_INVALID_ARGUMENT, "--threads", "give a number of threads from 1 to 1024"};
+        return Error{FOVEA_INVALID_ARGUMENT, "--threads",
+                     "--threads is " + std::to_string(*threads) + "; it must be from 1 to 1024"};
     device->pool = std::make_unique<ThreadPool>(uint32_t(*threads), ThreadPool::kBetweenCalls);
     device->parallel = device->pool->parallel();
     device->runner = make_cpu_runner(&device->parallel, device->parallel.worker_count);
@@ -264,8 +269,8 @@ Result<void> tell_memory(uint64_t bytes) {
     const uint64_t free = free_memory();
     if (free > 0 && bytes > free)
         return Error{FOVEA_LIMIT_EXCEEDED, "memory",
-                     "this takes about " + bytes_text(bytes) + " of memory, and " + bytes_text(free) +
-                         " are free: give fewer tokens, or ask for less with --out or --no-scores"};
+                     "this run needs about " + bytes_text(bytes) + " of memory, and " + bytes_text(free) +
+                         " is free; give fewer tokens, leave --out out, or add --no-scores"};
     if (bytes > uint64_t{1} << 30)
         std::fprintf(stderr, "fovea: note: this takes about %s of memory\n", bytes_text(bytes).c_str());
     return {};

@@ -342,9 +342,10 @@ Result<RunReport> Ranks::map_tile(Engine& engine, AttentionCall& call, const Fov
 
 struct Ranks::State {};
 Result<Ranks> Ranks::start() {
-    return Error{FOVEA_UNSUPPORTED, "--shards",
-                 "this build has no MPI: install it (Debian: libopenmpi-dev openmpi-bin) and build with "
-                 "-D FOVEA_MPI=ON"};
+    return Error{
+        FOVEA_UNSUPPORTED, "--shards",
+        "--shards needs MPI, which this build is without; install it (Debian: libopenmpi-dev openmpi-bin) "
+        "and build with -D FOVEA_MPI=ON"};
 }
 bool Ranks::first() const { return true; }
 uint32_t Ranks::size() const { return 1; }

@@ -49,7 +49,8 @@ Result<void> refuse_messages(Engine& engine) {
     const std::vector<std::string> messages = engine.take_messages();
     if (messages.empty()) return {};
     return Error{FOVEA_VULKAN_ERROR, "validation",
-                 std::to_string(messages.size()) + " messages, the first: " + messages[0]};
+                 "the Vulkan validation layer reported " + std::to_string(messages.size()) +
+                     (messages.size() == 1 ? " message: " : " messages; the first is: ") + messages[0]};
 }
 
 Result<int> finish_run(const RunReport& report, const AttentionCall& call, const Result<TensorSet>& outputs,

@@ -33,9 +33,13 @@ Result<std::string> text_of(const std::filesystem::path& path) {
     std::error_code error;
     const uint64_t size = std::filesystem::file_size(path, error);
     if (!file || error)
-        return Error{FOVEA_IO_ERROR, path.string(), "cannot open: " + (error ? error : opened).message()};
+        return Error{
+            FOVEA_IO_ERROR, path.string(),
+            printable_name(path.string(), 400) + " cannot be opened: " + (error ? error : opened).message()};
     if (size > kMostBytes)
-        return Error{FOVEA_LIMIT_EXCEEDED, path.string(), "a session file has up to 1 GiB"};
+        return Error{
+            FOVEA_LIMIT_EXCEEDED, path.string(),
+            printable_name(path.string(), 400) + " has more than 1 GiB, the limit of a session file"};
     std::string text(size, '\0');
     file.read(text.data(), std::streamsize(size));
     text.resize(size_t(file.gcount()));
@@ -84,7 +88,11 @@ Result<void> print_stage(ReadSession read, std::string_view stage, uint32_t head
 
 Result<int> run_session(const Arguments& arguments) {
     if (arguments.positional().size() != 1)
-        return Error{FOVEA_INVALID_ARGUMENT, "FILE", "give one session file (.fovea)"};
+        return Error{FOVEA_INVALID_ARGUMENT, "FILE",
+                     arguments.positional().empty()
+                         ? "the session file is missing; give one that ends in .fovea"
+                         : "session takes one file, but " + std::to_string(arguments.positional().size()) +
+                               " are given"};
     const std::filesystem::path path(arguments.positional()[0]);
     if (const std::string_view other = arguments.first_of({"--stage", "--head"});
         arguments.has("--list") && !other.empty())
@@ -93,7 +101,8 @@ Result<int> run_session(const Arguments& arguments) {
     const Result<uint64_t> head = arguments.unsigned_integer("--head", 0);
     if (!head) return head.error();
     if (*head > std::numeric_limits<uint32_t>::max())
-        return Error{FOVEA_INVALID_ARGUMENT, "--head", std::to_string(*head) + " is above 4294967295"};
+        return Error{FOVEA_INVALID_ARGUMENT, "--head",
+                     "--head is " + std::to_string(*head) + "; it must be at most 4294967295"};
     Result<ReadSession> read = opened(path, arguments);
     Result<void> done = !read ? Result<void>(read.error())
                         : arguments.has("--list")
@@ -105,11 +114,8 @@ Result<int> run_session(const Arguments& arguments) {
     if ((error.field == "stage" && arguments.has("--stage")) || (error.field == "head" && *head > 0))
         return error;
     const std::string name = printable_name(path.string(), 400);
-    if (error.field != name && error.field != path.string()) {
-        if (error.field != "session" && error.field != "tensors")
-            error.text = error.field + ": " + error.text;
-        error.field = name;
-    }
+    if (!error.text.starts_with(name)) error.text = name + ": " + error.text;
+    error.field = name;
     return error;
 }
 

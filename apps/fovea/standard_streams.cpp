@@ -85,7 +85,7 @@ int check_standard_output(int code) {
     const bool failed_before = std::ferror(stdout) != 0;
     if (std::fflush(stdout) == 0 && !failed_before) return code;
     const std::string why = errno ? std::strerror(errno) : "a write failed";
-    return refuse(Error{FOVEA_IO_ERROR, "standard output", "cannot be written: " + why});
+    return refuse(Error{FOVEA_IO_ERROR, "standard output", "standard output cannot be written: " + why});
 }
 
 }  // namespace fovea::app

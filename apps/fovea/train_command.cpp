@@ -53,7 +53,7 @@ Result<TaskOptions> options_of(const Arguments& a, TaskKind kind) {
     TaskOptions options = task_options(kind);
     if (a.has("--positions")) {
         const Result<Positions> positions = positions_from_name(a.text("--positions"));
-        if (!positions) return bad("--positions", positions.error().text);
+        if (!positions) return bad("--positions", "--" + positions.error().text);
         options.positions = *positions;
     }
     if (a.has("--no-bias")) options.query_key_bias = false;
@@ -65,9 +65,10 @@ Result<TaskOptions> options_of(const Arguments& a, TaskKind kind) {
 // The words that a text model learns from.
 Result<std::shared_ptr<const TrainingText>> training_text(const Arguments& a) {
     if (!a.has("--text"))
-        return bad("--text",
-                   "is missing: text learns from a file (scripts/get-training-text.sh makes the one that the "
-                   "weights of the repository were trained on)");
+        return bad(
+            "--text",
+            "--text is missing; give the file to learn from (scripts/get-training-text.sh makes the one "
+            "that the weights of the repository were trained on)");
     const std::string path(a.text("--text"));
     std::ifstream file(path, std::ios::binary);
     std::ostringstream words;
@@ -84,13 +85,14 @@ Result<Task> task_of(const Arguments& a, TaskKind kind) {
     const std::string_view other =
         a.first_of({"--positions", "--no-bias", "--no-first-token", "--copy-only"});
     if (kind == TaskKind::text && !other.empty())
-        return bad(other, "is a choice of the other tasks; text has one model");
+        return bad(other, std::string(other) + " is not supported for the task text, which has one model");
     if (kind == TaskKind::text) {
         const Result<std::shared_ptr<const TrainingText>> text = training_text(a);
         if (!text) return text.error();
         return make_text_task(*text);
     }
-    if (a.has("--text")) return bad("--text", "is what the task text learns from");
+    if (a.has("--text"))
+        return bad("--text", "--text is only supported for the task text, which learns from it");
     const Result<TaskOptions> options = options_of(a, kind);
     if (!options) return options.error();
     Result<Task> task = make_task(*options);
@@ -114,7 +116,9 @@ Result<Start> starting_state(const Arguments& a, TaskKind kind) {
     }
     const std::string_view twice =
         a.first_of({"--seed", "--positions", "--no-bias", "--no-first-token", "--copy-only"});
-    if (!twice.empty()) return bad(twice, "is said by the state of --resume already");
+    if (!twice.empty())
+        return bad(twice,
+                   std::string(twice) + " cannot be combined with --resume, whose state has it already");
     const std::filesystem::path path(a.text("--resume"));
     const Result<TensorSet> file = load_safetensors(path);
     if (!file) return file.error();
@@ -122,13 +126,15 @@ Result<Start> starting_state(const Arguments& a, TaskKind kind) {
     if (!state) return bad("--resume", path.string() + ": " + state.error().text);
     if (state->options.kind != kind)
         return bad("--resume", path.string() + " is a state of the task " +
-                                   std::string(task_name(state->options.kind)) + ", and the task is " +
-                                   std::string(task_name(kind)));
+                                   std::string(task_name(state->options.kind)) + ", not of " +
+                                   std::string(task_name(kind)) + "; give the task that it was trained on");
     // A text is not in its state: it is given again, and must be the one that gave the state its vocabulary.
     Result<Task> task = kind == TaskKind::text ? task_of(a, kind) : make_task(state->options);
     if (!task) return task.error();
     if (kind == TaskKind::text && task->vocabulary != read_task(*file)->vocabulary)
-        return bad("--text", "is not the text that the state of --resume was trained on: it has other words");
+        return bad(
+            "--text",
+            "--text has other words than the text that the state of --resume was trained on; give that one");
     return Start{std::move(*task), std::move(*state)};
 }
 
@@ -230,11 +236,15 @@ Result<void> write_state(const Arguments& a, const Finished& f) {
 
 Result<int> train(const Arguments& a) {
     if (a.positional().size() != 1)
-        return bad("TASK", "train takes one task; `fovea train --help` names them");
+        return bad("task",
+                   a.positional().empty()
+                       ? "the task is missing; `fovea train --help` lists the tasks"
+                       : "train takes one task; the second is '" + std::string(a.positional()[1]) + "'");
     const Result<TaskKind> kind = task_from_name(a.positional()[0]);
     if (!kind) return kind.error();
     const std::string out(a.text("--out"));
-    if (a.has("--half") && out.empty()) return bad("--half", "says what --out holds; there is no --out");
+    if (a.has("--half") && out.empty())
+        return bad("--half", "--half needs --out FILE, the file whose weights it halves");
     // A state may replace the one that it continues from; a file with only weights may not.
     std::vector<std::filesystem::path> inputs = {a.text("--text")};
     if (a.has("--half")) inputs.emplace_back(a.text("--resume"));
@@ -247,8 +257,8 @@ Result<int> train(const Arguments& a) {
     const Result<uint64_t> steps = a.unsigned_integer("--steps", task.goal.within_steps);
     if (!steps) return steps.error();
     if (*steps > std::numeric_limits<uint32_t>::max() - state.step)
-        return bad("--steps", std::to_string(*steps) + " from step " + std::to_string(state.step) +
-                                  " on is above the limit, 4294967295 in all");
+        return bad("--steps", "--steps is " + std::to_string(*steps) + " after step " +
+                                  std::to_string(state.step) + "; the limit is 4294967295 in all");
     Result<EngineOptions> options = engine_options(a);
     if (!options) return options.error();
     if (!a.has("--backend") && !a.has("--device")) options->backend = BackendChoice::cpu;

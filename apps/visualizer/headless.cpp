@@ -35,7 +35,7 @@ Result<void> check_view(Workbench& bench, const Options& o) {
         for (const Stage& stage : bench.computation.stages())
             known += (known.empty() ? "" : ", ") + stage.name;
         return Error{FOVEA_INVALID_ARGUMENT, "--stage",
-                     "there is no stage '" + o.stage + "' here; there are " + known};
+                     "--stage is '" + o.stage + "'; it must be one of " + known};
     }
     // A stage that has one matrix for all heads shows it whatever the head, and prints it for those that
     // there are, as `fovea session` does. Heads of a model are counted over its layers.
@@ -46,7 +46,7 @@ Result<void> check_view(Workbench& bench, const Options& o) {
     const uint64_t layers = shows_model(s) ? std::max<size_t>(1, shown_layers(s).size()) : 1;
     if (o.head && (heads > 1 || o.print) && *o.head >= heads * layers)
         return Error{FOVEA_INVALID_ARGUMENT, "--head",
-                     "head is " + std::to_string(*o.head) + "; " + bench.stage().name + " has heads 0 to " +
+                     "--head is " + std::to_string(*o.head) + "; " + bench.stage().name + " has heads 0 to " +
                          std::to_string(heads * layers - 1)};
     if (!o.select.empty()) {
         CellRect r;
@@ -58,13 +58,14 @@ Result<void> check_view(Workbench& bench, const Options& o) {
         if (whole) r.row_last = row_end - 1, r.column_last = column_end - 1;
         if (!whole || !r.within(bench.stage().rows, bench.stage().columns))
             return Error{FOVEA_INVALID_ARGUMENT, "--select",
-                         "'" + o.select + "' is not A:B,C:D (rows A to B - 1, columns C to D - 1) within 0:" +
+                         "--select is '" + o.select + "'; it must be A:B,C:D, rows and columns within 0:" +
                              std::to_string(bench.stage().rows) +
                              ",0:" + std::to_string(bench.stage().columns)};
         bench.view.selection = r;
     }
     if (!o.pick.empty() && !go_to(bench, o.pick))
-        return Error{FOVEA_INVALID_ARGUMENT, "--pick", "there is no cell '" + o.pick + "'"};
+        return Error{FOVEA_INVALID_ARGUMENT, "--pick",
+                     "--pick is '" + o.pick + "'; it must be a row and a column of the matrix, such as 2,0"};
     return {};
 }
 
@@ -135,7 +136,8 @@ Result<void> run_headless(const Options& o) {
     const std::vector<std::string> messages = (*device)->take_messages();
     if (!messages.empty())
         return Error{FOVEA_VULKAN_ERROR, "validation",
-                     std::to_string(messages.size()) + " messages, the first: " + messages[0]};
+                     "the Vulkan validation layer reported " + std::to_string(messages.size()) +
+                         (messages.size() == 1 ? " message: " : " messages; the first is: ") + messages[0]};
     return {};
 }
 

@@ -2,6 +2,8 @@
 #include "headless.hpp"
 #include "window.hpp"
 
+#include <arguments.hpp>
+
 #include <cstdio>
 
 int main(int argc, char** argv) {
@@ -18,10 +20,9 @@ int main(int argc, char** argv) {
     else
         done = options->headless() ? run_headless(*options) : run_window(*options);
     if (done && (std::fflush(stdout) != 0 || std::ferror(stdout)))
-        done = fovea::Error{FOVEA_IO_ERROR, "standard output", "cannot be written"};
+        done = fovea::Error{FOVEA_IO_ERROR, "standard output", "standard output cannot be written"};
     if (done) return 0;
     const fovea::Error& error = done.error();
-    std::fprintf(stderr, "fovea-visualizer: error: %s%s%s\n", error.field.c_str(),
-                 error.field.empty() ? "" : ": ", error.text.c_str());
+    std::fprintf(stderr, "fovea-visualizer: error: %s\n", fovea::app::message_of(error).c_str());
     return 2;
 }

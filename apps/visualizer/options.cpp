@@ -121,7 +121,8 @@ constexpr Option kOptions[] = {
     {{"--scale", "S", "pixels for one unit of the layout; default 1"},
      [](Options& o, std::string_view n, std::string_view v) -> Result<void> {
          if (!read_number(v, o.scale) || !(o.scale >= 0.75f && o.scale <= 8))
-             return bad(n, "must be from 0.75 to 8, and at most 3 for a window");
+             return bad(n, "--scale is " + std::string(v) +
+                               "; it must be from 0.75 to 8, and at most 3 for a window");
          return {};
      }},
     {{"--theme", "dark|light", "default dark, or a window's of the run before"},
@@ -306,7 +307,7 @@ Result<Options> parse_options(int argc, char** argv) {
                          [name = name](const Option& one) { return one.spec.name == name; });
         if (Result<void> r = option->read(o, name, value); !r) return r.error();
     }
-    if (!o.headless() && o.scale > 3) return bad("--scale", "must be at most 3 for a window");
+    if (!o.headless() && o.scale > 3) return bad("--scale", "--scale must be at most 3 for a window");
     return o;
 }
 

@@ -41,9 +41,9 @@ Result<void> check_size(const GpuDevice& device, uint32_t width, uint32_t height
     }
     if (width <= most && height <= most) return {};
     return Error{FOVEA_LIMIT_EXCEEDED, "picture",
-                 std::to_string(width) + " x " + std::to_string(height) + " pixels are above the " +
-                     std::to_string(most) + " a side that " + device.name() +
-                     " draws: choose a smaller scale"};
+                 "the picture has " + std::to_string(width) + " x " + std::to_string(height) +
+                     " pixels; the limit of " + device.name() + " is " + std::to_string(most) +
+                     " a side: choose a smaller scale"};
 }
 
 // One picture over `ground`; where it goes on, what a map and a grid lack is computed first. `draw` fills
@@ -148,10 +148,11 @@ Result<Tensor> draw_picture(Workbench& bench, const PictureSize& size) {
     const PictureLook& look = size.look;
     if (look.transparent && look.part == PicturePart::window)
         return Error{FOVEA_INVALID_ARGUMENT, "transparent",
-                     "goes with the view or the matrix, not with a window"};
+                     "a picture of the window cannot be transparent; choose the view or the matrix"};
     const bool figure = look.part == PicturePart::matrix;
     if (figure && bench.window.centre == CentreTab::map)
-        return Error{FOVEA_INVALID_ARGUMENT, "picture", "a map has no cells to draw whole: choose the view"};
+        return Error{FOVEA_INVALID_ARGUMENT, "picture",
+                     "a map is too large to draw with all cells; choose the view"};
     const ImVec2 extent =
         figure ? figure_size(bench, look.legend, size.scale) : ImVec2{float(size.width), float(size.height)};
     ScreenRect centre;

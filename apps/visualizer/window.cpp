@@ -70,10 +70,11 @@ Error glfw_error(const std::string& what) {
 }
 
 Result<void> open_window(GlfwGuard& glfw, const Options& o, const WindowSettings& kept, float& scale) {
-    if (!glfwInit()) return glfw_error("there is no display; --screenshot FILE.png draws without one");
+    if (!glfwInit())
+        return glfw_error("this machine has no display; --screenshot FILE.png draws without one");
     glfw.ready = true;
     if (!glfwVulkanSupported())
-        return glfw_error(std::string("a window needs Vulkan, and there is none") + kInstall);
+        return glfw_error(std::string("a window needs Vulkan, and this machine has none") + kInstall);
     glfwWindowHint(GLFW_CLIENT_API, GLFW_NO_API);
     float display_scale = 1;
     if (GLFWmonitor* monitor = glfwGetPrimaryMonitor())
@@ -588,7 +589,8 @@ Result<void> Window::run() {
     const std::vector<std::string> messages = device_->take_messages();
     if (!messages.empty())
         return Error{FOVEA_VULKAN_ERROR, "validation",
-                     std::to_string(messages.size()) + " messages, the first: " + messages[0]};
+                     "the Vulkan validation layer reported " + std::to_string(messages.size()) +
+                         (messages.size() == 1 ? " message: " : " messages; the first is: ") + messages[0]};
     return {};
 }
 

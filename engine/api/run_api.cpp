@@ -53,7 +53,7 @@ FoveaResult foveaRunCpu(FoveaPlan plan, const FoveaCpuRun* given, FoveaDiag* dia
     if (!has_cpu_kernel(*plan))
         return fail(diag, FOVEA_UNSUPPORTED, "properties.cpu_target",
                     "the plan is for %s, which %s cannot run", foveaCpuTargetName(plan->cpu.target),
-                    "this processor or build");
+                    "this CPU or build");
     FoveaHostBuffer bindings[FOVEA_BIND_COUNT] = {};
     for (uint32_t i = 0; i < run.binding_count && i < FOVEA_BIND_COUNT; ++i) bindings[i] = run.bindings[i];
     run_cpu(*plan, plan->info.kernel, plan->cpu,

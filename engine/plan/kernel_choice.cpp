@@ -62,9 +62,17 @@ FoveaResult choose(const Candidate* table, size_t count, FoveaKernel wanted, con
         passed.note(*c, against);
     }
     if (refused != FOVEA_OK) return fail(diag, refused, refusal.field, "%s", refusal.text);
-    return fail(diag, FOVEA_UNSUPPORTED, "kernel", "kernel %s cannot run this on %s: %s",
-                foveaKernelName(wanted), backend,
-                passed.candidate ? passed.why : "it is not one of this backend's kernels");
+    if (passed.candidate)
+        return fail(diag, FOVEA_UNSUPPORTED, "kernel", "kernel %s cannot run this call on %s: %s",
+                    foveaKernelName(wanted), backend, passed.why);
+    char known[128] = "auto";
+    for (size_t n = 0, length = 4; n < count && length < sizeof known; ++n) {
+        const int written = snprintf(known + length, sizeof known - length, "%s%s",
+                                     n + 1 < count ? ", " : " and ", foveaKernelName(table[n].kernel));
+        if (written > 0) length += size_t(written);
+    }
+    return fail(diag, FOVEA_UNSUPPORTED, "kernel", "kernel %s is not available on %s, which has %s",
+                foveaKernelName(wanted), backend, known);
 }
 
 }  // namespace fovea

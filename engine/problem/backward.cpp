@@ -32,7 +32,7 @@ FoveaResult check_choices(const Desc& d, const Problem& p, FoveaDiag* diag) {
     for (const auto& o : optional)
         if ((gradients & o.bit) && !o.present)
             return fail(diag, FOVEA_INVALID_ARGUMENT, "gradients",
-                        "gradients is 0x%x: %s needs a call with %s", gradients, o.name, o.needs);
+                        "gradients is 0x%x, but %s needs a call with %s", gradients, o.name, o.needs);
     if (d.has_lse_gradient > 1)
         return fail(diag, FOVEA_INVALID_ARGUMENT, "has_lse_gradient",
                     "has_lse_gradient is %u; it must be 0 or 1", d.has_lse_gradient);

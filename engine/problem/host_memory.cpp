@@ -30,7 +30,8 @@ FoveaResult choose_allocator(const FoveaHostAllocator* given, FoveaHostAllocator
     if (!given->allocate || !given->release)
         return fail(diag, FOVEA_INVALID_ARGUMENT,
                     given->allocate ? "allocator.release" : "allocator.allocate",
-                    "a host allocator needs both functions");
+                    given->allocate ? "allocator.release is null; give both functions or no allocator"
+                                    : "allocator.allocate is null; give both functions or no allocator");
     out = *given;
     return FOVEA_OK;
 }

@@ -61,7 +61,7 @@ FoveaResult check_choices(const FoveaMapTileDesc& d, const Problem& p, FoveaDiag
 FoveaResult check_mass(const MapTile& tile, const Problem& p, FoveaDiag* diag) {
     if (p.dropout && p.keep_scale > kMaxTileKeepScale)
         return fail(diag, FOVEA_UNSUPPORTED, "dropout_p",
-                    "dropout_p makes kept weights %g times as large; a map tile's limit is %g",
+                    "dropout_p multiplies the kept weights by %g; the limit of a map tile is %g",
                     double(p.keep_scale), double(kMaxTileKeepScale));
     const double rows = double(tile.rows.largest()) * (p.dropout ? double(p.keep_scale) : 1.0);
     if (!tile.sampled && rows > kMaxPixelMass)

@@ -135,7 +135,7 @@ FoveaResult check_pages(const Desc& d, FoveaDiag* diag) {
                     static_cast<unsigned long long>(d.capacity));
     if (!d.page_size && (d.page_count || d.block_table_pages))
         return fail(diag, FOVEA_INVALID_ARGUMENT, "page_size",
-                    "page_size is 0 but page_count or block_table_pages is set");
+                    "page_size is 0, but page_count or block_table_pages is set; set all three or none");
     return FOVEA_OK;
 }
 template <class Desc>
@@ -237,9 +237,10 @@ FoveaResult make_linear(const FoveaLinearDesc* desc, FoveaLinearDesc& d, Operati
 static FoveaResult check_room(const FoveaAppendDesc& d, FoveaDiag* diag) {
     const auto number = [](uint64_t n) { return static_cast<unsigned long long>(n); };
     if (d.has_sequences && d.first_row)
-        return fail(diag, FOVEA_INVALID_ARGUMENT, "first_row",
-                    "first_row is %llu beside has_sequences, whose kv_length counts the rows held",
-                    number(d.first_row));
+        return fail(
+            diag, FOVEA_INVALID_ARGUMENT, "first_row",
+            "first_row is %llu; it must be 0 with has_sequences, whose kv_length counts the rows held",
+            number(d.first_row));
     if (d.first_row + d.len > d.capacity)
         return fail(diag, FOVEA_LIMIT_EXCEEDED, d.first_row ? "first_row" : "len",
                     "first_row %llu and len %llu end at row %llu; capacity is %llu", number(d.first_row),

@@ -68,20 +68,21 @@ FoveaResult check_scalars(const Desc& d, FoveaDiag* diag) {
         return fail(diag, FOVEA_INVALID_ARGUMENT, "scale", "scale is %g; it must be finite", d.scale);
     // Exponents of 2 are scale * log2(e) times a product.
     if (std::fabs(d.scale) > kMaxScale)
-        return fail(diag, FOVEA_LIMIT_EXCEEDED, "scale", "scale is %g; its size is at most %g", d.scale,
-                    kMaxScale);
+        return fail(diag, FOVEA_LIMIT_EXCEEDED, "scale", "scale is %g; its absolute value must be at most %g",
+                    d.scale, kMaxScale);
     if (!std::isfinite(d.softcap) || d.softcap < 0)
         return fail(diag, FOVEA_INVALID_ARGUMENT, "softcap",
-                    "softcap is %g; it must be finite and not negative", d.softcap);
+                    "softcap is %g; it must be 0 (none) or a finite number above 0", d.softcap);
     if (d.softcap > 0 && d.softcap < kMinSoftcap)  // a device may take it for 0, and 0 / 0 is NaN
         return fail(diag, FOVEA_INVALID_ARGUMENT, "softcap",
                     "softcap is %g; it must be 0 (none) or at least %g", d.softcap, kMinSoftcap);
     if (!(d.dropout_p >= 0 && d.dropout_p < 1))
-        return fail(diag, FOVEA_INVALID_ARGUMENT, "dropout_p", "dropout_p is %g; it must be in [0, 1)",
-                    d.dropout_p);
+        return fail(diag, FOVEA_INVALID_ARGUMENT, "dropout_p",
+                    "dropout_p is %g; it must be at least 0 and below 1", d.dropout_p);
     if (!(d.max_slice_cost >= 0) || !std::isfinite(d.max_slice_cost))
         return fail(diag, FOVEA_INVALID_ARGUMENT, "max_slice_cost",
-                    "max_slice_cost is %g; it must be finite and not negative", d.max_slice_cost);
+                    "max_slice_cost is %g; it must be 0 (the default) or a finite number above 0",
+                    d.max_slice_cost);
     if (d.flags & ~kKnownFlags)
         return fail(diag, FOVEA_INVALID_ARGUMENT, "flags", "flags has unknown bits 0x%x",
                     d.flags & ~kKnownFlags);
@@ -116,12 +117,12 @@ FoveaResult check_firsts(const Desc& d, FoveaDiag* diag) {
     for (const auto& axis : axes) {
         const auto first = static_cast<unsigned long long>(axis.first);
         if (first != 0 && !counts)
-            return fail(diag, FOVEA_INVALID_ARGUMENT, axis.name, "%s is %llu but %s", axis.name, first,
-                        d.dropout_mask.present ? "the dropout mask is given" : "dropout_p is 0");
+            return fail(diag, FOVEA_INVALID_ARGUMENT, axis.name, "%s is %llu; it must be 0, as %s", axis.name,
+                        first, d.dropout_mask.present ? "the dropout mask is given" : "dropout_p is 0");
         if (first > uint64_t(kMaxLength) - axis.length)
             return fail(diag, FOVEA_SIZE_OVERFLOW, axis.name,
-                        "%s is %llu; its sum with %s, %llu, is at most 2^30", axis.name, first, axis.extent,
-                        static_cast<unsigned long long>(axis.length));
+                        "%s is %llu; its sum with %s, %llu, must be at most 2^30", axis.name, first,
+                        axis.extent, static_cast<unsigned long long>(axis.length));
     }
     if (d.first_key % 4 != 0)
         return fail(diag, FOVEA_INVALID_ARGUMENT, "first_key",
@@ -188,28 +189,29 @@ FoveaResult check_packing(const Desc& d, FoveaDiag* diag) {
     for (const auto& [name, packed_rows, stride] : batch_strides) {
         if (packed_rows && stride != 0)
             return fail(diag, FOVEA_INVALID_ARGUMENT, name,
-                        "%s is %lld; packed rows need a batch stride of 0", name,
+                        "%s is %lld; it must be 0, as the rows are packed", name,
                         static_cast<long long>(stride));
     }
     if (!d.page_size) {
         if (d.page_count || d.block_table_pages)
             return fail(diag, FOVEA_INVALID_ARGUMENT, "page_size",
-                        "page_size is 0 but page_count or block_table_pages is set");
+                        "page_size is 0, but page_count or block_table_pages is set; set all three or none");
         return FOVEA_OK;
     }
     if (d.packed_rows_kv)
-        return fail(diag, FOVEA_INVALID_ARGUMENT, "packed_rows_kv",
-                    "packed_rows_kv is %llu beside page_size %u: keys are packed or paged, not both",
-                    static_cast<unsigned long long>(d.packed_rows_kv), d.page_size);
+        return fail(
+            diag, FOVEA_INVALID_ARGUMENT, "packed_rows_kv",
+            "packed_rows_kv is %llu and page_size %u; keys are packed or paged, so one of them must be 0",
+            static_cast<unsigned long long>(d.packed_rows_kv), d.page_size);
     if (d.page_size > uint64_t(kMaxLength))
         return fail(diag, FOVEA_SIZE_OVERFLOW, "page_size", "page_size is %u; the limit is 2^30",
                     d.page_size);
     if (!d.page_count || d.page_count > uint64_t(kMaxLength))
-        return fail(diag, FOVEA_INVALID_ARGUMENT, "page_count", "page_count is %u; it must be in 1 .. 2^30",
+        return fail(diag, FOVEA_INVALID_ARGUMENT, "page_count", "page_count is %u; it must be from 1 to 2^30",
                     d.page_count);
     if (d.block_table_pages > uint64_t(kMaxLength) || d.block_table_pages * d.page_size < d.len_kv)
         return fail(diag, FOVEA_INVALID_ARGUMENT, "block_table_pages",
-                    "block_table_pages is %llu: with page_size %u that does not hold len_kv, %llu",
+                    "block_table_pages is %llu; times page_size, %u, it must be at least len_kv, %llu",
                     static_cast<unsigned long long>(d.block_table_pages), d.page_size,
                     static_cast<unsigned long long>(d.len_kv));
     return FOVEA_OK;
@@ -449,13 +451,13 @@ FoveaResult check_blocks(FoveaDtype type, const FoveaStrides& strides, uint64_t 
     const uint32_t block = storage_block(type).numbers;
     if (columns % block != 0)
         return fail(diag, FOVEA_INVALID_ARGUMENT, columns_name,
-                    "%s is %llu; a type with blocks of %u elements needs a multiple of %u", columns_name,
-                    static_cast<unsigned long long>(columns), block, block);
+                    "%s is %llu; it must be a multiple of %u, as the type has blocks of %u elements",
+                    columns_name, static_cast<unsigned long long>(columns), block, block);
     for (const int64_t stride : {strides.batch, strides.head, strides.row}) {
         if (stride % block != 0)
             return fail(diag, FOVEA_INVALID_ARGUMENT, strides_name,
-                        "%s has %lld; a type with blocks of %u elements needs multiples of %u", strides_name,
-                        static_cast<long long>(stride), block, block);
+                        "%s has %lld; each must be a multiple of %u, as the type has blocks of %u elements",
+                        strides_name, static_cast<long long>(stride), block, block);
     }
     return FOVEA_OK;
 }
@@ -464,10 +466,10 @@ FoveaResult check_type(const FoveaDtype& field, bool cached, const char* name, F
     const int type = enum_number(field);
     if (is_float(type) || (cached && is_compressed(type))) return FOVEA_OK;
     cached = cached && is_compressed(FOVEA_Q8_0);
-    return fail(diag, FOVEA_INVALID_ARGUMENT, name, "%s is %d; it must be FOVEA_F32, FOVEA_F16%s", name, type,
-                cached
-                    ? ", FOVEA_BF16 or a type of caches: FOVEA_F8_E4M3, FOVEA_F8_E5M2, FOVEA_Q8_0, FOVEA_Q4_0"
-                    : " or FOVEA_BF16");
+    return fail(
+        diag, FOVEA_INVALID_ARGUMENT, name, "%s is %d; it must be FOVEA_F32, FOVEA_F16%s", name, type,
+        cached ? ", FOVEA_BF16 or, for a KV cache, FOVEA_F8_E4M3, FOVEA_F8_E5M2, FOVEA_Q8_0 or FOVEA_Q4_0"
+               : " or FOVEA_BF16");
 }
 
 bool rows_are_disjoint(const FoveaStrides& s, uint64_t b, uint64_t h, uint64_t l, uint64_t d) {
@@ -499,7 +501,7 @@ FoveaResult fill_strides(FoveaStrides& s, const Extents& extents, const char* na
         snprintf(field, sizeof field, "%s.%s", name, axis.name);
         if (axis.stride < 0 && axis.stride != FOVEA_BROADCAST)
             return fail(diag, FOVEA_INVALID_ARGUMENT, field,
-                        "%s is %lld; it must not be negative, but for FOVEA_BROADCAST (%d)", field,
+                        "%s is %lld; it must be at least 0, or FOVEA_BROADCAST (%d)", field,
                         static_cast<long long>(axis.stride), FOVEA_BROADCAST);
     }
     for (const Axis& axis : axes) {

@@ -69,7 +69,8 @@ Result<DeviceChoice> take(const DeviceInfo& device, const EngineOptions& options
     if (is_vulkan ? wants_cpu : options.backend == BackendChoice::vulkan)
         return Error{FOVEA_INVALID_ARGUMENT, "device",
                      "device " + std::to_string(device.number) + " is " + device.name +
-                         ", which the backend " + (is_vulkan ? "cpu" : "vulkan") + " cannot use"};
+                         ", which the backend " + (is_vulkan ? "cpu" : "vulkan") +
+                         " cannot use; choose another device, or leave the backend out"};
     if (!device.usable) return Error{FOVEA_UNSUPPORTED, "device", device.refusal};
     return DeviceChoice{device.number, how};
 }
@@ -93,7 +94,8 @@ Result<DeviceChoice> by_name(std::span<const DeviceInfo> devices, const EngineOp
         if (lower(d.name).find(lower(options.device_name)) == std::string::npos) continue;
         if (found)
             return Error{FOVEA_INVALID_ARGUMENT, "device",
-                         "device '" + options.device_name + "' fits both " + found->name + " and " + d.name};
+                         "device '" + options.device_name + "' fits both " + found->name + " and " + d.name +
+                             "; give more of the name, or the number"};
         found = &d;
     }
     if (!found)

@@ -69,8 +69,8 @@ bool needs_vulkan_list(const EngineOptions& options) {
 
 Error foreign_range(uint64_t offset, uint64_t bytes, uint64_t size) {
     return Error{FOVEA_INVALID_ARGUMENT, "offset",
-                 "bytes " + std::to_string(offset) + " + " + std::to_string(bytes) +
-                     " are outside a buffer of " + std::to_string(size)};
+                 "offset " + std::to_string(offset) + " and size " + std::to_string(bytes) +
+                     " run past the end of a buffer of " + std::to_string(size) + " bytes"};
 }
 
 }  // namespace

@@ -86,11 +86,12 @@ FoveaResult read_options(const FoveaEngineOptions* given, EngineOptions& to, Fov
         if (value > 1)
             return fail(diag, FOVEA_INVALID_ARGUMENT, name, "%s is %u; it must be 0 or 1", name, value);
     if (!options.has_device && options.device != 0)
-        return fail(diag, FOVEA_INVALID_ARGUMENT, "device", "device is %u, but has_device is 0",
-                    options.device);
+        return fail(diag, FOVEA_INVALID_ARGUMENT, "device",
+                    "device is %u, but has_device is 0; set has_device to 1, or device to 0", options.device);
     constexpr uint32_t kMaxDevices = 1u << 16;
     if (options.device > kMaxDevices)
-        return fail(diag, FOVEA_INVALID_ARGUMENT, "device", "there is no device %u", options.device);
+        return fail(diag, FOVEA_INVALID_ARGUMENT, "device",
+                    "device is %u; foveaListDevices lists the devices of this machine", options.device);
     to.backend = kChoices[backend];
     to.device = options.has_device ? int(options.device) : -1;
     if (options.device_name) to.device_name = options.device_name;

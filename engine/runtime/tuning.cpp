@@ -62,8 +62,8 @@ Result<void> read_tile(std::string_view text, size_t line, Tuning& tuning) {
         return bad("flash_tile", line,
                    "'" + all + "' is not 'rows 1|4|more dim_v 64|128|more: N rows N threads N column_quads'");
     FoveaFlashTile& to = tuning.flash_tiles[3 * rows + dims];
-    if (to.rows) return bad("flash_tile", line, "this class of calls has two tiles");
-    if (tile.rows == 0) return bad("flash_tile", line, "0 rows");
+    if (to.rows) return bad("flash_tile", line, "this class of calls has a second tile; give it one");
+    if (tile.rows == 0) return bad("flash_tile", line, "rows is 0; it must be at least 1");
     to = tile;
     return {};
 }
@@ -81,7 +81,9 @@ Result<void> read_line(std::string_view text, size_t line, Tuning& tuning) {
     } else if (take(text, "flash_tile ")) {
         return read_tile(text, line, tuning);
     } else {
-        return bad(std::string(text.substr(0, text.find(' '))), line, "is no field of a tuning");
+        return bad(std::string(text.substr(0, text.find(' '))), line,
+                   "'" + std::string(text.substr(0, 40)) +
+                       "' does not begin with device, driver, mask_map or flash_tile");
     }
     return {};
 }
@@ -119,28 +121,31 @@ Result<Tuning> read_tuning(std::string_view text) {
         if (line == 1) {
             if (words != kMagic)
                 return bad("version", line,
-                           "'" + std::string(words.substr(0, 40)) + "' is not '" + std::string(kMagic) + "'");
+                           "'" + std::string(words.substr(0, 40)) + "' is not '" + std::string(kMagic) +
+                               "'; give a file that `./dev bench tune` wrote");
             continue;
         }
         if (words.empty() || words[0] == '#') continue;
         if (Result<void> r = read_line(words, line, tuning); !r) return r.error();
     }
-    if (line == 0) return bad("version", 1, "the file is empty");
-    if (tuning.device.empty()) return bad("device", line, "there is no such line");
-    if (tuning.driver.empty()) return bad("driver", line, "there is no such line");
+    if (line == 0) return bad("version", 1, "the file is empty; give one that `./dev bench tune` wrote");
+    if (tuning.device.empty()) return bad("device", line, "the file ends without its line 'device NAME'");
+    if (tuning.driver.empty()) return bad("driver", line, "the file ends without its line 'driver NAME'");
     return tuning;
 }
 
 Result<void> apply_tuning(const Tuning& tuning, DeviceInfo& device) {
     if (device.properties.backend != FOVEA_BACKEND_VULKAN)
         return Error{FOVEA_INVALID_ARGUMENT, "tuning.device",
-                     "a tuning is for a Vulkan device; this is " + device.name};
+                     "a tuning needs a Vulkan device, and this is " + device.name + "; leave the tuning out"};
     if (tuning.device != device.name)
         return Error{FOVEA_INVALID_ARGUMENT, "tuning.device",
-                     "made on '" + tuning.device + "'; this device is '" + device.name + "'"};
+                     "the tuning was measured on '" + tuning.device + "', and this device is '" +
+                         device.name + "'; measure it with `./dev bench tune`"};
     if (tuning.driver != device.driver)
         return Error{FOVEA_INVALID_ARGUMENT, "tuning.driver",
-                     "made with '" + tuning.driver + "'; this driver is '" + device.driver + "'"};
+                     "the tuning was measured with the driver '" + tuning.driver + "', and this one is '" +
+                         device.driver + "'; measure it with `./dev bench tune`"};
     std::copy(std::begin(tuning.flash_tiles), std::end(tuning.flash_tiles), device.properties.flash_tiles);
     device.properties.mask_map = tuning.mask_map;
     // The planner decides which tiles are possible.
@@ -167,7 +172,7 @@ Result<void> tune_from_file(const std::string& file, DeviceInfo& device) {
     if (!in || std::ferror(in.get()) != 0)
         return Error{FOVEA_IO_ERROR, "tuning_file", file + " cannot be read"};
     if (text.size() > kMaxBytes)
-        return Error{FOVEA_IO_ERROR, "tuning_file", file + " is longer than any tuning"};
+        return Error{FOVEA_IO_ERROR, "tuning_file", file + " has more than 64 KiB, the limit of a tuning"};
     const Result<Tuning> tuning = read_tuning(text);
     if (!tuning) return in_file(tuning.error());
     if (Result<void> r = apply_tuning(*tuning, device); !r) return in_file(r.error());

@@ -154,7 +154,9 @@ Result<std::unique_ptr<Backend>> VulkanBackend::open(uint32_t number, bool valid
     if (!instance) return instance.error();
     const std::vector<VkPhysicalDevice>& all = (*instance)->physical_devices();
     if (number == 0 || number > all.size())
-        return Error{FOVEA_INVALID_ARGUMENT, "device", "there is no Vulkan device " + std::to_string(number)};
+        return Error{FOVEA_INVALID_ARGUMENT, "device",
+                     "device is " + std::to_string(number) + "; this machine has Vulkan devices 1 to " +
+                         std::to_string(all.size())};
     std::unique_ptr<VulkanBackend> backend(new VulkanBackend);
     backend->instance_ = std::move(*instance);
     // The layer checks its shaders' accesses against the buffers of a later descriptor push to the same

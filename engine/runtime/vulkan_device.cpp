@@ -98,7 +98,9 @@ Result<void> VulkanDevice::choose_queue() {
         queue_family_ = i;
         timestamp_bits_ = f.timestampValidBits;
     }
-    if (best == 0) return Error{FOVEA_UNSUPPORTED, "queueFlags", "no queue family can compute"};
+    if (best == 0)
+        return Error{FOVEA_UNSUPPORTED, "queueFlags",
+                     "the device has no queue family with VK_QUEUE_COMPUTE_BIT, which is needed"};
     return {};
 }
 

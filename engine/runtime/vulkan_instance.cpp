@@ -98,10 +98,11 @@ PFN_vkGetInstanceProcAddr Instance::get_proc() const { return vkGetInstanceProcA
 
 Result<std::unique_ptr<Instance>> Instance::create(bool validation) {
     if (open_loader() != VK_SUCCESS)
-        return Error{FOVEA_UNSUPPORTED, "vulkan", "no Vulkan loader on this machine"};
+        return Error{FOVEA_UNSUPPORTED, "vulkan",
+                     "this machine has no Vulkan loader; install the driver of its GPU (Debian: libvulkan1)"};
     const uint32_t loader = volkGetInstanceVersion();
     if (loader < VK_API_VERSION_1_1)
-        return Error{FOVEA_UNSUPPORTED, "vulkan", "the Vulkan loader is older than 1.1"};
+        return Error{FOVEA_UNSUPPORTED, "vulkan", "the Vulkan loader is older than 1.1; install a newer one"};
     const uint32_t layer = validation ? version_of_layer(kValidationLayer) : 0;
     if (validation && !layer)
         return Error{FOVEA_UNSUPPORTED, "validation",
@@ -158,7 +159,10 @@ Result<void> Instance::create_handle() {
     const auto create_instance = instance_call<PFN_vkCreateInstance>(nullptr, "vkCreateInstance");
     VkResult result = create_instance(&create, nullptr, &handle_);
     if (result == VK_ERROR_INCOMPATIBLE_DRIVER)
-        return Error{FOVEA_UNSUPPORTED, "vulkan", "a Vulkan loader, but no driver", int32_t(result)};
+        return Error{
+            FOVEA_UNSUPPORTED, "vulkan",
+            "this machine has a Vulkan loader, but no driver; install one (Debian: mesa-vulkan-drivers)",
+            int32_t(result)};
     if (result != VK_SUCCESS) return vk_error(result, "vkCreateInstance");
 #define FOVEA_FETCH(name)                                    \
     calls_.name = instance_call<PFN_##name>(handle_, #name); \
@@ -183,7 +187,8 @@ Result<void> Instance::list_physical_devices() {
         physical_devices_.resize(count);
     }
     if (result == VK_ERROR_INITIALIZATION_FAILED || (result == VK_SUCCESS && count == 0))
-        return Error{FOVEA_UNSUPPORTED, "vulkan", "no Vulkan driver found a device", int32_t(result)};
+        return Error{FOVEA_UNSUPPORTED, "vulkan", "no Vulkan driver of this machine found a device",
+                     int32_t(result)};
     if (result < VK_SUCCESS) return vk_error(result, "vkEnumeratePhysicalDevices");
     return {};
 }

@@ -52,9 +52,9 @@ Result<void> VulkanAllocator::check_budget(uint64_t size_bytes) const {
     }
     if (fits_budget(size_bytes, usage, budget)) return {};
     return Error{FOVEA_OUT_OF_DEVICE_MEMORY, "device memory",
-                 mib(size_bytes) + " are needed, but of the " + mib(budget) + " that " +
-                     device_.vulkan_properties().deviceName + " grants, " + mib(usage) +
-                     " are in use and a tenth is kept free"};
+                 "not enough device memory: " + mib(size_bytes) + " are needed, and " + mib(usage) +
+                     " of the " + mib(budget) + " of " + device_.vulkan_properties().deviceName +
+                     " are in use (a tenth is kept free)"};
 }
 
 Result<std::unique_ptr<VulkanMemory>> VulkanAllocator::create_buffer(uint64_t size_bytes, bool staging) {

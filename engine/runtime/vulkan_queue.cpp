@@ -93,8 +93,8 @@ Error VulkanQueue::failed(VkResult result, const char* call, const std::string& 
     // Seen once as a submission of four minutes: under load the driver's compiler takes its time.
     if (error.code == FOVEA_TIMEOUT && device_.properties().device_class == FOVEA_CLASS_CPU)
         error.text +=
-            "; a driver of software compiles a pipeline within the first submission that uses it: on a "
-            "busy machine that may take minutes, and a longer RunOptions::timeout_seconds";
+            "; a software driver compiles a pipeline in the first submission that uses it, which may take "
+            "minutes on a busy machine: give a longer RunOptions::timeout_seconds";
     if (error.code == FOVEA_DEVICE_LOST || error.code == FOVEA_TIMEOUT) broken_ = error;
     // Nothing that the device may still use must be destroyed, and it may use it forever.
     if (error.code == FOVEA_TIMEOUT) device_.abandon();

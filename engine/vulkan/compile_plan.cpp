@@ -37,7 +37,7 @@ FoveaResult check_properties(const FoveaDeviceProperties& plan, const FoveaDevic
     for (const Limit& limit : limits) {
         if (limit.planned > limit.device)
             return fail(diag, FOVEA_LIMIT_EXCEEDED, limit.field,
-                        "the plan was made for another device: %s is out of this one's reach (%llu > %llu)",
+                        "the plan was made for another device: its %s is beyond this device's (%llu > %llu)",
                         limit.field, static_cast<unsigned long long>(limit.planned),
                         static_cast<unsigned long long>(limit.device));
     }
@@ -77,7 +77,7 @@ FoveaResult check_matrices(const FoveaDeviceProperties& plan, const FoveaDeviceP
                        plan.coopmat_k == device.coopmat_k))
         return FOVEA_OK;
     return fail(diag, FOVEA_UNSUPPORTED, "properties.coopmat_m",
-                "the plan was made for matrices of %u x %u x %u; this device's are %u x %u x %u",
+                "the plan was made for cooperative matrices of %u x %u x %u; this device's are %u x %u x %u",
                 plan.coopmat_m, plan.coopmat_n, plan.coopmat_k, device.coopmat_m, device.coopmat_n,
                 device.coopmat_k);
 }
@@ -98,7 +98,7 @@ FoveaResult add_dispatch(FoveaContext_T& context, const FoveaDispatch& dispatch,
     if (size && (!(context.properties.features & FOVEA_FEATURE_SUBGROUP_SIZE_CONTROL) ||
                  size < context.properties.min_subgroup_size || size > context.properties.max_subgroup_size))
         return fail(diag, FOVEA_UNSUPPORTED, "subgroup_size",
-                    "the plan pins subgroups of %u; this device offers %u to %u", size,
+                    "the plan needs subgroups of %u; this device has %u to %u", size,
                     context.properties.min_subgroup_size, context.properties.max_subgroup_size);
     if (FoveaResult r = get_pipeline(context, key_of(dispatch), out.pipelines[out.count], diag)) return r;
     ++out.count;
@@ -120,8 +120,8 @@ FoveaResult check_dispatch(const FoveaContext_T& context, const FoveaPlanInfo& i
                         static_cast<unsigned long long>(b.size), static_cast<unsigned long long>(b.offset));
         if (b.size > context.properties.max_storage_range)
             return fail(diag, FOVEA_LIMIT_EXCEEDED, binding_name(b.source),
-                        "%llu bytes of %s in one descriptor; the device takes %llu",
-                        static_cast<unsigned long long>(b.size), binding_name(b.source),
+                        "%s needs %llu bytes in one descriptor; the device's limit is %llu",
+                        binding_name(b.source), static_cast<unsigned long long>(b.size),
                         static_cast<unsigned long long>(context.properties.max_storage_range));
     }
     return FOVEA_OK;

@@ -18,7 +18,8 @@ namespace fovea::vulkan {
 
 FoveaResult check_alive(const FoveaContext_T& context, FoveaDiag* diag) {
     if (!context.lost.load(std::memory_order_relaxed)) return FOVEA_OK;
-    return fail(diag, FOVEA_DEVICE_LOST, "context", "the device was lost in an earlier call");
+    return fail(diag, FOVEA_DEVICE_LOST, "context",
+                "the device was lost in an earlier call; create a new device and context");
 }
 
 namespace {
@@ -112,7 +113,8 @@ FoveaResult load_tables(const FoveaVulkanDevice& host, FoveaContext_T& context, 
             host.get_instance_proc_addr(host.instance, "vkGetDeviceProcAddr"));
     if (!get_device)
         return fail(diag, FOVEA_INVALID_ARGUMENT, "get_device_proc_addr",
-                    "get_device_proc_addr is null and the instance's getter has no vkGetDeviceProcAddr");
+                    "get_device_proc_addr is null, and get_instance_proc_addr returned no "
+                    "vkGetDeviceProcAddr; give one of them");
     if ((r = check_version_of_device(host, context.physical_device.vulkan_properties.apiVersion, get_device,
                                      diag)))
         return r;

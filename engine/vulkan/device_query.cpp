@@ -18,11 +18,11 @@ FoveaResult below_floor(FoveaDiag* diag, const char* field, const char* device, 
 FoveaResult check_version(const char* device, uint32_t host, uint32_t own, FoveaDiag* diag) {
     if (host < VK_API_VERSION_1_1)
         return fail(diag, FOVEA_UNSUPPORTED, "api_version",
-                    "api_version is %u.%u; the host must create instance and device with 1.1 or later",
+                    "api_version is %u.%u; instance and device must be created with 1.1 or later",
                     VK_API_VERSION_MAJOR(host), VK_API_VERSION_MINOR(host));
     if (own < VK_API_VERSION_1_1)
-        return fail(diag, FOVEA_UNSUPPORTED, "apiVersion", "%s: Vulkan %u.%u; at least 1.1 is needed", device,
-                    VK_API_VERSION_MAJOR(own), VK_API_VERSION_MINOR(own));
+        return fail(diag, FOVEA_UNSUPPORTED, "apiVersion", "%s has Vulkan %u.%u; at least 1.1 is needed",
+                    device, VK_API_VERSION_MAJOR(own), VK_API_VERSION_MINOR(own));
     return FOVEA_OK;
 }
 
@@ -71,7 +71,8 @@ FoveaResult check_queues(const InstanceTable& vk, PhysicalDevice& device, FoveaD
         device.timestamps |= families[i].timestampValidBits > 0;
     }
     if (!compute)
-        return fail(diag, FOVEA_UNSUPPORTED, "queueFlags", "%s: no queue family can compute",
+        return fail(diag, FOVEA_UNSUPPORTED, "queueFlags",
+                    "%s has no queue family with VK_QUEUE_COMPUTE_BIT; one is needed",
                     device.vulkan_properties.deviceName);
     return FOVEA_OK;
 }

@@ -248,8 +248,9 @@ FoveaResult foveaCmdRun(FoveaPlan plan, const FoveaRecord* record, FoveaDiag* di
     if (!r.context.enabled.push_descriptors) {
         r.pool = given.descriptor_pool.pool;
         if (!r.pool)
-            return fail(diag, FOVEA_INVALID_ARGUMENT, "descriptor_pool.pool",
-                        "descriptor_pool.pool is null, and the device has no push descriptors enabled");
+            return fail(
+                diag, FOVEA_INVALID_ARGUMENT, "descriptor_pool.pool",
+                "descriptor_pool.pool is null; give a pool, or enable VK_KHR_push_descriptor on the device");
     }
     if (r.pool)
         if ((code = allocate_sets(r, diag))) return code;

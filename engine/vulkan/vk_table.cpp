@@ -6,7 +6,8 @@ namespace fovea::vulkan {
 namespace {
 
 FoveaResult missing(const char* name, FoveaDiag* diag) {
-    return fail(diag, FOVEA_UNSUPPORTED, name, "the host's getter returned no %s", name);
+    return fail(diag, FOVEA_UNSUPPORTED, name,
+                "get_instance_proc_addr or get_device_proc_addr returned null for %s, which is needed", name);
 }
 
 }  // namespace

@@ -50,7 +50,8 @@ void AtomicFile::open_temporary() {
     std::error_code code;
     const auto status = std::filesystem::status(path_, code);
     if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status)) {
-        failure_ = in_file(path_, bad_argument("file", "exists and is not a regular file"));
+        failure_ =
+            in_file(path_, bad_argument("file", "this exists and is not a regular file; give another name"));
         return;
     }
     // A link is followed, so that the file it names is replaced and not the link.
@@ -104,7 +105,7 @@ Result<uint64_t> AtomicFile::commit() {
     std::error_code code;
     std::filesystem::rename(temporary_, path_, code);
     if (code) {
-        fail("rename the finished file to its name", code.value());
+        fail("rename the finished file to", code.value());
         return *failure_;
     }
     temporary_.clear();

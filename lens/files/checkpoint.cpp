@@ -88,8 +88,8 @@ class HeldFolder final : public ModelFolder {
     Result<File> open(const std::string& name) const override {
         const NamedFile* const one = find(name);
         if (!one)
-            return files::bad_argument("file",
-                                       cat("'", printable_name(name), "' is not among the files given"));
+            return files::bad_argument(
+                "file", cat("'", printable_name(name), "' is missing; give it with the other files"));
         if (!one->file->held().empty()) return File{one->file->held(), one->file, {}, {}};
         return File{{}, {}, one->file, {}};
     }
@@ -111,14 +111,15 @@ Result<JsonValue> load_json(const ModelFolder& folder, const std::string& name, 
     if (!file) return file.error();
     const uint64_t size = file->size_bytes();
     if (size > limit)
-        return files::in_file(path, files::malformed("file", cat(size, " bytes, the limit is ", limit)));
+        return files::in_file(
+            path, files::malformed("file", cat("the file has ", size, " bytes; the limit is ", limit)));
     if (Result<void> r = file->take(size); !r) return files::in_file(path, r.error());
     Result<JsonValue> value =
         parse_json({reinterpret_cast<const char*>(file->bytes.data()), file->bytes.size()}, kMaxJsonDepth,
                    JsonNumbers::python);
     if (!value) return files::in_file(path, files::malformed("file", value.error().text));
     if (value->kind() != JsonValue::Kind::object)
-        return files::in_file(path, files::malformed("file", "byte 0: is not a JSON object"));
+        return files::in_file(path, files::malformed("file", "byte 0: this is not a JSON object"));
     return value;
 }
 
@@ -190,9 +191,8 @@ std::optional<Error> add_indexed(const ModelFolder& folder, const std::string& i
         // A name from an untrusted file must stay in the folder.
         if (!name.ends_with(".safetensors") || name.find_first_of("/\\:") != std::string_view::npos ||
             name.find('\0') != std::string_view::npos || name.starts_with('.'))
-            return refuse(cat("tensor '", printable_name(tensor), "' is said to be in '",
-                              printable_name(name),
-                              "', which is no file name in this folder that ends in .safetensors"));
+            return refuse(cat("tensor '", printable_name(tensor), "' is listed in '", printable_name(name),
+                              "', which is not a file name in this folder that ends in .safetensors"));
         if (names.empty() || names.back() != name) names.push_back(name);
     }
     std::sort(names.begin(), names.end());
@@ -224,14 +224,15 @@ std::optional<Error> add_folder(const ModelFolder& folder, Checkpoint& out) {
     for (const std::string& name : all)
         if (auto error = add_safetensors(folder, name, out)) return error;
     if (!all.empty()) return std::nullopt;
-    return files::bad_argument("file", cat(files::path_text(out.path), ": no *.safetensors in this folder"));
+    return files::bad_argument("file", cat(files::path_text(out.path), " has no .safetensors file"));
 }
 
 Result<void> add_config(const ModelFolder& folder, Checkpoint& out) {
     if (!folder.has("config.json"))
         return files::bad_argument("config.json",
                                    cat("config.json is missing for ", files::path_text(out.path),
-                                       "; it says which model the weights belong to"));
+                                       "; put it into the folder of the weights, as it says which model "
+                                       "they belong to"));
     Result<JsonValue> json = load_json(folder, "config.json", files::kMaxConfigBytes);
     if (!json) return json.error();
     out.config = std::move(*json);

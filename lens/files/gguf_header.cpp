@@ -193,7 +193,7 @@ class GgufHeader::Reader {
         if (error_) return t;
         if (t.offset % alignment != 0)
             fail("offset", at_ - 8,
-                 cat("offset ", t.offset, " is no multiple of the alignment, ", alignment));
+                 cat("offset ", t.offset, " is not a multiple of the alignment, ", alignment));
         size(t, type_at);
         return t;
     }
@@ -227,7 +227,7 @@ class GgufHeader::Reader {
         if (columns % elements != 0)
             return fail(
                 "shape", type_at,
-                cat("rows of ", columns, " are no multiple of the blocks of ", row->text, ", ", elements));
+                cat("rows of ", columns, " are not a multiple of the blocks of ", row->text, ", ", elements));
         uint64_t size = columns / elements * (other ? row->block_bytes : dtype_bytes(row->type));
         bool empty = columns == 0;
         for (uint32_t i = 1; i < t.rank; ++i) empty = empty || t.dims[i] == 0;
@@ -256,7 +256,7 @@ Result<GgufHeader> GgufHeader::read(FileHead file, bool* needs_more) {
     if (std::memcmp(file.bytes.data(), "GGUF", 4) != 0) {
         const std::string_view begin = letters_at_begin(file.bytes);
         return malformed("file", begin.empty()
-                                     ? "byte 0: does not begin with 'GGUF'"
+                                     ? "byte 0: this is not a GGUF file: it does not begin with 'GGUF'"
                                      : cat("byte 0: this is not a GGUF file: it does not begin with "
                                            "'GGUF' but with '",
                                            begin, "'"));
@@ -264,10 +264,11 @@ Result<GgufHeader> GgufHeader::read(FileHead file, bool* needs_more) {
     header.version_ = uint32_t(read_le(file.bytes, 4, 4));
     const uint32_t swapped = header.version_ >> 24;
     if (header.version_ != 2 && header.version_ != 3)
-        return unsupported("version",
-                           (header.version_ & 0xffffffu) == 0 && swapped != 0
-                               ? std::string("byte 4: a big-endian file; only little-endian ones are read")
-                               : cat("byte 4: version ", header.version_, "; versions 2 and 3 are read"));
+        return unsupported(
+            "version",
+            (header.version_ & 0xffffffu) == 0 && swapped != 0
+                ? std::string("byte 4: the file is big-endian; only little-endian files are supported")
+                : cat("byte 4: version is ", header.version_, "; it must be 2 or 3"));
     header.tensor_count_ = read_le(file.bytes, 8, 8), header.key_count_ = read_le(file.bytes, 16, 8);
     const uint64_t rest = file.file_bytes - kFixedBytes;
     for (const auto& [what, at, count, least] :
@@ -297,8 +298,8 @@ std::optional<Error> GgufHeader::check_keys(Reader& reader) {
         const auto given = value.whole();
         if (value.type != GgufType::u32 || value.is_array || !given || *given == 0 || *given > 65536 ||
             (*given & (*given - 1)) != 0)
-            return malformed("general.alignment",
-                             cat("key 'general.alignment', byte ", at, ": is no power of two up to 65536"));
+            return malformed("general.alignment", cat("key 'general.alignment', byte ", at,
+                                                      ": is not a power of two up to 65536"));
         alignment_ = *given;
     }
     first_tensor_ = reader.at();

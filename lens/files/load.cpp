@@ -69,7 +69,7 @@ Result<TensorSet> load_tensors(const std::filesystem::path& path, const LoadLimi
                 break;
         }
         return files::unsupported(
-            "file", "not a safetensors, npy, npz, csv or png file by its name or its first bytes");
+            "file", "this is not a safetensors, npy, npz, csv or png file, by its name or its first bytes");
     };
     auto set = read();
     if (!set) return files::in_file(path, set.error());

@@ -40,7 +40,7 @@ Result<std::shared_ptr<const MappedFile>> MappedFile::open(const std::filesystem
     if (handle == INVALID_HANDLE_VALUE) return failed("open");
     file->handle_ = reinterpret_cast<std::intptr_t>(handle);
     LARGE_INTEGER size;
-    if (!GetFileSizeEx(handle, &size)) return failed("read the size");
+    if (!GetFileSizeEx(handle, &size)) return failed("read the size of");
     if (size.QuadPart == 0) return std::shared_ptr<const MappedFile>(std::move(file));
     file->mapping_ = CreateFileMappingW(handle, nullptr, PAGE_READONLY, 0, 0, nullptr);
     if (file->mapping_ == nullptr) return failed("map");
@@ -72,9 +72,10 @@ Result<std::shared_ptr<const MappedFile>> MappedFile::open(const std::filesystem
     if (fd < 0) return io_failed(path, "open", errno);
     file->handle_ = fd;
     struct stat facts;
-    if (::fstat(fd, &facts) != 0) return io_failed(path, "read the size", errno);
-    if (S_ISDIR(facts.st_mode)) return in_file(path, bad_argument("file", "not a regular file but a folder"));
-    if (!S_ISREG(facts.st_mode)) return in_file(path, bad_argument("file", "not a regular file"));
+    if (::fstat(fd, &facts) != 0) return io_failed(path, "read the size of", errno);
+    if (S_ISDIR(facts.st_mode)) return in_file(path, bad_argument("file", "this is a folder; give a file"));
+    if (!S_ISREG(facts.st_mode))
+        return in_file(path, bad_argument("file", "this is not a regular file; give one"));
     if (static_cast<uint64_t>(facts.st_size) > SIZE_MAX / 2)
         return in_file(path, out_of_memory("file", static_cast<uint64_t>(facts.st_size)));
     const auto size_bytes = static_cast<size_t>(facts.st_size);

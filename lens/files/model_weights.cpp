@@ -41,7 +41,7 @@ class LayerNames {
         const std::string has = layers == 0
                                     ? cat("the file has no tensor '", prefix_, "N.", block_, "*' at all")
                                     : cat("the file has layers 0 to ", layers - 1);
-        return bad_argument("layer", cat("no tensor '", full(name), "'; ", has));
+        return bad_argument("layer", cat("tensor '", full(name), "' is missing; ", has));
     }
 
   private:
@@ -63,7 +63,7 @@ class LayerNames {
 
 Error wrong_shape(const Tensor& tensor, std::string_view expected) {
     return bad_argument("shape", cat("tensor '", printable_name(tensor.name), "' has shape ",
-                                     format_shape(tensor.shape), ", expected ", expected));
+                                     format_shape(tensor.shape), "; it must have ", expected));
 }
 
 /// Fills `out` with the tensor as float32; `shape` is what it must have.
@@ -75,9 +75,8 @@ std::optional<Error> read_weight(const LayerNames& names, std::string_view name,
     const bool real = tensor->type == FOVEA_F16 || tensor->type == FOVEA_BF16 || tensor->type == FOVEA_F32 ||
                       tensor->type == FOVEA_F64;
     if (!real)
-        return unsupported(
-            "dtype", cat("tensor '", printable_name(tensor->name), "' is ", dtype_name(tensor->type),
-                         "; weights must be f16, bf16, f32 or f64 (quantised checkpoints are not read)"));
+        return unsupported("dtype", cat("tensor '", printable_name(tensor->name), "' is ",
+                                        dtype_name(tensor->type), "; it must be f16, bf16, f32 or f64"));
     auto values = to_f32(*tensor);
     if (!values) return values.error();
     out = {tensor->name, std::move(shape), std::move(values.value())};
@@ -98,7 +97,7 @@ Result<uint64_t> config_number(const TensorSet& checkpoint, std::string_view key
         const auto number = text->empty() || text->size() > 9 ? std::nullopt : json_unsigned(*text);
         if (!number || *number == 0)
             return bad_argument(std::string(key), cat("metadata ", key, " is '", printable_name(*text),
-                                                      "', not a whole number from 1"));
+                                                      "'; it must be an integer of at least 1"));
         given = *number;
     }
     if (given > kMaxModelDim)
@@ -109,7 +108,7 @@ Result<uint64_t> config_number(const TensorSet& checkpoint, std::string_view key
 Error not_given(std::string_view key) {
     return bad_argument(
         std::string(key),
-        cat(key, " is neither given nor in the file's metadata or config.json, and the weights do not tell"));
+        cat(key, " is missing, and the weights do not tell it; give it, or put it into config.json"));
 }
 
 std::optional<Error> check_rank2(const Tensor& tensor) {
@@ -166,16 +165,17 @@ std::optional<Error> llama_theta(const TensorSet& checkpoint, const LlamaConfig&
     out.rope_theta = config.rope_theta;
     if (out.rope_theta == 0) {
         if (const std::string* type = checkpoint.find_metadata("rope_scaling"))
-            return unsupported("rope_scaling",
-                               cat("rope_scaling is '", printable_name(*type),
-                                   "': the rotary embedding is scaled, which one rope_theta cannot say; "
-                                   "give rope_theta to load the weights all the same"));
+            return unsupported(
+                "rope_scaling",
+                cat("rope_scaling is '", printable_name(*type),
+                    "', a scaled rotary embedding, which is not supported here; give rope_theta "
+                    "to load the weights without it"));
         const std::string* text = checkpoint.find_metadata("rope_theta");
         if (text == nullptr) return not_given("rope_theta");
         out.rope_theta = parse_number(*text).value_or(0.0);
     }
     if (out.rope_theta > 0 && std::isfinite(out.rope_theta)) return std::nullopt;
-    return bad_argument("rope_theta", "rope_theta is not a positive number");
+    return bad_argument("rope_theta", "rope_theta must be a finite number above 0");
 }
 
 }  // namespace

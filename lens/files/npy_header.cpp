@@ -118,7 +118,7 @@ class NpyDictionary {
             return std::nullopt;
         }
         return unsupported("descr", cat("byte ", offset_ + start, ": descr '", printable_name(*text),
-                                        "' is not a bool, integer or float of this library"));
+                                        "' is not supported; it must be a bool, integer or float"));
     }
 
     std::optional<Error> order(NpyHeader& header) {
@@ -137,8 +137,8 @@ class NpyDictionary {
                 return fault("shape", cat("shape has more dimensions than the limit, ", kMaxRank));
             const auto dim = whole_number();
             if (!dim || *dim > kMaxDim)
-                return fault("shape", cat("dimension ", header.rank,
-                                          " of shape is not a whole number from 0 to ", kMaxDim));
+                return fault("shape", cat("dimension ", header.rank, " of shape is not an integer from 0 to ",
+                                          kMaxDim));
             header.dims[header.rank++] = *dim;
             take('L');  // written by Python 2
             skip_space();
@@ -172,7 +172,8 @@ uint64_t little_endian(std::span<const std::byte> bytes) {
 
 Result<NpyHeader> read_npy_header(std::span<const std::byte> file) {
     const std::string_view text(reinterpret_cast<const char*>(file.data()), file.size());
-    if (!text.starts_with(kNpyMagic)) return malformed("file", "byte 0: does not begin with \\x93NUMPY");
+    if (!text.starts_with(kNpyMagic))
+        return malformed("file", "byte 0: this is not an npy file: it does not begin with \\x93NUMPY");
     if (file.size() < 8) return malformed("version", "byte 6: the file ends before the version");
     const auto major = static_cast<unsigned>(file[6]), minor = static_cast<unsigned>(file[7]);
     if (major < 1 || major > 3 || minor != 0)
@@ -186,8 +187,8 @@ Result<NpyHeader> read_npy_header(std::span<const std::byte> file) {
                          cat("byte 8: header length ", length, " is above the limit, ", kMaxNpyHeaderBytes));
     const uint64_t start = 8 + length_bytes;
     if (length > file.size() - start)
-        return malformed("header_length", cat("byte 8: header length ", length,
-                                              " is more than the bytes that follow, ", file.size() - start));
+        return malformed("header_length", cat("byte 8: header length ", length, " is more than the ",
+                                              file.size() - start, " bytes that follow"));
     const std::string_view dictionary = text.substr(start, static_cast<size_t>(length));
     if (const size_t fault = utf8_fault(dictionary); fault != dictionary.size())
         return malformed("header", cat("byte ", start + fault, ": header: not valid UTF-8"));

@@ -85,7 +85,8 @@ class PngChecker {
     Result<PngHeader> run() {
         const std::string_view text(reinterpret_cast<const char*>(file_.data()), file_.size());
         if (!text.starts_with(kSignature))
-            return malformed("file", "byte 0: does not begin with the PNG signature");
+            return malformed("file",
+                             "byte 0: this is not a png file: it does not begin with the PNG signature");
         uint64_t at = kSignature.size();
         while (!ended_) {
             if (auto error = chunk(at)) return *std::move(error);
@@ -105,7 +106,7 @@ class PngChecker {
         const std::string_view type(reinterpret_cast<const char*>(body.data()), 4);
         if (length > left - 12)
             return chunk_fault(type, at,
-                               cat("length ", length, " is more than the bytes that follow, ", left - 12));
+                               cat("length ", length, " is more than the ", left - 12, " bytes that follow"));
         const auto covered = body.first(static_cast<size_t>(4 + length));
         if (crc32_of(covered) != big_endian(body, 4 + length))
             return chunk_fault(type, at, "the checksum is wrong");
@@ -129,8 +130,9 @@ class PngChecker {
         // Bit 5 of the first letter: lower case chunks may be ignored by whoever does not know them. A
         // palette is only a suggestion here, where every pixel has its own color.
         if ((type[0] & 0x20) == 0 && type != "PLTE")
-            return unsupported("chunk", cat("chunk '", printable_name(type), "', byte ", at,
-                                            ": is needed to read the image, and not known here"));
+            return unsupported("chunk",
+                               cat("chunk '", printable_name(type), "', byte ", at,
+                                   ": this chunk is needed to read the image, and is not supported"));
         return std::nullopt;
     }
 
@@ -146,8 +148,9 @@ class PngChecker {
         header_.channels = color == 0 ? 1 : color == 4 ? 2 : color == 2 ? 3 : color == 6 ? 4 : 0;
         if (depth != 8 || header_.channels == 0)
             return unsupported(
-                "IHDR", cat("chunk 'IHDR', byte ", at, ": ", depth, " bits of color type ", color,
-                            "; only 8 bits of grey (0), RGB (2), grey and alpha (4), RGBA (6) are read"));
+                "IHDR",
+                cat("chunk 'IHDR', byte ", at, ": ", depth, " bits of color type ", color,
+                    "; only 8 bits of grey (0), RGB (2), grey and alpha (4), RGBA (6) are supported"));
         if (field(10) != 0 || field(11) != 0 || field(12) > 1)
             return chunk_fault("IHDR", at, "compression, filter or interlace method is unknown");
         header_.width = width;

@@ -142,16 +142,16 @@ Result<void> read_rows(const StoredWeight& weight, uint64_t first, std::span<flo
     };
     if (!has_use(weight.type, kUseFile))
         return refuse(files::cat("is stored as ", printable_name(weight.type_text, 24),
-                                 ", which is not read; f32, f16, bf16, f64, q4_0, q4_1, q5_0, q5_1, q8_0, "
-                                 "q4_k, q5_k and q6_k are"));
+                                 "; the supported types are f32, f16, bf16, f64, q4_0, q4_1, q5_0, q5_1, "
+                                 "q8_0, q4_k, q5_k and q6_k"));
     const uint64_t columns = weight.columns(), count = columns == 0 ? 0 : out.size() / columns;
     if (count > weight.rows() || first > weight.rows() - count)
-        return refuse(files::cat("has ", weight.rows(), " rows; row ", first + count, " was asked for"));
+        return refuse(files::cat("has ", weight.rows(), " rows; row ", first + count, " was requested"));
     const uint64_t block_elements = dtype_info(weight.type).block.numbers;
     const uint64_t row_bytes = columns / block_elements * dtype_bytes(weight.type);
     if (columns % block_elements != 0 || out.size() != count * columns)
-        return refuse(files::cat("has rows of ", columns, " numbers in blocks of ", block_elements, "; ",
-                                 out.size(), " numbers are no whole rows of whole blocks"));
+        return refuse(files::cat("has rows of ", columns, " elements in blocks of ", block_elements, "; ",
+                                 out.size(), " elements do not fill whole rows and blocks"));
     const uint64_t held = weight.file ? weight.size_bytes : weight.bytes.size();
     if ((first + count) * row_bytes > held)
         return refuse(files::cat("has ", held, " bytes; its rows need ", weight.rows() * row_bytes));

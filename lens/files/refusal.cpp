@@ -27,11 +27,11 @@ Error bad_argument(std::string field, std::string text) {
 
 Error io_failed(const std::filesystem::path& path, std::string_view doing, int code) {
     return Error{FOVEA_IO_ERROR, "file",
-                 cat(path_text(path), ": cannot ", doing, ": ", std::generic_category().message(code))};
+                 cat("cannot ", doing, " ", path_text(path), ": ", std::generic_category().message(code))};
 }
 
 Error out_of_memory(std::string field, uint64_t size_bytes) {
-    std::string text = cat(field, ": no memory for ", size_bytes, " bytes");
+    std::string text = cat("not enough memory: ", field, " needs ", size_bytes, " bytes");
     return Error{FOVEA_OUT_OF_HOST_MEMORY, std::move(field), std::move(text)};
 }
 

@@ -119,7 +119,9 @@ std::optional<Error> SafetensorsHeader::check_length(FileHead file) {
         return malformed("file", cat("byte 0: this is not a safetensors file: it begins with '", begin, "'"));
     if (length > kMaxHeaderBytes) return refuse(" is above the limit, ", kMaxHeaderBytes);
     if (length > file.file_bytes - kLengthBytes)
-        return refuse(" is more than the bytes that follow, ", file.file_bytes - kLengthBytes);
+        return malformed("header_length",
+                         cat("byte 0: header length ", length, " is more than the ",
+                             file.file_bytes - kLengthBytes, " bytes that follow; the file was cut short"));
     text_ = {reinterpret_cast<const char*>(file.bytes.data()) + kLengthBytes, static_cast<size_t>(length)};
     data_bytes_ = file.file_bytes - kLengthBytes - length;
     return std::nullopt;
@@ -222,9 +224,8 @@ std::optional<Error> SafetensorsHeader::read_shape(JsonCursor& cursor, TensorEnt
         std::optional<uint64_t> dim;
         if (cursor.kind() == JsonKind::number) dim = json_unsigned(cursor.number());
         if (!dim || *dim > kMaxDim)
-            return fault(
-                "shape", entry, offset,
-                cat("dimension ", entry.rank, " of shape is not a whole number from 0 to ", kMaxDim));
+            return fault("shape", entry, offset,
+                         cat("dimension ", entry.rank, " of shape is not an integer from 0 to ", kMaxDim));
         entry.dims[entry.rank++] = *dim;
     }
     return std::nullopt;
@@ -245,7 +246,7 @@ std::optional<Error> SafetensorsHeader::read_offsets(JsonCursor& cursor, TensorE
         if (cursor.kind() == JsonKind::number) value = json_unsigned(cursor.number());
         if (!value)
             return fault("data_offsets", entry, offset,
-                         "data_offsets holds something that is not a whole number");
+                         "data_offsets holds something that is not an integer");
         values[count++] = *value;
     }
     if (count != values.size())
@@ -269,7 +270,7 @@ std::optional<Error> SafetensorsHeader::check_extent(const TensorEntry& entry) c
             if (*needed > UINT64_MAX / other.bits || *needed * other.bits % 8 != 0)
                 return fault("shape", entry, entry.name_offset,
                              cat("shape ", format_shape(entry.shape()), " of ", other.name,
-                                 " is not a whole number of bytes"));
+                                 " does not fill whole bytes"));
             needed = *needed * other.bits / 8;
         }
     if (!needed) return fault(needed.error().field, entry, entry.name_offset, needed.error().text);

@@ -96,7 +96,8 @@ Result<std::string> sha256_of_file(const std::filesystem::path& path) {
         file.read(part.data(), std::streamsize(part.size()));
         hash.add(reinterpret_cast<const uint8_t*>(part.data()), size_t(file.gcount()));
     }
-    if (!file.eof()) return Error{FOVEA_IO_ERROR, path.filename().string(), "the file could not be read"};
+    if (!file.eof())
+        return Error{FOVEA_IO_ERROR, path.filename().string(), path.filename().string() + " cannot be read"};
     return hash.end();
 }
 

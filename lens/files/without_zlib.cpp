@@ -9,10 +9,10 @@ namespace fovea {
 namespace {
 
 #if !defined(FOVEA_HAS_ZLIB)
-Error no_npz() { return files::unsupported("file", "this build has no zlib and reads and writes no npz"); }
+Error no_npz() { return files::unsupported("file", "npz is not supported, as this build has no zlib"); }
 #endif
 #if !defined(FOVEA_HAS_PNG)
-Error no_png() { return files::unsupported("file", "this build has no libpng and reads and writes no png"); }
+Error no_png() { return files::unsupported("file", "png is not supported, as this build has no libpng"); }
 #endif
 
 }  // namespace

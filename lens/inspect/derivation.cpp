@@ -205,9 +205,9 @@ void fill_values(const Problem& p, const RowReader& row, const RowSums& sums, De
 Result<void> check_cell(const Problem& p, const FoveaHostBuffer* bindings, const Cell& cell) {
     const auto within = [](const char* field, uint64_t value, uint64_t count) -> Result<void> {
         if (value < count) return {};
-        return Error{
-            FOVEA_INVALID_ARGUMENT, field,
-            std::string(field) + " is " + std::to_string(value) + "; there are " + std::to_string(count)};
+        return Error{FOVEA_INVALID_ARGUMENT, field,
+                     std::string(field) + " is " + std::to_string(value) + "; it must be below " +
+                         std::to_string(count)};
     };
     for (const Result<void>& ok :
          {within("cell.batch", cell.batch, p.batch), within("cell.head", cell.head, p.heads_q),

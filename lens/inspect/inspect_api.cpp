@@ -46,7 +46,8 @@ Error refused(const char* field, std::string text) {
 }
 
 Error no_such_form(FoveaTextForm form, const char* what) {
-    return refused("form", "form is " + std::to_string(enum_number(form)) + ", which " + what + " has not");
+    return refused("form",
+                   "form is " + std::to_string(enum_number(form)) + ", which " + what + " does not have");
 }
 
 Result<std::string> derivation_as(const Derivation& derivation, FoveaTextForm form) {
@@ -208,7 +209,8 @@ FoveaResult foveaWriteSession(const char* address, const FoveaSessionTensor* q, 
     if (out) *out = nullptr;
     if (!address) return null_refused(diag, "address");
     if (!q != !k || (v && !q))
-        return fail(diag, FOVEA_INVALID_ARGUMENT, q ? "k" : "q", "q and k stand together, with or without v");
+        return fail(diag, FOVEA_INVALID_ARGUMENT, q ? "k" : "q",
+                    "q and k must be given together, with or without v");
     return make_text(out, diag, [&]() -> Result<std::string> {
         Result<ReadSession> read = read_address(address);
         if (!read) return read.error();

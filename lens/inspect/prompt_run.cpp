@@ -211,7 +211,8 @@ Result<PromptNext> PromptRun::next(uint64_t row, size_t most,
     std::vector<Rows> stream;
     for (size_t n = 0; const Rows x = entering(n); ++n) stream.push_back(x);
     if (stream.empty() || row >= stream[0]->rows())
-        return Error{FOVEA_INVALID_ARGUMENT, "row", "there is no token " + std::to_string(row)};
+        return Error{FOVEA_INVALID_ARGUMENT, "row",
+                     "row is " + std::to_string(row) + "; it must be a token of the text"};
     F32Tensor lens({stream.size() - 1, stream[0]->columns()});
     for (uint64_t n = 0; n < lens.rows(); ++n) {
         const auto from = stream[n]->row(row);

@@ -50,7 +50,7 @@ Result<uint32_t> number_note(const TensorSet& file, std::string_view key) {
     uint32_t value = 0;
     const auto [end, code] = std::from_chars(text->data(), text->data() + text->size(), value);
     if (code != std::errc() || end != text->data() + text->size())
-        return bad(field, "is '" + printable_name(*text) + "', which is no whole number");
+        return bad(field, "is '" + printable_name(*text) + "'; it must be an integer");
     return value;
 }
 
@@ -75,7 +75,7 @@ class Weights {
             return F32Tensor(Shape(rank, 0));
         }
         for (const float value : *values)
-            if (!std::isfinite(value)) fault_ = bad(field, "holds a value that is no number");
+            if (!std::isfinite(value)) fault_ = bad(field, "has an element that is not finite");
         return F32Tensor(tensor->shape, std::move(*values));
     }
     Linear linear(const std::string& name) {
@@ -128,25 +128,27 @@ std::optional<Error> check_shapes(const Model& model) {
     const F32Tensor& places = model.embedding.positions;
     if (!places.values.empty() && places.columns() != width)
         return bad("tensor 'positions.weight'", "has rows of " + std::to_string(places.columns()) +
-                                                    " numbers; the embedding's have " +
+                                                    " elements; it must have rows of " +
                                                     std::to_string(width));
     const auto normal = [&](const Norm& norm) {
         return norm.kind == NormKind::none ||
                (norm.weight.values.size() == width &&
                 (norm.bias.values.empty() || norm.bias.values.size() == width));
     };
-    if (!normal(model.final_norm)) return bad("tensor 'final_norm.weight'", "does not fit the embedding");
+    if (!normal(model.final_norm))
+        return bad("tensor 'final_norm.weight'", "does not have the width of the embedding");
     for (size_t n = 0; n < model.blocks.size(); ++n) {
         const AttentionPart& part = model.blocks[n].attention;
         const uint64_t all = part.query.d_out(), values = part.value.d_out();
         if (part.heads == 0 || all == 0 || all % part.heads != 0 || values % part.heads != 0 ||
             (part.rope && all / part.heads % 2 != 0))
             return bad("note 'heads'", "is " + std::to_string(part.heads) + "; layer " + std::to_string(n) +
-                                           " has " + std::to_string(all) + " rows of queries");
+                                           " has " + std::to_string(all) +
+                                           " rows of queries, which they must divide");
         if (!fits(part.query, width, all) || !fits(part.key, width, all) ||
             !fits(part.value, width, values) || !fits(part.output, values, width) ||
             !normal(model.blocks[n].attention_norm))
-            return bad("layer " + std::to_string(n), "has matrices that do not fit each other");
+            return bad("layer " + std::to_string(n), "has matrices whose shapes do not fit each other");
     }
     if (!fits(model.unembedding, width, tokens))
         return bad("tensor 'unembedding.weight'",
@@ -175,7 +177,8 @@ Result<LearnedModel> learned_model(std::string_view task) {
     if (bytes.empty()) {
         std::string known;
         for (const std::string& name : learned_tasks()) known += (known.empty() ? "" : ", ") + name;
-        return Error{FOVEA_INVALID_ARGUMENT, "task", "'" + std::string(task) + "' is not one of " + known};
+        return Error{FOVEA_INVALID_ARGUMENT, "task",
+                     "task is '" + std::string(task) + "'; it must be one of " + known};
     }
     const Result<TensorSet> file = parse_safetensors(bytes);
     if (!file) return file.error();
@@ -222,7 +225,7 @@ Result<LearnedModel> read_learned_model(const TensorSet& file) {
     for (uint32_t n = 0; n < kMostLayers && weights.has("layers." + std::to_string(n) + ".query.weight"); ++n)
         model->blocks.push_back(read_block(weights, "layers." + std::to_string(n) + ".", *heads, rope_theta));
     if (weights.has("layers." + std::to_string(kMostLayers) + ".query.weight"))
-        return bad("layers", "are more than " + std::to_string(kMostLayers));
+        return bad("layers", "has more than " + std::to_string(kMostLayers) + " entries, the limit");
     model->final_norm = weights.norm("final_norm");
     model->unembedding = weights.linear("unembedding");
     if (weights.fault()) return *weights.fault();
@@ -234,12 +237,12 @@ Result<LearnedModel> read_learned_model(const TensorSet& file) {
                                             " words; the embedding has " + std::to_string(tokens) + " rows");
     if (note_or_nothing(file, "tokenizer") == "text") {
         Result<LearnedTokenizer> tokenizer = LearnedTokenizer::open(model->vocabulary);
-        if (!tokenizer) return bad("note 'vocabulary'", tokenizer.error().text);
+        if (!tokenizer) return bad("note 'vocabulary'", "cannot be used: " + tokenizer.error().text);
         learned.tokenizer = std::make_shared<const LearnedTokenizer>(std::move(*tokenizer));
     }
     learned.model = std::move(model);
     const Result<std::vector<uint32_t>> sample = learned_tokens(learned, note_or_nothing(file, "sample"));
-    if (!sample) return bad("note 'sample'", sample.error().text);
+    if (!sample) return bad("note 'sample'", "cannot be used: " + sample.error().text);
     learned.sample = *sample;
     return learned;
 }
@@ -263,7 +266,7 @@ Result<std::vector<uint32_t>> learned_tokens(const LearnedModel& learned, std::s
                                             [&](uint32_t a, std::string_view b) { return words[a] < b; });
         if (found == sorted.end() || words[*found] != word)
             return Error{FOVEA_INVALID_ARGUMENT, "tokens",
-                         "'" + printable_name(word) + "' is no token of the task " + learned.task};
+                         "'" + printable_name(word) + "' is not a token of the task " + learned.task};
         tokens.push_back(*found);
     }
     return tokens;

@@ -21,16 +21,16 @@ bool is_whole(const FoveaMatrixDesc& m, uint64_t keys) {
 // Returns why the strict order does not support the call.
 const char* refusal(const FoveaAttentionDesc& d) {
     if (d.q_type != FOVEA_F32 || d.k_type != FOVEA_F32 || d.v_type != FOVEA_F32 || d.o_type != FOVEA_F32)
-        return "another type than float32";
-    if (d.packed_rows_q || d.packed_rows_kv || d.page_size) return "packed and paged rows";
-    if (d.flags & FOVEA_FLAG_VARLEN) return "lengths of entries";
+        return "types other than float32";
+    if (d.packed_rows_q || d.packed_rows_kv || d.page_size) return "packed rows and paged KV caches";
+    if (d.flags & FOVEA_FLAG_VARLEN) return "sequence lengths";
     if (has_strides(d.q_strides) || has_strides(d.k_strides) || has_strides(d.v_strides) ||
         has_strides(d.o_strides))
         return "strides";
     if (!is_whole(d.mask, d.len_kv) || !is_whole(d.bias, d.len_kv) || !is_whole(d.dropout_mask, d.len_kv))
         return "matrices with strides or fewer columns than keys";
-    if (d.bias.present && d.bias.type != FOVEA_F32) return "a bias in another type than float32";
-    if (d.outputs & FOVEA_OUTPUT_ROW_STATS) return "statistics of rows";
+    if (d.bias.present && d.bias.type != FOVEA_F32) return "a bias of a type other than float32";
+    if (d.outputs & FOVEA_OUTPUT_ROW_STATS) return "row statistics";
     return nullptr;
 }
 
@@ -175,10 +175,12 @@ class Row {
 Result<void> attend_strictly(const FoveaAttentionDesc& call, const FoveaHostBuffer* bindings,
                              ScoreScale scale, double dropout_p) {
     if (dropout_p > 0 && !call.dropout_mask.present)
-        return Error{FOVEA_UNSUPPORTED, "dropout_p",
-                     "the strict order drops by a dropout mask only; none was given"};
+        return Error{
+            FOVEA_UNSUPPORTED, "dropout_p",
+            "dropout without a dropout mask is not supported in the strict order; give dropout_mask"};
     if (const char* what = refusal(call))
-        return Error{FOVEA_UNSUPPORTED, "attention", std::string("the strict order does not have ") + what};
+        return Error{FOVEA_UNSUPPORTED, "attention",
+                     std::string("the strict order does not support ") + what};
     Row row(call, bindings, scale, dropout_p);
     for (uint64_t index = 0; index < uint64_t{call.batch} * call.heads_q * call.len_q; ++index)
         row.run(index);

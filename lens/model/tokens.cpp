@@ -214,7 +214,7 @@ SessionTokens session_tokens(const Session& s, size_t most) {
     const bool repeats = s.level == kLevelCount && s.length > 0;
     const size_t wanted = typed.empty() ? 0 : repeats ? s.length : typed.size();
     for (size_t i = 0; i < std::min(wanted, most); ++i) out.tokens.push_back(typed[i % typed.size()]);
-    if (typed.empty()) out.notes.push_back({"text", "there is no token in the text"});
+    if (typed.empty()) out.notes.push_back({"text", "the text has no token"});
     if (wanted > most)
         out.notes.push_back({"text", "the text has " + std::to_string(wanted) + " tokens; level " +
                                          std::to_string(s.level) + " shows the first " +

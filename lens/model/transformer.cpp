@@ -57,7 +57,7 @@ class Checker {
 
     Result<void> block(const Block& b, uint64_t& width, const ModelInput* given) const {
         if (!b.residual && b.order != BlockOrder::pre)
-            return wrong(place_ + "order", place_ + "only a block with residual sums has an order of parts");
+            return wrong(place_ + "order", place_ + "order must be pre in a block without residual sums");
         // A norm after the sum has the sum's width, which is the block's own.
         if (Result<void> r = norm("attention_norm", b.attention_norm, width); !r) return r;
         uint64_t context = 0;
@@ -70,7 +70,8 @@ class Checker {
             return r;
         uint64_t out = context;
         if (Result<void> r = layer("output", b.attention.output, out); !r) return r;
-        if (b.residual && out != width) return refuse("output", out, width, "what it is added to");
+        if (b.residual && out != width)
+            return refuse("output", out, width, ", the columns that it is added to");
         if (Result<void> r = norm("attention_output_norm", b.attention_output_norm, out); !r) return r;
         if (Result<void> r = norm("feed_forward_norm", b.feed_forward_norm, out); !r) return r;
         width = out;
@@ -81,7 +82,7 @@ class Checker {
         if (n.kind == NormKind::none) return {};
         for (const F32Tensor* t : {&n.weight, &n.bias})
             if (!t->values.empty() && t->values.size() != width)
-                return refuse(name, t->values.size(), width, "its input");
+                return refuse(name, t->values.size(), width, ", as its input");
         if (!(n.epsilon >= 0)) return wrong(place_ + name, place_ + name + ".epsilon must not be negative");
         return {};
     }
@@ -89,17 +90,17 @@ class Checker {
     // An absent layer changes no width.
     Result<void> layer(const char* name, const Linear& l, uint64_t& width) const {
         if (!is_present(l)) return {};
-        if (l.d_in() != width) return refuse(name, l.d_in(), width, "its input");
+        if (l.d_in() != width) return refuse(name, l.d_in(), width, ", as its input");
         width = l.d_out();
         if (l.has_bias() && l.bias.values.size() != width)
-            return refuse(name, l.bias.values.size(), width, "its result");
+            return refuse(name, l.bias.values.size(), width, ", as its result");
         return {};
     }
 
   private:
     Error refuse(const std::string& name, uint64_t has, uint64_t needed, const char* of) const {
-        return wrong(place_ + name, place_ + name + " is for " + std::to_string(has) + " columns; " + of +
-                                        " has " + std::to_string(needed));
+        return wrong(place_ + name, place_ + name + " has " + std::to_string(has) +
+                                        " columns; it must have " + std::to_string(needed) + of);
     }
 
     Result<void> counts(const AttentionPart& a, uint64_t width) const {
@@ -115,27 +116,28 @@ class Checker {
                                               " wide; rotary positions need an even width" +
                                               (rotated == width ? "" : " of at most that"));
         if (!a.rope->divisors.empty() && a.rope->divisors.size() != rotated / 2)
-            return refuse("rope.divisors", a.rope->divisors.size(), rotated / 2, "half of a rotated row");
+            return refuse("rope.divisors", a.rope->divisors.size(), rotated / 2, ", half of a rotated row");
         return {};
     }
 
     Result<void> heads(const AttentionPart& a, uint64_t width, uint64_t memory, uint64_t& context) const {
         const bool none = !is_present(a.query) && !is_present(a.key) && !is_present(a.value);
         if (none && a.heads != 1)
-            return wrong(place_ + "heads",
-                         place_ + "without projections there is 1 head, not " + std::to_string(a.heads));
+            return wrong(place_ + "heads", place_ + "heads is " + std::to_string(a.heads) +
+                                               "; it must be 1 without projections");
         uint64_t q = width, k = memory, v = memory;
         if (!none && (!is_present(a.query) || !is_present(a.key) || !is_present(a.value)))
-            return wrong(place_ + "query", place_ + "query, key and value are given together or not at all");
+            return wrong(place_ + "query",
+                         place_ + "query, key and value must be given together or not at all");
         for (const auto& [name, projection, columns] :
              {std::tuple{"query", &a.query, &q}, {"key", &a.key, &k}, {"value", &a.value, &v}})
             if (Result<void> r = layer(name, *projection, *columns); !r) return r;
         if (a.heads == 0 || q % a.heads != 0)
-            return refuse("query", q, a.heads, "which heads must divide: it");
+            return refuse("query", q, a.heads, " or a multiple of it, the number of heads");
         if (Result<void> r = counts(a, q / a.heads); !r) return r;
         if (k != q / a.heads * a.kv_heads)
-            return refuse("key", k, q / a.heads * a.kv_heads, "kv_heads of a query's width");
-        if (v % a.kv_heads != 0) return refuse("value", v, a.kv_heads, "which kv_heads must divide: it");
+            return refuse("key", k, q / a.heads * a.kv_heads, ", kv_heads times the width of a query");
+        if (v % a.kv_heads != 0) return refuse("value", v, a.kv_heads, " or a multiple of it, kv_heads");
         context = v / a.kv_heads * a.heads;
         return {};
     }
@@ -149,11 +151,11 @@ class Checker {
             return wrong("k", "queries are " + std::to_string(q[2]) + " wide, keys " + std::to_string(k[2]) +
                                   "; they must be equal");
         if (q[0] != a.heads || k[0] != a.kv_heads || q[0] % k[0] != 0)
-            return wrong("k", std::to_string(q[0]) + " query heads are no multiple of " +
+            return wrong("k", std::to_string(q[0]) + " query heads are not a multiple of " +
                                   std::to_string(k[0]) + " key heads");
         if (!in.v.values.empty() && (v.size() != 3 || v[0] != k[0] || v[1] != k[1]))
-            return wrong("v", "values are not for the " + std::to_string(k[0]) + " heads and " +
-                                  std::to_string(k[1]) + " tokens of the keys");
+            return wrong("v", "v must have the " + std::to_string(k[0]) + " heads and " +
+                                  std::to_string(k[1]) + " tokens of k");
         context = in.v.values.empty() ? 0 : v[2] * q[0];
         return counts(a, q[2]);
     }
@@ -164,12 +166,14 @@ class Checker {
         uint64_t middle = width, gate = width, out = 0;
         if (Result<void> r = layer("up", f.up, middle); !r) return r;
         if (Result<void> r = layer("gate", f.gate, gate); !r) return r;
-        if (is_present(f.gate) && gate != middle) return refuse("gate", gate, middle, "the result of up");
+        if (is_present(f.gate) && gate != middle)
+            return refuse("gate", gate, middle, ", as the result of up");
         if (!is_present(f.down))
-            return wrong(place_ + "down", place_ + "a feed-forward part needs down as well as up");
+            return wrong(place_ + "down", place_ + "down is missing; a feed-forward part needs up and down");
         out = middle;
         if (Result<void> r = layer("down", f.down, out); !r) return r;
-        if (b.residual && out != width) return refuse("down", out, width, "what it is added to");
+        if (b.residual && out != width)
+            return refuse("down", out, width, ", the columns that it is added to");
         width = out;
         return norm("feed_forward_output_norm", b.feed_forward_output_norm, out);
     }
@@ -221,7 +225,7 @@ const char* activation_name(Activation activation) {
 }
 
 Result<void> check_model(const Model& model, const ModelInput& input) {
-    if (model.blocks.empty()) return wrong("blocks", "a model has at least one block");
+    if (model.blocks.empty()) return wrong("blocks", "blocks is empty; a model must have at least one");
     const bool given = !input.q.values.empty();
     if (!given && (input.x.rank() != 2 || input.x.values.empty()))
         return wrong("x", "the input must be [tokens, width], both at least 1");
@@ -254,7 +258,7 @@ Result<F32Tensor> embedded(const Embedding& embedding, std::span<const uint32_t>
         const bool is_pad = embedding.pad_token && ids[i] == *embedding.pad_token;
         const uint64_t place = is_pad ? 0 : next++;
         if (!is_pad && place >= places.rows())
-            return wrong("ids", "position " + std::to_string(place) + " is beyond the " +
+            return wrong("ids", "position " + std::to_string(place) + " is past the " +
                                     std::to_string(places.rows()) + " that the model has learned");
         const auto row = is_pad ? embedding.pad_position.row(0) : places.row(place);
         for (size_t c = 0; c < x.columns(); ++c) x.row(i)[c] += row[c];
@@ -267,7 +271,7 @@ Result<F32Tensor> embed(const Model& model, std::span<const uint32_t> ids, uint6
     F32Tensor x({ids.size(), table.columns()});
     for (size_t i = 0; i < ids.size(); ++i) {
         if (ids[i] >= table.rows())
-            return wrong("ids", "token " + std::to_string(i) + " is number " + std::to_string(ids[i]) +
+            return wrong("ids", "token " + std::to_string(i) + " has the ID " + std::to_string(ids[i]) +
                                     "; the table has " + std::to_string(table.rows()));
         std::copy(table.row(ids[i]).begin(), table.row(ids[i]).end(), x.row(i).begin());
     }

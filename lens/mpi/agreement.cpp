@@ -44,7 +44,8 @@ Result<void> agree_on(MPI_Comm comm, const void* bytes, size_t size, const char*
         return *error;
     std::optional<Error> own;
     if (memcmp(first.data(), bytes, size) != 0)
-        own = Error{FOVEA_INVALID_ARGUMENT, field, std::string(field) + " differs from that of rank 0"};
+        own = Error{FOVEA_INVALID_ARGUMENT, field,
+                    std::string(field) + " differs from that of rank 0; it must be the same on all ranks"};
     return agree(comm, own);
 }
 
@@ -53,11 +54,11 @@ Result<OwnComm> OwnComm::of(MPI_Comm comm) {
     MPI_Initialized(&initialized);
     MPI_Finalized(&finalized);
     if (!initialized || finalized)
-        return Error{FOVEA_INVALID_ARGUMENT, "comm", "MPI is not initialised: that is the caller's part"};
+        return Error{FOVEA_INVALID_ARGUMENT, "comm", "MPI is not initialised; call MPI_Init_thread first"};
     MPI_Query_thread(&level);
     if (level < MPI_THREAD_FUNNELED)
         return Error{FOVEA_INVALID_ARGUMENT, "comm",
-                     "MPI was initialised without threads; MPI_THREAD_FUNNELED is needed"};
+                     "MPI was initialised without threads; initialise it with MPI_THREAD_FUNNELED"};
     if (comm == MPI_COMM_NULL) return Error{FOVEA_INVALID_ARGUMENT, "comm", "comm is MPI_COMM_NULL"};
     MPI_Comm copy = MPI_COMM_NULL;
     if (auto error = mpi_error(MPI_Comm_dup(comm, &copy), "MPI_Comm_dup")) return *error;

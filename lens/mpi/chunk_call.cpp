@@ -70,17 +70,19 @@ MatrixPart cut(const FoveaMatrixDesc& whole, const FoveaHostBuffer& buffer, uint
 
 std::optional<Error> refusal_of_shards(const FoveaAttentionDesc& d, uint64_t chunk,
                                        const FoveaHostBuffer* whole) {
-    if (chunk == 0 || chunk > 1u << 20) return bad("chunk", "chunk must be 1 to 2^20 rows");
+    if (chunk == 0 || chunk > 1u << 20) return bad("chunk", "chunk must be from 1 to 2^20 rows");
     if (draws_by_counters(d) && chunk % 4 != 0)
         return Error{
             FOVEA_INVALID_ARGUMENT, "chunk",
-            "chunk is " + std::to_string(chunk) + "; with dropout by counters it must be a multiple of 4"};
-    if (d.packed_rows_q || d.packed_rows_kv) return bad("packed_rows_q", "packed rows cannot be sharded");
+            "chunk is " + std::to_string(chunk) + "; it must be a multiple of 4, as there is dropout"};
+    if (d.packed_rows_q || d.packed_rows_kv)
+        return bad("packed_rows_q", "packed rows are not supported in a sharded call");
     if (d.k_type > FOVEA_BF16 || d.v_type > FOVEA_BF16)
-        return bad(d.k_type > FOVEA_BF16 ? "k_type" : "v_type", "8-bit floats and blocks cannot be sharded");
-    if (d.page_size) return bad("page_size", "paged caches cannot be sharded");
+        return bad(d.k_type > FOVEA_BF16 ? "k_type" : "v_type",
+                   "a quantized KV cache is not supported in a sharded call");
+    if (d.page_size) return bad("page_size", "a paged KV cache is not supported in a sharded call");
     if (d.outputs & ~uint32_t(FOVEA_OUTPUT_O | FOVEA_OUTPUT_LSE))
-        return bad("outputs", "outputs of a sharded call are O and LSE");
+        return bad("outputs", "outputs must be O and LSE at most in a sharded call");
     FoveaAttentionDesc checked = d;
     checked.q_strides = checked.k_strides = checked.v_strides = checked.o_strides = {};
     Diag diag;

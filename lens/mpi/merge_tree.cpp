@@ -56,7 +56,8 @@ Result<Partial> MergeTree::finish() {
         if (!(parts_ >> level & 1)) continue;
         const auto before = waiting_.find({level, (parts_ >> level) - 1});
         if (before == waiting_.end())
-            return Error{FOVEA_INVALID_ARGUMENT, "parts", "a part of the merge was never added"};
+            return Error{FOVEA_INVALID_ARGUMENT, "parts",
+                         "a part of the merge is missing; add every part before the result is taken"};
         Result<Partial> both = merged(std::move(before->second), std::move(result));
         if (!both) return both.error();
         result = std::move(*both);

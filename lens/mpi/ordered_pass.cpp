@@ -15,8 +15,9 @@ std::optional<Error> Side::prepare(uint32_t rank, uint64_t chunk, const char* fi
     own = shards.chunks_of(rank);
     for (const Part& part : parts) {
         if (chunk * part.row_bytes > INT_MAX)
-            return bad("chunk",
-                       "a chunk of the batch is above 2^31 bytes, which is what MPI sends at a time");
+            return bad(
+                "chunk",
+                "a chunk of the batch is above 2^31 bytes, the limit of an MPI message; take smaller chunks");
         if (!own.empty() && !part.data) return bad(field, text);
     }
     return std::nullopt;

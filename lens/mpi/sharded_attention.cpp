@@ -15,7 +15,7 @@ namespace {
 std::optional<Error> refusal(const ShardedCall& call) {
     if (auto error = refusal_of_shards(call.desc, call.chunk, call.whole)) return error;
     if (call.queries_everywhere && call.desc.len_q > call.chunk)
-        return bad("queries_everywhere", "queries_everywhere takes at most one chunk of queries");
+        return bad("queries_everywhere", "queries_everywhere needs queries of at most one chunk");
     return std::nullopt;
 }
 
@@ -45,9 +45,9 @@ class Run {
         own_queries_ = call_.queries_everywhere ? queries_.chunks_of(0) : queries_.chunks_of(rank_);
         own_keys_ = keys_.chunks_of(rank_);
         if (!own_queries_.empty() && (!call_.q || !call_.o))
-            return bad("q", "q or o is null, and this rank has rows");
+            return bad("q", "q or o is null, and this rank has rows of them; give both");
         if (!own_keys_.empty() && (!call_.k || !call_.v))
-            return bad("k", "k or v is null, and this rank has rows");
+            return bad("k", "k or v is null, and this rank has rows of them; give both");
         parts_ = has_sinks_ ? std::max<uint64_t>(keys_.count(), 1) : keys_.count();
         if (!call_.queries_everywhere) {
             uint64_t most = 0, blocks = 0;
@@ -108,7 +108,9 @@ class Run {
         std::vector<float> mine, all;
         own = guarded([&]() -> std::optional<Error> {
             if (std::max<uint64_t>(all_parts, 1) * each > INT_MAX)
-                return bad("chunk", "results of all chunks are above 2^31 numbers; take larger chunks");
+                return bad(
+                    "chunk",
+                    "the results of all chunks have more than 2^31 elements, the limit; take larger chunks");
             all.resize(std::max<uint64_t>(all_parts, 1) * each);
             return results_of_own_keys(mine);
         });

@@ -104,7 +104,8 @@ class MapRun {
             return error;
         const uint64_t pixels = heads_ * uint64_t(rows_.pixels) * uint64_t(columns_.pixels);
         if (pixels > INT_MAX)
-            return bad("tile", "the tile is above 2^31 pixels, which is what MPI adds up at a time");
+            return bad("tile",
+                       "the tile has more than 2^31 pixels, the limit of an MPI sum; take a smaller tile");
         if (outputs_ & FOVEA_TILE_MASS) mass_.assign(pixels, 0);
         if (outputs_ & FOVEA_TILE_MAX) max_.assign(pixels, 0.0f);
         pass_.reserve(call_.chunk, queries_, keys_);

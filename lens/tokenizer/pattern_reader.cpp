@@ -373,7 +373,7 @@ class PatternReader {
     Node escape(const Options& options) {
         const size_t begin = at_++;
         if (ends()) {
-            fails("a backslash with nothing behind it", begin);
+            fails("a backslash with nothing after it", begin);
             return {};
         }
         if (std::optional<CodeSet> set = class_escape(false, begin)) {

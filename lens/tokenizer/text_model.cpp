@@ -16,11 +16,12 @@ Result<TextModel> of_weights(Result<CheckpointModel> weights) {
     if (weights->config().patches != 0)
         return Error{FOVEA_UNSUPPORTED, "model",
                      path + ": a " + weights->config().family +
-                         " model reads pictures; models of text are shown (fovea model --patches runs it)"};
+                         " model reads pictures, and only models of text are supported here; `fovea model "
+                         "--patches` runs it"};
     for (const std::string& name : weights->missing())
         if (!name.starts_with("lm_head") && !name.starts_with("embed_out") && !name.starts_with("output."))
             return Error{FOVEA_INVALID_ARGUMENT, "tensor",
-                         "no tensor '" + printable_name(name) + "' in " + path};
+                         "tensor '" + printable_name(name) + "' is missing from " + path};
     return TextModel{std::move(*weights), {}, {}};
 }
 
@@ -75,8 +76,7 @@ Result<TextModel> open_text_model(std::span<const NamedFile> files) {
 Result<std::vector<SplitToken>> split_text(const TextModel& model, std::string_view text) {
     if (model.tokenizer) {
         Result<std::vector<SplitToken>> tokens = model.tokenizer->tokens(text);
-        if (tokens && tokens->empty())
-            return Error{FOVEA_INVALID_ARGUMENT, "text", "there is no token in the text"};
+        if (tokens && tokens->empty()) return Error{FOVEA_INVALID_ARGUMENT, "text", "the text has no token"};
         return tokens;
     }
     std::vector<SplitToken> tokens;
@@ -90,12 +90,12 @@ Result<std::vector<SplitToken>> split_text(const TextModel& model, std::string_v
         const auto [last, code] = std::from_chars(word.data(), word.data() + word.size(), id);
         if (code != std::errc() || last != word.data() + word.size())
             return Error{FOVEA_INVALID_ARGUMENT, "text",
-                         "'" + printable_name(word, 40) + "' is no token number; " + model.why_no_text +
-                             ", so that numbers from 0 to " +
-                             std::to_string(model.weights.config().vocabulary - 1) + " are typed"};
+                         "'" + printable_name(word, 40) + "' is not a token ID; " + model.why_no_text +
+                             ", so give token IDs from 0 to " +
+                             std::to_string(model.weights.config().vocabulary - 1)};
         tokens.push_back({id, begin, end});
     }
-    if (tokens.empty()) return Error{FOVEA_INVALID_ARGUMENT, "text", "there is no token number in the text"};
+    if (tokens.empty()) return Error{FOVEA_INVALID_ARGUMENT, "text", "the text has no token ID"};
     return tokens;
 }
 

@@ -434,7 +434,7 @@ Result<void> read_normalizer(const JsonValue& step, std::vector<TextStep>& to) {
         if (!made) return made.error();
         to.push_back(std::move(*made));
     } else {
-        return unknown("the step '" + printable_name(type, 40) + "' is not computed");
+        return unknown("the step '" + printable_name(type, 40) + "' is not supported");
     }
     return {};
 }

@@ -120,7 +120,7 @@ Result<Behaviour> behaviour_of(const JsonValue& step) {
         {"Contiguous", Behaviour::contiguous}};
     for (const auto& [known, behaviour] : kNames)
         if (name == known) return behaviour;
-    return unknown("a split of the kind '" + printable_name(name, 40) + "' is not computed");
+    return unknown("a split of the kind '" + printable_name(name, 40) + "' is not supported");
 }
 
 Result<Finder> finder_of(const JsonValue& pattern, bool invert) {
@@ -153,7 +153,7 @@ namespace {
 // Spaces as marks, one more before the text, words at the marks.
 Result<void> read_metaspace(const JsonValue& step, std::vector<TextStep>& to) {
     const std::string mark(step["replacement"].text());
-    if (mark.empty()) return broken("Metaspace has no replacement");
+    if (mark.empty()) return broken("the step Metaspace has no replacement, which it needs");
     // Versions before 0.15 of the library say true or false.
     std::string_view scheme = step["prepend_scheme"].text();
     const JsonValue& adds = step["add_prefix_space"];
@@ -236,7 +236,7 @@ Result<void> read_splitter(const JsonValue& step, std::vector<TextStep>& to) {
         if (!find) return find.error();
         to.push_back(cutter(std::move(*find), *behaviour));
     } else {
-        return unknown("the step '" + printable_name(type, 40) + "' is not computed");
+        return unknown("the step '" + printable_name(type, 40) + "' is not supported");
     }
     return {};
 }

@@ -301,7 +301,7 @@ Result<TextTokenizer> TextTokenizer::open(const std::filesystem::path& given) {
     const std::filesystem::path path =
         std::filesystem::is_directory(given, ignored) ? given / "tokenizer.json" : given;
     if (!std::filesystem::exists(path, ignored))
-        return broken_tokenizer(printable_name(path.string(), 400) + " is not there");
+        return broken_tokenizer(printable_name(path.string(), 400) + " is missing");
     const auto text_of = [](const files::MappedFile& file) {
         return std::string_view(reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size());
     };

@@ -55,8 +55,8 @@ class Reader {
         else if (model == "t5")
             made = read_unigram();
         else
-            return unknown_tokenizer("the file's tokenizer is of the kind '" + printable_name(model, 40) +
-                                     "'; gpt2, llama, bert and t5 are computed");
+            return unknown_tokenizer("the file's tokenizer has the type '" + printable_name(model, 40) +
+                                     "'; gpt2, llama, bert and t5 are supported");
         if (!made) return made;
         out_.longest_first = true;
         if (Result<void> r = read_added(); !r) return r;
@@ -88,7 +88,7 @@ class Reader {
         if (!value) return std::vector<double>();
         auto all = value->numbers();
         if (!all || all->size() != texts_.size())
-            return broken_tokenizer("tokenizer.ggml." + std::string(key) + " is no list of " +
+            return broken_tokenizer("tokenizer.ggml." + std::string(key) + " is not a list of " +
                                     std::to_string(texts_.size()) + " numbers, one for each token");
         return std::move(*all);
     }
@@ -149,7 +149,7 @@ Result<void> Reader::check_keys(std::string_view model) const {
 Result<void> Reader::read_tokens() {
     const GgufValue* value = find("tokens");
     auto texts = value ? value->texts() : std::nullopt;
-    if (!texts || texts->empty()) return broken_tokenizer("tokenizer.ggml.tokens is no list of texts");
+    if (!texts || texts->empty()) return broken_tokenizer("tokenizer.ggml.tokens is not a list of texts");
     constexpr uint64_t kMaxTokenBytes = uint64_t{200} << 20;
     if (value->bytes.size() > kMaxTokenBytes)
         return broken_tokenizer("tokenizer.ggml.tokens has " + std::to_string(value->bytes.size()) +
@@ -166,7 +166,7 @@ Result<void> Reader::read_tokens() {
     if (!kinds) return kinds.error();
     for (size_t i = 0; i < kinds->size(); ++i) {
         if (!((*kinds)[i] >= 0) || (*kinds)[i] > 6)
-            return broken_tokenizer("token " + std::to_string(i) + " is of none of the types 1 to 6");
+            return broken_tokenizer("token " + std::to_string(i) + " has a type other than 1 to 6");
         kinds_.push_back(TokenKind(int((*kinds)[i])));
     }
     mark_named_tokens();
@@ -209,7 +209,7 @@ Result<void> Reader::read_pairs() {
     split_ = gguf_split(name.empty() ? "default" : name);
     if (!split_)
         return unknown_tokenizer("the split into words '" + printable_name(name, 40) +
-                                 "' of tokenizer.ggml.pre is not computed");
+                                 "' of tokenizer.ggml.pre is not supported");
     for (const std::string_view pattern : split_->patterns) {
         if (pattern.empty()) continue;
         Result<TextStep> made = pattern_splitter(pattern);
@@ -220,7 +220,7 @@ Result<void> Reader::read_pairs() {
     out_.decoders = {bytes_decoder()};
     const GgufValue* value = find("merges");
     const auto list = value ? value->texts() : std::nullopt;
-    if (!list) return broken_tokenizer("tokenizer.ggml.merges is no list of texts");
+    if (!list) return broken_tokenizer("tokenizer.ggml.merges is not a list of texts");
     PairMerges merges;
     merges.reserve(list->size());
     uint32_t rank = 0;
@@ -233,7 +233,7 @@ Result<void> Reader::read_pairs() {
                        both = out_.table->id_of(first + second);
         if (a == kNoToken || b == kNoToken || both == kNoToken)
             return broken_tokenizer("merge " + std::to_string(rank) +
-                                    " is of tokens that the vocabulary lacks");
+                                    " joins tokens that are not in the vocabulary");
         merges.put(a, b, both, false);
         ++rank;
     }
@@ -245,7 +245,7 @@ Result<void> Reader::read_scores() {
     if (Result<void> r = put_tokens(); !r) return r;
     const Result<std::vector<double>> scores = numbers("scores");
     if (!scores) return scores.error();
-    if (scores->empty()) return broken_tokenizer("tokenizer.ggml.scores is not there");
+    if (scores->empty()) return broken_tokenizer("tokenizer.ggml.scores is missing");
     const bool space_before = truth("add_space_prefix", true);
     if (space_before) out_.normalizers.push_back(prepender(" "));
     out_.normalizers.push_back(replacer(" ", std::string(kSpaceMark)));
@@ -288,7 +288,7 @@ Result<void> Reader::read_word_pieces() {
 Result<void> Reader::read_unigram() {
     const Result<std::vector<double>> scores = numbers("scores");
     if (!scores) return scores.error();
-    if (scores->empty()) return broken_tokenizer("tokenizer.ggml.scores is not there");
+    if (scores->empty()) return broken_tokenizer("tokenizer.ggml.scores is missing");
     if (Result<void> r = put_tokens(); !r) return r;
     UnigramRows rows;
     rows.least = double(std::numeric_limits<float>::max());
@@ -307,7 +307,7 @@ Result<void> Reader::read_unigram() {
     if (!any) return broken_tokenizer("the tokenizer has no token that a text may have");
     if (const GgufValue* map = find("precompiled_charsmap")) {
         if (!map->is_array || (map->type != GgufType::u8 && map->type != GgufType::i8))
-            return broken_tokenizer("tokenizer.ggml.precompiled_charsmap is no list of bytes");
+            return broken_tokenizer("tokenizer.ggml.precompiled_charsmap is not a list of bytes");
         std::vector<uint8_t> bytes;
         for (const std::byte b : map->bytes) bytes.push_back(std::to_integer<uint8_t>(b));
         Result<TextStep> made = precompiled_normalizer(std::move(bytes), true);
@@ -382,8 +382,8 @@ Result<void> Reader::read_frame(std::string_view model) {
          {std::tuple(begins, begin, "bos_token_id"), std::tuple(ends, end, "eos_token_id")})
         if (is_there && id == kNoToken)
             return broken_tokenizer("the tokenizer adds a token to its inputs, but tokenizer.ggml." +
-                                    std::string(key) + " is no ID of the " + std::to_string(texts_.size()) +
-                                    " tokens");
+                                    std::string(key) + " is not an ID of the " +
+                                    std::to_string(texts_.size()) + " tokens");
     out_.frame.clear();
     if (begins) out_.frame.push_back(begin);
     out_.frame.push_back(kNoToken);

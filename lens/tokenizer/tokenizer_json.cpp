@@ -21,7 +21,7 @@ std::optional<uint32_t> id_from(const JsonValue& value) {
 
 Error no_number(std::string_view text) {
     return broken_tokenizer("token '" + printable_name(text, 60) +
-                            "' has no number of its own from 0 to 268435455");
+                            "' must have an ID of its own, from 0 to 268435455");
 }
 
 Result<void> read_vocabulary(const JsonValue& model, Impl& out) {
@@ -75,7 +75,7 @@ Result<void> read_pairs(const JsonValue& model, Impl& out) {
             first + (second.size() >= affixes.prefix.size() ? second.substr(affixes.prefix.size()) : second));
         if (a == kNoToken || b == kNoToken || both == kNoToken)
             return broken_tokenizer("merge " + std::to_string(rank) +
-                                    " is of tokens that the vocabulary lacks");
+                                    " joins tokens that are not in the vocabulary");
         merges.put(a, b, both, true);
         ++rank;
     }
@@ -97,7 +97,7 @@ Result<void> read_unigram(const JsonValue& model, Impl& out) {
         const auto& pair = row.items();
         if (pair.size() != 2 || pair[0].kind() != JsonValue::Kind::text ||
             pair[1].kind() != JsonValue::Kind::number)
-            return broken_tokenizer("token " + std::to_string(id) + " is no pair of a text and a score");
+            return broken_tokenizer("token " + std::to_string(id) + " is not a pair of a text and a score");
         // A text that is there twice has the ID and the score of the last.
         out.table->put_last(pair[0].text(), id);
         rows.least = std::min(id == 0 ? pair[1].number() : rows.least, pair[1].number());
@@ -109,7 +109,7 @@ Result<void> read_unigram(const JsonValue& model, Impl& out) {
     const JsonValue& given = model["unk_id"];
     if (given.kind() != JsonValue::Kind::null) {
         const auto known = id_from(given);
-        if (!known || *known >= id) return broken_tokenizer("unk_id is no number of the vocabulary");
+        if (!known || *known >= id) return broken_tokenizer("unk_id is not an ID of the vocabulary");
         unknown.id = *known;
     }
     unknown.fuse = true, unknown.vanishes = false;
@@ -140,8 +140,8 @@ Result<void> read_model(const JsonValue& model, Impl& out) {
     if (type == "Unigram") return read_unigram(model, out);
     if (type == "WordPiece") return read_word_pieces(model, out);
     if (type != "WordLevel")
-        return unknown_tokenizer("the tokenizer is of the kind '" + printable_name(type, 40) +
-                                 "'; BPE, Unigram, WordPiece and WordLevel are computed");
+        return unknown_tokenizer("the tokenizer has the type '" + printable_name(type, 40) +
+                                 "'; BPE, Unigram, WordPiece and WordLevel are supported");
     if (Result<void> r = read_vocabulary(model, out); !r) return r;
     out.model = make_word_model(out.table, out.table->id_of(model["unk_token"].text()));
     return {};
@@ -161,20 +161,22 @@ Result<void> read_frame(const JsonValue& post, Impl& out) {
     out.frame.clear();
     const auto put = [&](const JsonValue& number) -> Result<void> {
         const auto id = id_from(number);
-        if (!id) return broken_tokenizer("the post-processor names a token without an ID");
+        if (!id)
+            return broken_tokenizer(
+                "the post-processor names a token without an ID; each token must have one");
         out.frame.push_back(*id);
         return {};
     };
     if (type == "RobertaProcessing" || type == "BertProcessing") {
         const auto &first = post["cls"].items(), &last = post["sep"].items();
         if (first.size() != 2 || last.size() != 2)
-            return broken_tokenizer("the post-processor's cls or sep is no pair of a text and an ID");
+            return broken_tokenizer("the post-processor's cls or sep is not a pair of a text and an ID");
         if (Result<void> r = put(first[1]); !r) return r;
         out.frame.push_back(kNoToken);
         return put(last[1]);
     }
     if (type != "TemplateProcessing")
-        return unknown_tokenizer("the post-processor '" + printable_name(type, 40) + "' is not computed");
+        return unknown_tokenizer("the post-processor '" + printable_name(type, 40) + "' is not supported");
     for (const JsonValue& part : post["single"].items()) {
         if (const auto text = part.find("Sequence")) {
             if ((*text)["id"].text() != "A")
@@ -239,7 +241,7 @@ Result<void> read_config(const JsonValue& config, Impl& out) {
 }  // namespace
 
 Result<void> read_tokenizer(const JsonValue& json, const JsonValue& config, Impl& out) {
-    if (json.kind() != JsonValue::Kind::object) return broken_tokenizer("the tokenizer is no JSON object");
+    if (json.kind() != JsonValue::Kind::object) return broken_tokenizer("the tokenizer is not a JSON object");
     if (const auto version = json.find("version"); version && version->text() != "1.0")
         return unknown_tokenizer("the tokenizer's version is '" + printable_name(version->scalar_text(), 40) +
                                  "'; only 1.0 is supported");

@@ -270,7 +270,7 @@ void read_answer(const Task& task, RowWriter& row, const std::vector<uint32_t>& 
 Result<Batch> probe_batch(const Task& task, std::span<const uint32_t> tokens) {
     if (tokens.empty() || tokens.size() > task.model.context)
         return Error{FOVEA_INVALID_ARGUMENT, "tokens",
-                     "tokens: there are " + std::to_string(tokens.size()) + "; " +
+                     "tokens has " + std::to_string(tokens.size()) + " entries; " +
                          std::string(task_name(task.options.kind)) + " takes 1 to " +
                          std::to_string(task.model.context)};
     for (size_t i = 0; i < tokens.size(); ++i)

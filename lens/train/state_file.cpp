@@ -57,7 +57,7 @@ Result<Number> number_note(const TensorSet& file, std::string_view key) {
     const auto [end, code] = std::from_chars(text->data(), text->data() + text->size(), value);
     if (code != std::errc() || end != text->data() + text->size())
         return bad("note '" + std::string(key) + "'",
-                   "is '" + printable_name(*text) + "'; it must be a whole number");
+                   "is '" + printable_name(*text) + "'; it must be an integer");
     return value;
 }
 
@@ -66,7 +66,8 @@ Result<TaskOptions> read_options(const TensorSet& file) {
     if (!task) return task.error();
     if (!positions) return positions.error();
     const Result<TaskKind> kind = task_from_name(*task);
-    if (!kind) return bad("note 'task'", "is '" + printable_name(*task) + "', which is no task");
+    if (!kind)
+        return bad("note 'task'", "is '" + printable_name(*task) + "', which is not the name of a task");
     const Result<Positions> places = positions_from_name(*positions);
     if (!places)
         return bad("note 'positions'",
@@ -105,11 +106,12 @@ Result<void> read_tensors(const TensorSet& file, const TaskModel& model, const s
         const Tensor* tensor = file.find(prefix + entry.name);
         const std::string field = "tensor '" + prefix + entry.name + "'";
         if (!tensor) return bad(field, "is not in the file");
-        if (tensor->shape != entry.shape) return bad(field, "has another shape than the task's model");
+        if (tensor->shape != entry.shape)
+            return bad(field, "does not have the shape that the task's model needs");
         const Result<std::vector<float>> numbers = to_f32(*tensor);
         if (!numbers) return numbers.error();
         for (const float number : *numbers)
-            if (!std::isfinite(number)) return bad(field, "holds a value that is no number");
+            if (!std::isfinite(number)) return bad(field, "has an element that is not finite");
         values.insert(values.end(), numbers->begin(), numbers->end());
     }
     return {};
@@ -185,7 +187,7 @@ Result<TrainState> read_state(const TensorSet& file) {
         state.square.assign(state.weights.size(), 0);
     }
     for (const float square : state.square)
-        if (square < 0) return bad("tensor 'adam.square'", "holds a value below 0");
+        if (square < 0) return bad("tensor 'adam.square'", "has an element below 0");
     return state;
 }
 

@@ -174,7 +174,8 @@ Result<TaskKind> task_from_name(std::string_view name) {
         if (row.name == name) return row.preset.kind;
         known += (known.empty() ? "" : ", ") + std::string(row.name);
     }
-    return Error{FOVEA_INVALID_ARGUMENT, "task", "'" + std::string(name) + "' is not one of " + known};
+    return Error{FOVEA_INVALID_ARGUMENT, "task",
+                 "task is '" + std::string(name) + "'; it must be one of " + known};
 }
 
 std::string_view positions_name(Positions positions) { return kPositions[static_cast<size_t>(positions)]; }
@@ -183,7 +184,7 @@ Result<Positions> positions_from_name(std::string_view name) {
     for (size_t n = 0; n < kPositions.size(); ++n)
         if (kPositions[n] == name) return static_cast<Positions>(n);
     return Error{FOVEA_INVALID_ARGUMENT, "positions",
-                 "'" + std::string(name) + "' is not one of none, learned, rotary"};
+                 "positions is '" + std::string(name) + "'; it must be none, learned or rotary"};
 }
 
 std::string_view head_score_name(HeadScore score) { return kScores[static_cast<size_t>(score)].name; }
@@ -230,7 +231,8 @@ Result<Task> task_with(const TaskOptions& options, std::vector<std::string> voca
 
 Result<Task> make_task(const TaskOptions& options) {
     if (options.kind == TaskKind::text)
-        return Error{FOVEA_INVALID_ARGUMENT, "kind", "text is a task of its text: it is made of one"};
+        return Error{FOVEA_INVALID_ARGUMENT, "kind",
+                     "kind is text, a task that is made of a text; use make_text_task"};
     return task_with(options, vocabulary_of(options), sample_of(options));
 }
 

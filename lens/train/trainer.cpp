@@ -394,20 +394,20 @@ Result<void> Trainer::Impl::backward(const float* weights, const Batch& batch) {
 Result<void> Trainer::Impl::check(const TrainState& state) const {
     if (!(state.options == task_.options))
         return Error{FOVEA_INVALID_ARGUMENT, "state.options",
-                     "state.options are not those of the trainer's task, " +
-                         std::string(task_name(task_.options.kind)) + " with its own"};
+                     "state.options differ from those of the trainer's task, " +
+                         std::string(task_name(task_.options.kind)) + "; they must be the same"};
     for (const std::vector<float>* one : {&state.weights, &state.mean, &state.square})
         if (one->size() != offsets_.count)
             return Error{FOVEA_INVALID_ARGUMENT, "state.weights",
-                         "state.weights, mean and square: there are " + std::to_string(one->size()) +
-                             "; the task's model has " + std::to_string(offsets_.count)};
+                         "state.weights, mean and square have " + std::to_string(one->size()) +
+                             " elements; the task's model has " + std::to_string(offsets_.count)};
     return {};
 }
 
 Result<void> Trainer::Impl::check_data() const {
     if (task_.options.kind != TaskKind::text || (task_.text && task_.text->has_text())) return {};
     return Error{FOVEA_INVALID_ARGUMENT, "task.text",
-                 "task.text has a vocabulary alone; training and judging need the text it was learned from"};
+                 "task.text has only a vocabulary; training needs the text that it was learned from"};
 }
 
 void Trainer::Impl::add_scores_of(const Batch& batch) {
@@ -459,9 +459,9 @@ Result<StepReport> Trainer::step(TrainState& state) {
     const StepReport report = t.report(loss, state.step, rows);
     if (Result<void> r = t.backward(state.weights.data(), batch); !r) return r.error();
     if (!std::isfinite(loss.objective) || !adam_step(t.task_.recipe, t.gradient_, state))
-        return Error{
-            FOVEA_INVALID_ARGUMENT, "state.weights",
-            "step " + std::to_string(state.step) + ": loss or gradient is no number; the state stays"};
+        return Error{FOVEA_INVALID_ARGUMENT, "state.weights",
+                     "the loss or a gradient of step " + std::to_string(state.step) +
+                         " is not finite; the state is unchanged"};
     return report;
 }
 

@@ -10,7 +10,9 @@ namespace {
 // Beyond these every other one goes and the stride between them doubles.
 constexpr size_t kMostStates = 128;
 
-Error bad(std::string text) { return Error{FOVEA_INVALID_ARGUMENT, "train", "train: " + std::move(text)}; }
+Error bad(std::string text) {
+    return Error{FOVEA_INVALID_ARGUMENT, "train", "the training run has " + std::move(text)};
+}
 
 // A word for each change of a task's options; what differs from the task's preset is written.
 struct Change {
@@ -39,8 +41,8 @@ Result<uint64_t> number(std::string_view text, std::string_view name, uint64_t o
     uint64_t value = 0;
     const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
     if (code != std::errc() || end != text.data() + text.size() || value > most)
-        return bad(std::string(name) + " is '" + std::string(text) +
-                   "'; it must be a whole number of at most " + std::to_string(most));
+        return bad("'" + std::string(text) + "' as its " + std::string(name) +
+                   "; it must be an integer of at most " + std::to_string(most));
     return value;
 }
 
@@ -50,24 +52,24 @@ Result<TrainingPlace> read_training_place(std::string_view text) {
     TrainingPlace place;
     std::string_view what = take_until(text, ',');
     const Result<TaskKind> kind = task_from_name(take_until(what, '+'));
-    if (!kind) return bad(kind.error().text);
+    if (!kind) return Error{FOVEA_INVALID_ARGUMENT, "train", kind.error().text};
     place.options = task_options(*kind);
     while (!what.empty()) {
         const std::string_view word = take_until(what, '+');
         const auto change =
             std::find_if(kChanges.begin(), kChanges.end(), [&](const Change& c) { return c.word == word; });
         if (change == kChanges.end())
-            return bad(
-                "'" + std::string(word) +
-                "' is no change of a task; there are nostart, copy, nobias, nopositions, learned and rotary");
+            return bad("the option '" + std::string(word) +
+                       "'; it must be nostart, copy, nobias, nopositions, learned or rotary");
         change->make(place.options);
     }
-    if (const Result<Task> task = make_task(place.options); !task) return bad(task.error().text);
+    if (const Result<Task> task = make_task(place.options); !task)
+        return Error{FOVEA_INVALID_ARGUMENT, "train", task.error().text};
     const Result<uint64_t> seed = number(take_until(text, ','), "seed", place.seed, UINT32_MAX);
     if (!seed) return seed.error();
     const Result<uint64_t> step = number(take_until(text, ','), "step", 0, kMostTrainingSteps);
     if (!step) return step.error();
-    const Result<uint64_t> off = number(take_until(text, ','), "heads off", 0, UINT64_MAX);
+    const Result<uint64_t> off = number(take_until(text, ','), "ablated heads", 0, UINT64_MAX);
     if (!off) return off.error();
     place.seed = *seed, place.step = uint32_t(*step), place.heads_off = *off;
     place.tokens = text;
@@ -95,9 +97,9 @@ Result<std::vector<uint32_t>> task_tokens(const Task& task, std::string_view tex
         const auto found = std::find(task.vocabulary.begin(), task.vocabulary.end(), word);
         if (found == task.vocabulary.end())
             return Error{FOVEA_INVALID_ARGUMENT, "tokens",
-                         "'" + std::string(word) + "' is no token of this task: " + task.vocabulary.front() +
-                             " to " + task.vocabulary[task.vocabulary.size() - 2] + ", " +
-                             task.vocabulary.back()};
+                         "'" + std::string(word) +
+                             "' is not a token of this task: " + task.vocabulary.front() + " to " +
+                             task.vocabulary[task.vocabulary.size() - 2] + ", " + task.vocabulary.back()};
         tokens.push_back(uint32_t(found - task.vocabulary.begin()));
     }
     return tokens;

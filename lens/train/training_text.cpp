@@ -35,7 +35,8 @@ class VocabularyLearner {
             for (const std::string& symbol : symbols) letters[symbol] = 0;
         if (letters.size() + vocabulary_.size() > most_)
             return bad_text("text holds " + std::to_string(letters.size()) +
-                            " different characters, too many for a vocabulary of " + std::to_string(most_));
+                            " different characters, more than fit into a vocabulary of " +
+                            std::to_string(most_));
         for (auto& [symbol, number] : letters) {
             number = static_cast<uint32_t>(vocabulary_.size());
             vocabulary_.push_back(symbol);

@@ -76,15 +76,15 @@ def _from_dlpack(name: str, value: Any) -> np.ndarray:
     try:
         capsule = value.__dlpack__()
     except (BufferError, RuntimeError, TypeError) as error:
-        raise Refused(f'{name}: {type(value).__name__} gives no host memory: {error}', name) from error
+        raise Refused(f'{name} is a {type(value).__name__}, which gives no host memory: {error}', name) from error
     address = _get_pointer(capsule, b'dltensor')
     tensor = _DLTensor.from_address(address)
     if tensor.device_type not in _HOST_DEVICES:
-        raise Refused(f'{name} lies on a device (DLPack device type {tensor.device_type}); move it to the host first', name)
+        raise Refused(f'{name} is on a device (DLPack device type {tensor.device_type}); copy it to the CPU first', name)
     code, bits = tensor.code, tensor.bits
     is_words = code == _BFLOAT16 and bits == 16
     if tensor.lanes != 1 or bits not in (8, 16, 32, 64) or not (is_words or code in _CODES):
-        raise Refused(f'{name} has elements of DLPack type {code} with {bits} bits; float32, float16 and bfloat16 are taken',
+        raise Refused(f'{name} has elements of DLPack type {code} with {bits} bits; they must be float32, float16 or bfloat16',
                       name)
     size = bits // 8
     shape = tuple(tensor.shape[i] for i in range(tensor.ndim))
@@ -119,7 +119,7 @@ def as_array(name: str, value: Any, words: bool = False) -> np.ndarray:
     uint16 is one of bfloat16."""
     if isinstance(value, np.ndarray):
         if isinstance(value, np.ma.MaskedArray):
-            raise Refused(f'{name} is a masked array, whose mask would be lost: give {name}.filled(0), and mask= says which keys are seen',
+            raise Refused(f'{name} is a masked array, whose mask would be lost: give {name}.filled(0), and the mask as mask=',
                           name)
         if not is_own(value):
             value = value.astype(native(value.dtype))
@@ -128,7 +128,7 @@ def as_array(name: str, value: Any, words: bool = False) -> np.ndarray:
         return _from_dlpack(name, _settled(name, value))
     array = np.asarray(value)
     if array.dtype == object:
-        raise Refused(f'{name} is a {type(value).__name__}, not an array', name)
+        raise Refused(f'{name} is a {type(value).__name__}; it must be an array', name)
     return array
 
 

@@ -60,7 +60,7 @@ class Plan:
             raise Refused(f'{name} is {type_name(view)} {view.shape}, and the plan was made for {type_name(of_plan)} '
                           f'{of_plan.shape}', name)
         if bytes(strides_of(view)) != bytes(strides_of(of_plan)):
-            raise Refused(f'{name} has other strides than the array that the plan was made with: make a plan for it', name)
+            raise Refused(f'{name} has other strides than the array that the plan was made with; make a plan for it', name)
         call.bindings[number].data = address(view)
         return view
 
@@ -163,9 +163,9 @@ def gradients(q: Any, k: Any, v: Any, do: Any, *, o: Any = None, lse: Any = None
         raise Refused(f"wrt has {unknown[0]!r}; it takes {', '.join(_WRT)}", 'wrt')
     absent = [name for name in ('bias', 'alibi', 'sinks') if name in wrt and options.get(name) is None]
     if absent:
-        raise Refused(f"wrt has {absent[0]!r}, and the call has no {absent[0]}", 'wrt')
+        raise Refused(f"wrt has {absent[0]!r}, but the call has no {absent[0]}; leave it out", 'wrt')
     if not wrt:
-        raise Refused('wrt is empty; there is nothing to compute', 'wrt')
+        raise Refused('wrt is empty; it must have at least one gradient', 'wrt')
     backward = c.FoveaAttentionBackwardDesc(struct_size=ctypes.sizeof(c.FoveaAttentionBackwardDesc))
     for name in wrt:
         backward.gradients |= _WRT[name]
@@ -174,7 +174,7 @@ def gradients(q: Any, k: Any, v: Any, do: Any, *, o: Any = None, lse: Any = None
     for name, value, binding in (('o', o, c.FOVEA_BIND_O), ('do', do, c.FOVEA_BIND_DO)):
         view = readable(as_four(name, as_array(name, value, call.words), call.layout), name)
         if view.shape != expected:
-            raise Refused(f'{name} has shape {view.shape}, and the result {expected}', name)
+            raise Refused(f'{name} has shape {view.shape}; it must be that of the result, {expected}', name)
         setattr(call.desc if name == 'o' else backward, f'{name}_type', type_number(name, view, FLOATS))
         setattr(call.desc if name == 'o' else backward, f'{name}_strides', strides_of(view))
         call.bind(binding, view)
@@ -210,10 +210,10 @@ def merge(parts: Sequence[tuple[Any, Any]], *, dtype: str | None = None, device:
     first, so that the same parts give the same bits, whoever computed them. Only one part may
     have the sink."""
     if not parts:
-        raise Refused('parts is empty; there is nothing to merge', 'parts')
+        raise Refused('parts is empty; it must have at least one part', 'parts')
     for number, part in enumerate(parts):
         if not isinstance(part, (tuple, list)) or len(part) != 2:
-            raise Refused(f'parts: part {number} is a {type(part).__name__}; each must be (o, lse)', 'parts')
+            raise Refused(f'part {number} of parts is a {type(part).__name__}; it must be (o, lse)', 'parts')
     arrays = [(as_array('parts', o, dtype is not None), as_array('parts', lse)) for o, lse in parts]
     o, lse = arrays[0]
     check_words(dtype, o)
@@ -222,7 +222,7 @@ def merge(parts: Sequence[tuple[Any, Any]], *, dtype: str | None = None, device:
     type_number('parts', lse, ('f4',))
     for number, (other, other_lse) in enumerate(arrays):
         if other.shape != o.shape or other.dtype != o.dtype or other_lse.shape != o.shape[:-1] or other_lse.dtype != lse.dtype:
-            raise Refused(f'parts: part {number} is {type_name(other)} {other.shape} with lse {other_lse.shape}; each must be {type_name(o)} '
+            raise Refused(f'part {number} of parts is {type_name(other)} {other.shape} with lse {other_lse.shape}; it must be {type_name(o)} '
                           f'{o.shape} with lse {o.shape[:-1]}', 'parts')
     for field, count in zip(('batch', 'heads', 'len', 'dim'), as_four('parts', o, 'bhsd').shape):
         put(desc, field, count)

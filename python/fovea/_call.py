@@ -137,7 +137,7 @@ class Call:
             pass  # the library rejects it if it matters
         elif isinstance(align, str):
             if align not in _ALIGNS:
-                raise Refused(f"align is {align!r}; it must be {', '.join(_ALIGNS)} or the key at which query 0 stands",
+                raise Refused(f"align is {align!r}; it must be {', '.join(_ALIGNS)} or the position of query 0",
                               'align')
             desc.align = _ALIGNS[align]
         else:
@@ -146,7 +146,7 @@ class Call:
         if scale is not None:
             desc.scale = _number('scale', scale)
             if desc.scale == 0:
-                raise Refused('scale is 0, which would make all weights of a row the same; None is 1 / sqrt(width of q)', 'scale')
+                raise Refused('scale is 0, which would make all weights of a row the same; None means 1 / sqrt(width of q)', 'scale')
         desc.softcap = _number('softcap', softcap)
         if window is not None:
             if not isinstance(window, (tuple, list)) or len(window) != 2:
@@ -184,12 +184,12 @@ class Call:
         batch, heads, rows, dim = self.q.shape
         for name, view in (('k', self.k), ('v', self.v)):
             if view.shape[0] != batch:
-                raise Refused(f'{name} has a batch of {view.shape[0]}, and q of {batch}', name)
+                raise Refused(f'{name} has a batch of {view.shape[0]} and q of {batch}; they must be equal', name)
         if self.k.shape[1:3] != self.v.shape[1:3]:
             raise Refused(f'v has {self.v.shape[1]} heads of {self.v.shape[2]} tokens, and k {self.k.shape[1]} of '
-                          f'{self.k.shape[2]}', 'v')
+                          f'{self.k.shape[2]}; both must be equal', 'v')
         if self.k.shape[3] != dim:
-            raise Refused(f'k has rows of {self.k.shape[3]} elements, and q of {dim} (dim_qk)', 'k')
+            raise Refused(f'k has rows of {self.k.shape[3]} elements and q of {dim}; they must be equal', 'k')
         for field, count in (('batch', batch), ('heads_q', heads), ('heads_kv', self.k.shape[1]), ('dim_qk', dim),
                              ('dim_v', self.v.shape[3]), ('len_q', rows), ('len_kv', self.k.shape[2])):
             put(desc, field, count)

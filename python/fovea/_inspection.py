@@ -151,7 +151,7 @@ class Inspection:
         which H2O (Zhang et al., 2023) and SnapKV (Li et al., 2024) choose what a cache keeps."""
         if last is not None:
             if rows is not None:
-                raise Refused('last and rows are both given; one of them says which queries count', 'last')
+                raise Refused('last and rows are both given; give one of them', 'last')
             rows = range(self.rows - whole('last', last, 1, self.rows), self.rows)
         row_range = self._range('rows', rows, self.rows)
         out = np.empty((self.batch, self.heads, self.keys), np.float64)

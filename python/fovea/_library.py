@@ -23,7 +23,7 @@ def _load() -> Any:
         function.restype, function.argtypes = result, arguments
     found = loaded.foveaAbiVersion()
     if found != c.FOVEA_ABI_VERSION:
-        raise ImportError(f'{path} has the binary interface {found}, and this package is made for {c.FOVEA_ABI_VERSION}')
+        raise ImportError(f'{path} has ABI version {found}; it must be {c.FOVEA_ABI_VERSION}, as this package was built for it')
     return loaded
 
 

@@ -103,14 +103,14 @@ class View:
         try:
             import lzma
         except ImportError as error:
-            raise FoveaError('page.xz: this Python was built without the module lzma, which unpacks the page', c.FOVEA_IO_ERROR,
+            raise FoveaError('this Python was built without the module lzma, which unpacks page.xz', c.FOVEA_IO_ERROR,
                              'page.xz') from error
         try:
             with open(os.path.join(_FOLDER, 'page.html'), encoding='utf-8') as file, lzma.open(os.path.join(_FOLDER, 'page.xz')) as parts:
                 data = parts.read()
                 page = _MARK.sub(lambda m: base64.b64encode(data[int(m[1]):int(m[1]) + int(m[2])]).decode(), file.read())
         except FileNotFoundError as error:
-            raise FoveaError('page.html: this installation was built without the page: build it (./dev build web) before the wheel',
+            raise FoveaError('this installation was built without the page; run ./dev build web before the wheel is built',
                              c.FOVEA_IO_ERROR, 'page.html') from error
         # In a script element only its end tag and comments mean something; JSON may write < as an escape.
         session = self.session.replace('<', '\\u003c')
@@ -141,7 +141,7 @@ def _session_tensor(name: str, value: Any, layout: str, batch: int, keep: list[n
     view = as_four(name, as_array(name, value), layout)
     whole('batch', batch, 0, view.shape[0] - 1)
     if view.dtype.kind != 'f' and not is_bfloat16(view):
-        raise Refused(f'{name} is {view.dtype}; it must be of floating-point numbers', name)
+        raise Refused(f'{name} is {view.dtype}; it must be a floating-point type', name)
     array = np.ascontiguousarray(widened(view[batch]))
     keep.append(array)
     tensor = c.FoveaSessionTensor(array.ctypes.data, *array.shape)
@@ -166,7 +166,7 @@ def view(q: Any = None, k: Any = None, v: Any = None, *, text: str | None = None
     if isinstance(q, (str, os.PathLike)) or hasattr(q, 'config'):
         if v is not None or text is not None and k is not None:
             if v is None:
-                raise Refused('text is given twice: call view(model, text)', 'text')
+                raise Refused('text is given twice; call view(model, text)', 'text')
             raise Refused('view(model, text) takes no v; to show tensors, call view(q, k, v) without text', 'v')
         text = k if text is None else text
         if text is not None and not isinstance(text, str):
@@ -175,16 +175,16 @@ def view(q: Any = None, k: Any = None, v: Any = None, *, text: str | None = None
             fields['task'], q, k = q, None, None
         else:
             if text is None:
-                raise Refused('text is missing: a model shows what it does with one', 'text')
+                raise Refused('text is missing; call view(model, text)', 'text')
             q, k, v, tokens, rules = _layer_of(q, text, layer, tokenizer)
             causal, text, layout, batch = rules.get('mask') == 'causal', None, 'bhsd', 0
             fields.update(rules)
     if (q is None) != (k is None) or q is None and v is not None:
-        raise Refused('q and k stand together, with or without v', 'k' if k is None else 'q')
+        raise Refused('q and k must be given together, with or without v', 'k' if k is None else 'q')
     if q is not None and text is not None:
-        raise Refused('text and q are both given; a session shows one of them', 'text')
+        raise Refused('text and q are both given; give one of them', 'text')
     if tokens is not None and q is None:
-        raise Refused('tokens are names of the rows of q and k, which are missing', 'tokens')
+        raise Refused('tokens name the rows of q and k, which are missing; give q and k', 'tokens')
     causal = truth('causal', causal)
     if level is None and causal:
         level = 3  # the one whose own mask is causal, so that the page has nothing to remark on it
@@ -203,7 +203,7 @@ def view(q: Any = None, k: Any = None, v: Any = None, *, text: str | None = None
     if tokens is not None:
         tokens, rows, count = [str(token) for token in tokens], keep[0].shape[1], keep[1].shape[1]
         if not len(tokens) == rows == count:
-            raise Refused(f'tokens are {len(tokens)} texts; there are {rows} queries and {count} keys', 'tokens')
+            raise Refused(f'tokens has {len(tokens)} texts; there are {rows} queries and {count} keys, and both must be as many', 'tokens')
         file = json.loads(session)
         file['tensors']['tokens'] = tokens
         checked = json.loads(made_text(lib.foveaReadSession, json.dumps(file).encode()))['session']
@@ -217,14 +217,14 @@ def _layer_of(model: Any, text: str, layer: int, tokenizer: Any) -> tuple[np.nda
         from . import transformers
         read = transformers.read(model, text, layers=[layer], tokenizer=tokenizer)
     except ImportError as error:
-        raise Refused(f'model: torch and transformers (4.53 or newer) are needed to run one: {error}', 'model') from error
+        raise Refused(f'a model needs torch and transformers (4.53 or newer): {error}', 'model') from error
     if layer not in read.layers:
         raise Refused(f'layer is {layer}; the model has no attention layer of that number', 'layer')
     kept = read.layers[layer]
     said = dict(kept.options)
     for name in ('mask', 'bias', 'sinks'):
         if said.get(name) is not None and not (name == 'mask' and said[name].all()):
-            raise Refused(f'layer {layer} of this model has {name}, which a session cannot say: use fovea.inspect', 'layer')
+            raise Refused(f'layer {layer} of this model has {name}, which a session does not support; use fovea.inspect', 'layer')
     width, scale = kept.q.shape[-1], said.get('scale')
     rules: dict[str, Any] = {'scale': 'auto'}
     if scale is not None and abs(scale * width**0.5 - 1) > 1e-6:
@@ -236,7 +236,7 @@ def _layer_of(model: Any, text: str, layer: int, tokenizer: Any) -> tuple[np.nda
     if said.get('window'):
         before, after = said['window']
         if not said.get('causal') or after not in (None, 0):
-            raise Refused(f'layer {layer} of this model has a window on both sides, which a session cannot say: use fovea.inspect', 'layer')
+            raise Refused(f'layer {layer} of this model has a window on both sides, which a session does not support; use fovea.inspect', 'layer')
         rules.update(mask='window', win=before)
     return kept.q, kept.k, kept.v, read.tokens, rules
 

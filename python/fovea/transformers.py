@@ -133,7 +133,7 @@ def attention_function(capture: Capture, device: Any = 'auto') -> Any:
     def forward(module: Any, query: Any, key: Any, value: Any, attention_mask: Any = None, scaling: float | None = None,
                 dropout: float = 0.0, **given: Any) -> tuple[Any, None]:
         if dropout:
-            raise Refused(f"dropout is {dropout}: attention 'fovea' is for inference: call model.eval()", 'dropout')
+            raise Refused(f"dropout is {dropout}, but attention 'fovea' is only for inference; call model.eval()", 'dropout')
         q, k, v = as_array('query', query), as_array('key', key), as_array('value', value)
         mask = None if attention_mask is None else as_array('attention_mask', attention_mask)
         named = ('is_causal', 'sliding_window', 'softcap', 's_aux', 'position_bias', 'head_mask')
@@ -232,7 +232,7 @@ def load(name: str | os.PathLike[str]) -> tuple[Any, Any]:
     given: dict[str, Any] = {}
     if where.lower().endswith('.gguf'):
         if not os.path.isfile(where):
-            raise Refused(f'model is {where!r}: there is no such file', 'model')
+            raise Refused(f'model is {where!r}, which does not exist', 'model')
         where, given['gguf_file'] = os.path.split(os.path.abspath(where))
     return AutoModel.from_pretrained(where, **given).eval(), AutoTokenizer.from_pretrained(where, **given)
 
@@ -254,7 +254,7 @@ def read(model: Any, text: str, *, layers: Collection[int] | None = None, tokeni
         tokenizer = AutoTokenizer.from_pretrained(model.config.name_or_path)
     ids = tokenizer(text, return_tensors='pt')['input_ids']
     if ids.shape[1] == 0:
-        raise Refused('text has no tokens', 'text')
+        raise Refused('text has no tokens; it must have at least one', 'text')
     capture = register(_READ, layers, device)
     before, training = model.config._attn_implementation, model.training
     model.set_attn_implementation(_READ)
@@ -265,12 +265,12 @@ def read(model: Any, text: str, *, layers: Collection[int] | None = None, tokeni
         model.set_attn_implementation(before)
         model.train(training)
     if not capture.calls:
-        raise Refused("model computes attention by itself, not through transformers' interface of it", 'model')
+        raise Refused("model does not compute attention through transformers' attention interface, which is needed", 'model')
     if capture.repeated:
-        raise Refused(f'model runs layer {min(capture.repeated)} more than once (encoder and decoder?): which is which cannot be told',
+        raise Refused(f'model runs layer {min(capture.repeated)} more than once, which is not supported (an encoder and a decoder?)',
                       'model')
     absent = [layer for layer in layers or () if layer not in capture]
     if absent:
-        raise Refused(f'layers has {absent[0]}, and the model has no attention layer of that number', 'layers')
+        raise Refused(f'layers has {absent[0]}; the model has no attention layer of that number', 'layers')
     numbers = ids[0].cpu().numpy()
     return Read(model, numbers, [tokenizer.decode([number]) for number in numbers.tolist()], capture)

@@ -23,7 +23,7 @@ def main():
         nonlocal parts
         part = base64.b64decode(found[0], validate=True)
         if base64.b64encode(part).decode() != found[0]:
-            raise SystemExit(f'split_page.py: {page} has {len(found[0])} characters in a row that are no base64')
+            raise SystemExit(f'split_page.py: {page} has {len(found[0])} characters in a row that are not base64')
         parts += part
         return f'@data:{len(parts) - len(part)}:{len(part)}@'
 

@@ -129,9 +129,9 @@ TEST(AttendTensors, matrices_that_could_be_read_in_two_ways_are_refused) {
         return tensor;
     };
     const Tensor square = boolean_mask({kLength, kLength}), column = boolean_mask({kLength, 1});
-    refused({column}, "'mask': shape [5, 1] has one column for 5 keys");
-    refused({named("dropout_mask", column)}, "'dropout_mask': shape [5, 1] has one column for 5 keys");
-    refused({boolean_mask({kLength, 0})}, "'mask': shape [5, 0] has an axis of 0");
+    refused({column}, "'mask' has shape [5, 1], one column for 5 keys");
+    refused({named("dropout_mask", column)}, "'dropout_mask' has shape [5, 1], one column for 5 keys");
+    refused({boolean_mask({kLength, 0})}, "'mask' has shape [5, 0]; each axis must be at least 1");
     refused({named("bias", square)}, "'bias': is bool; a float type");
     const Tensor added = make_tensor("bias", {1, kLength}, std::vector<float>(kLength)).value();
     refused({named("mask", added), added}, "'bias': stands beside a mask of a float type");
@@ -235,9 +235,8 @@ TEST(AttendTensors, a_cache_type_rounds_keys_and_values_alone) {
     EXPECT_TRUE(std::equal(bytes.begin(), bytes.end(), cached.begin()));
     EXPECT_FALSE(attend({}, "--cache-type f8_e5m2") == cached);
     // Rows of four elements are not whole blocks.
-    expect_refused(
-        run_command(scratch, "attend IN --out OUT --backend cpu --cache-type q8_0"),
-        "--cache-type: the head size of k is 4; a type with blocks of 32 elements needs a multiple of 32");
+    expect_refused(run_command(scratch, "attend IN --out OUT --backend cpu --cache-type q8_0"),
+                   "--cache-type q8_0 needs a head size that is a multiple of 32; k has 4");
 }
 
 // The device writes it and reads it.

@@ -61,7 +61,7 @@ TEST(OutputFiles, an_input_is_never_replaced_whatever_its_name) {
         }
         fs::remove(soft), fs::remove(hard);
     }
-    expect_refused(run_command(scratch, "attend IN --out -"), "standard output is not supported");
+    expect_refused(run_command(scratch, "attend IN --out -"), "standard output (-) is not supported");
 }
 
 // A file of scripts/export_attention.py and the options that say the same.
@@ -143,8 +143,8 @@ TEST(SessionFiles, what_is_wrong_names_the_file) {
     };
     const std::string absolute = (scratch / "in.safetensors").string();
     const std::pair<std::string, const char*> refused[] = {
-        {R"({"format": "fovea-session", "version": 99, "state": {}})", "it is of version 99"},
-        {"{", "it is not a session file"},
+        {R"({"format": "fovea-session", "version": 99, "state": {}})", "the session has version 99"},
+        {"{", "this is not a session file"},
         {tensors("own.safetensors", "none"), "tensor 'none' of the file own.safetensors has no elements"},
         {tensors("own.safetensors", "y"), "has no tensor 'y'"},
         {tensors("../in.safetensors", "x"), "is outside of the session's folder: give --any-file"},

@@ -238,9 +238,9 @@ TEST(Generate, words_that_are_no_option_say_how_a_text_is_given) {
     const std::string model = counting_model(scratch);
     for (const char* command : {"generate ", "model "}) {
         expect_refused(run_command(scratch, command + model + "'The cat'"),
-                       "The cat: there is one model already; give a text with --text");
+                       "'The cat' is a second model; give one, and a text with --text");
         expect_refused(run_command(scratch, command + model + "--prompt x"), "is given with --text");
-        expect_refused(run_command(scratch, command + model + "--text ''"), "--text: the text has no token");
+        expect_refused(run_command(scratch, command + model + "--text ''"), "--text has no token");
     }
 }
 

@@ -126,9 +126,9 @@ TEST(Gradients, what_is_wrong_is_said_in_one_line_and_nothing_is_written) {
          }(),
          ""},
         {"--gradients", call(), "--gradients dq"},
-        {"--gradients: dbias: the file has no bias", call(), "--gradients dbias"},
-        {"--gradients: dalibi: the file has no alibi", call(), "--gradients dalibi"},
-        {"--gradients: dsinks: the file has no sinks", call(), "--gradients dsinks"},
+        {"--gradients has dbias, but the file has neither a bias", call(), "--gradients dbias"},
+        {"--gradients has dalibi, but the file has no tensor alibi", call(), "--gradients dalibi"},
+        {"--gradients has dsinks, but the file has no tensor sinks", call(), "--gradients dsinks"},
         {"kernel", call(), "--backend cpu --kernel staged"},
     };
     for (const auto& c : calls) {

@@ -51,8 +51,8 @@ TEST(ModelCommand, refuses_what_it_cannot_open_or_run) {
     const Scratch scratch;
     const std::string model = "model " + kFamilies + "llama2";
     expect_refused(run_command(scratch, "model"), "PATH: give one model");
-    expect_refused(run_command(scratch, "model /nowhere/at/all"), "/nowhere/at/all: cannot open: No such");
-    expect_refused(run_command(scratch, "model " + kFamilies), "; it says which model the weights belong to");
+    expect_refused(run_command(scratch, "model /nowhere/at/all"), "cannot open /nowhere/at/all: No such");
+    expect_refused(run_command(scratch, "model " + kFamilies), "; put it into the folder of the weights");
     expect_refused(run_command(scratch, model + " --out OUT"), "--out needs --tokens or --text");
     expect_refused(run_command(scratch, model + " --tokens 3,x"), "--tokens");
     expect_refused(run_command(scratch, model + " --tokens 3,-1"), "-1 is not a token ID");
@@ -62,7 +62,7 @@ TEST(ModelCommand, refuses_what_it_cannot_open_or_run) {
     std::string many = "1";
     for (int i = 0; i < 32; ++i) many += ",1";
     expect_refused(run_command(scratch, "model " + kFamilies + "gpt2 --tokens " + many),
-                   "position 32 is beyond the 32 that the model has learned");
+                   "position 32 is past the 32 that the model has learned");
 }
 
 TEST(ModelCommand, lists_the_classes_of_a_picture_that_is_given_as_patches) {
@@ -88,9 +88,9 @@ TEST(ModelCommand, lists_the_classes_of_a_picture_that_is_given_as_patches) {
     EXPECT_NE(facts.output.find("9 patches of 48 numbers"), std::string::npos) << facts.output;
     expect_refused(run_command(scratch, model + " --tokens 1,2"), "reads patches of pictures, not tokens");
     expect_refused(run_command(scratch, model + " --patches " + kFamilies + "vit/model.safetensors"),
-                   "none of which is called 'patches'");
+                   "one of them must be named 'patches', or be the only one");
     expect_refused(run_command(scratch, model + " --tokens 1 --patches " + expected),
-                   "give one of --text, --tokens and --patches");
+                   "--patches cannot be combined with --text or --tokens");
     expect_refused(run_command(scratch, "model " + kFamilies + "gpt2 --patches " + expected),
                    "a GPT-2 model reads tokens");
 }
@@ -100,7 +100,7 @@ TEST(ModelCommand, splits_a_text_by_the_tokenizer_of_the_models_folder) {
     for (const char* file : {"config.json", "model.safetensors"})
         std::filesystem::copy(kFamilies + "llama2/" + file, scratch / file);
     const std::string model = "model " + scratch.folder().string();
-    expect_refused(run_command(scratch, model + " --text abab"), "tokenizer.json is not there");
+    expect_refused(run_command(scratch, model + " --text abab"), "tokenizer.json is missing");
     write_file(scratch / "tokenizer.json",
                R"({"model": {"type": "BPE", "vocab": {"a": 3, "b": 4, "ab": 5}, "merges": ["a b"]}})");
     const CommandRun text = run_command(scratch, model + " --text ababa");
@@ -110,7 +110,8 @@ TEST(ModelCommand, splits_a_text_by_the_tokenizer_of_the_models_folder) {
     const CommandRun by_text = run_command(scratch, start + "--text ababa");
     const std::string by_numbers = run_command(scratch, start + "--tokens 5,5,3").output;
     EXPECT_EQ(by_text.output.substr(0, by_text.output.find(']')), by_numbers.substr(0, by_numbers.find(']')));
-    expect_refused(run_command(scratch, model + " --text a --tokens 3"), "give --text or --tokens, not both");
+    expect_refused(run_command(scratch, model + " --text a --tokens 3"),
+                   "--text cannot be combined with --tokens; give one of them");
     expect_refused(run_command(scratch, "model " + kFamilies + "llama_q8/model.gguf --text a"),
                    "the file holds no tokenizer");
 }
@@ -128,12 +129,12 @@ TEST(GenerateCommand, goes_on_with_the_same_tokens_for_the_same_seed) {
     const CommandRun json = run_command(scratch, start + "--count 1 --json");
     EXPECT_TRUE(json.output.starts_with("{\"tokens\": [")) << json.output;
     expect_refused(run_command(scratch, "generate " + kFamilies + "llama3"),
-                   "--text: give a text, or token IDs with --tokens");
-    expect_refused(run_command(scratch, start + "--count 0"), "--count: give a number of tokens from 1");
+                   "--text is missing; give a text to begin with, or token IDs with --tokens");
+    expect_refused(run_command(scratch, start + "--count 0"), "--count is 0; it must be from 1");
     expect_refused(run_command(scratch, start + "--temperature -1"), "--temperature");
     expect_refused(run_command(scratch, "generate " + kFamilies + "modernbert --tokens 3"), "is an encoder");
     expect_refused(run_command(scratch, "generate " + kFamilies + "gpt2 --tokens 3 --count 33"),
-                   "--count: 33 tokens; the model has learned 32 positions");
+                   "--count: capacity is 33; the model has learned 32 positions");
 }
 
 // A copy of a small model with one thing wrong with it, each refused by what is wrong.
@@ -143,16 +144,16 @@ TEST(ModelCommand, refuses_a_model_whose_files_do_not_fit_by_name_and_reason) {
     std::filesystem::copy(kFamilies + "llama2/model.safetensors", scratch / "model.safetensors");
     const std::tuple<const char*, const char*, const char*> cases[] = {
         {"\"model_type\": \"llama\"", "\"model_type\": \"mamba\"",
-         "the family 'mamba', which is not known; GPT-2, Llama,"},
+         "family is 'mamba', which is not supported; the supported families are GPT-2, Llama,"},
         {"\"num_attention_heads\": 4", "\"num_attention_heads\": 3", "num_key_value_heads 4 does not divide"},
         {"\"num_attention_heads\": 4", "\"num_attention_heads\": 4.5",
-         "num_attention_heads is not a whole number"},
+         "num_attention_heads is not an integer"},
         {"\"num_hidden_layers\": 2", "\"num_hidden_layers\": 3",
-         "no tensor 'model.layers.2.input_layernorm.weight'"},
+         "tensor 'model.layers.2.input_layernorm.weight' is missing"},
         {"\"hidden_size\": 16", "\"hidden_size\": 32",
-         "'model.embed_tokens.weight' has shape [24, 16], expected [tokens, 32]"},
+         "'model.embed_tokens.weight' has shape [24, 16]; it must have [tokens, 32]"},
         {"\"intermediate_size\": 24", "\"intermediate_size\": 25",
-         "mlp.down_proj.weight' has shape [16, 24], expected [16, 25]"},
+         "mlp.down_proj.weight' has shape [16, 24]; it must have [16, 25]"},
         {"\"hidden_act\": \"silu\"", "\"hidden_act\": \"xielu\"", "the activation is 'xielu'"},
         {"\"rope_type\": \"default\"", "\"rope_type\": \"dynamic\"",
          "rotary positions are scaled by 'dynamic'"},
@@ -194,7 +195,7 @@ TEST(ModelCommand, reads_weights_in_many_files_by_their_index) {
     expect_refused(index(map + ", \"more\": \"part-0.safetensors\""),
                    "tensor 'more' is not in 'part-0.safetensors'");
     expect_refused(index(map + ", \"more\": \"../part-0.safetensors\""),
-                   "which is no file name in this folder");
+                   "which is not a file name in this folder");
     expect_refused(index(map + ", \"more\": \"part-2.safetensors\""), "part-2.safetensors");
     expect_refused(index(""), "weight_map is not an object with at least one tensor");
 }
@@ -268,18 +269,18 @@ TEST(ModelCommand, refuses_changes_by_their_option) {
     const Scratch scratch;
     const std::string start = "model " + kFamilies + "gpt2 --tokens 5,3,8,20 ";
     for (const auto& [words, why] :
-         {std::pair{"--off 1.4", "--off: head 4 is not there; there are 0 to 3"},
-          {"--off 2.0", "--off: layer 2 is not there"},
-          {"--off 1", "--off: '1' is no head"},
-          {"--scale 1.0", "--scale: '1.0' is no head with a number"},
-          {"--scale 1.0=1e99", "--scale: 1e99 is no finite float32 number"},
-          {"--off 1.0 --scale 1.0=2", "--scale: head 1.0 is named twice"},
-          {"--hide 4", "--hide: token 4 is not there; there are 0 to 3"},
-          {"--hide 1,1", "--hide: token 1 is named twice"},
-          {"--patch 0.1", "--patch: needs the other text"},
-          {"--from-tokens 1,2", "--from-tokens: is what --patch takes heads from"},
-          {"--patch 0.1 --from-tokens 1,2", "--from-tokens: has 2 tokens"},
-          {"--patch 0.1 --from-tokens 99,1,1,1", "--from-tokens: token 0 is number 99"}})
+         {std::pair{"--off 1.4", "--off has head 4; it must be from 0 to 3"},
+          {"--off 2.0", "--off has layer 2; it must be from 0 to"},
+          {"--off 1", "--off has '1'; a head is its layer and its number"},
+          {"--scale 1.0", "--scale has '1.0'; it must be a head and a number"},
+          {"--scale 1.0=1e99", "--scale has 1e99; it must be a finite number that float32 holds"},
+          {"--off 1.0 --scale 1.0=2", "--scale: head 1.0 is given twice"},
+          {"--hide 4", "--hide has token 4; it must be from 0 to 3"},
+          {"--hide 1,1", "--hide: token 1 is given twice"},
+          {"--patch 0.1", "--patch needs another text"},
+          {"--from-tokens 1,2", "--from-tokens needs --patch"},
+          {"--patch 0.1 --from-tokens 1,2", "--from-tokens has 2 tokens"},
+          {"--patch 0.1 --from-tokens 99,1,1,1", "token 0 has the ID 99"}})
         expect_refused(run_command(scratch, start + words), why);
     expect_refused(run_command(scratch, "model " + kFamilies + "gpt2 --off 1.0"),
                    "--off needs --tokens or --text");
@@ -300,7 +301,8 @@ TEST(GenerateCommand, goes_on_behind_a_session_as_one_run_would) {
     expect_refused(run_command(scratch, start + "--count 1" + session),
                    "token ID 24 is not in the model's vocabulary");
     std::filesystem::remove(scratch / "s.json");
-    expect_refused(run_command(scratch, start + "--count 1" + session), "there is no such file");
+    expect_refused(run_command(scratch, start + "--count 1" + session),
+                   "which does not exist yet; give a text to begin with");
     EXPECT_FALSE(std::filesystem::exists(scratch / "s.json"));
 }
 

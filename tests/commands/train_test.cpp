@@ -69,7 +69,7 @@ TEST(Train, refuses_by_name_what_it_cannot_do) {
                    "'juggle' is not one of induction, sort, reverse, recall");
     expect_refused(run_command(scratch, "train sort --copy-only"), "--copy-only");
     expect_refused(run_command(scratch, "train sort --text IN"), "--text");
-    expect_refused(run_command(scratch, "train text"), "--text: is missing");
+    expect_refused(run_command(scratch, "train text"), "--text is missing");
     expect_refused(run_command(scratch, "train text --text IN"), "cannot be read");
     expect_refused(run_command(scratch, "train text --text IN --no-bias"), "--no-bias");
     expect_refused(run_command(scratch, "train sort --positions up"), "--positions");
@@ -78,7 +78,7 @@ TEST(Train, refuses_by_name_what_it_cannot_do) {
     expect_refused(run_command(scratch, "train sort --resume IN"), "in.safetensors");
     ASSERT_EQ(run_command(scratch, "train sort --steps 0 --out IN").exit_code, 0);
     expect_refused(run_command(scratch, "train reverse --resume IN"),
-                   "is a state of the task sort, and the task is reverse");
+                   "is a state of the task sort, not of reverse");
     expect_refused(run_command(scratch, "train sort --resume IN --seed 3"), "--seed");
     expect_refused(run_command(scratch, "train sort --steps 4294967295 --resume IN --steps 1"), "--steps");
 }

@@ -50,7 +50,7 @@ class Conformance : public testing::Test {
         const auto has = [&](const char* text) { return result.text.find(text) != std::string::npos; };
         return result.kind == Kind::skipped &&
                (has("FOVEA_FEATURE_F16_STORAGE") ||
-                (options().choice.kernel != FOVEA_KERNEL_AUTO && has("cannot run this on Vulkan: ")));
+                (options().choice.kernel != FOVEA_KERNEL_AUTO && has("cannot run this call on Vulkan: ")));
     }
 
     std::optional<Engine> engine_;

@@ -118,7 +118,7 @@ TEST(Safetensors, WriterNamesTheFileItCannotWrite) {
     const auto missing = save_safetensors(scratch / "no/such/out.safetensors", {});
     ASSERT_FALSE(missing);
     EXPECT_EQ(missing.error().code, FOVEA_IO_ERROR);
-    EXPECT_NE(missing.error().text.find("out.safetensors: cannot create: No such file"), std::string::npos)
+    EXPECT_NE(missing.error().text.find("out.safetensors: No such file"), std::string::npos)
         << missing.error().text;
     const auto folder = save_safetensors(scratch.folder(), {});
     ASSERT_FALSE(folder);
@@ -149,8 +149,9 @@ TEST(Safetensors, ReaderNamesTheFileItCannotRead) {
     const auto missing = load_safetensors(scratch / "none.safetensors");
     ASSERT_FALSE(missing);
     EXPECT_EQ(missing.error().code, FOVEA_IO_ERROR);
-    EXPECT_NE(missing.error().text.find("none.safetensors: cannot open: No such file"), std::string::npos);
-    EXPECT_NE(load_safetensors(scratch.folder()).error().text.find("not a regular file"), std::string::npos);
+    EXPECT_NE(missing.error().text.find("none.safetensors: No such file"), std::string::npos);
+    EXPECT_NE(load_safetensors(scratch.folder()).error().text.find("this is a folder; give a file"),
+              std::string::npos);
 }
 
 TEST(Safetensors, LimitsOfCount) {

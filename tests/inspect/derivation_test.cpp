@@ -237,7 +237,7 @@ TEST(DeriveCell, the_steps_follow_from_each_other) {
 TEST(DeriveCell, refuses_cells_outside_and_short_buffers) {
     Call call(7);
     EXPECT_EQ(derive_cell(call.attention, call.buffers, {0, 0, 5, 0}).error().text,
-              "cell.query is 5; there are 5");
+              "cell.query is 5; it must be below 5");
     EXPECT_EQ(derive_cell(call.attention, call.buffers, {2, 0, 0, 0}).error().field, "cell.batch");
     call.buffers[FOVEA_BIND_K].size_bytes -= 4;
     const Result<Derivation> refused = derive_cell(call.attention, call.buffers, {});

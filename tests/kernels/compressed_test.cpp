@@ -120,15 +120,16 @@ TEST(Compressed, what_cannot_be_is_refused_by_name) {
     FoveaAttentionDesc bad = d;
     bad.dim_qk = 72;
     EXPECT_EQ(refusal(bad, cpu),
-              "dim_qk: dim_qk is 72; a type with blocks of 32 elements needs a multiple of 32");
+              "dim_qk: dim_qk is 72; it must be a multiple of 32, as the type has blocks of 32 elements");
     bad = d;
     bad.k_strides = {640, 320, 80};
-    EXPECT_EQ(refusal(bad, cpu),
-              "k_strides: k_strides has 80; a type with blocks of 32 elements needs multiples of 32");
+    EXPECT_EQ(
+        refusal(bad, cpu),
+        "k_strides: k_strides has 80; each must be a multiple of 32, as the type has blocks of 32 elements");
     bad = d;
     bad.v_type = FOVEA_Q4_0;
     EXPECT_EQ(refusal(bad, cpu),
-              "dim_v: dim_v is 33; a type with blocks of 32 elements needs a multiple of 32");
+              "dim_v: dim_v is 33; it must be a multiple of 32, as the type has blocks of 32 elements");
     bad = d;
     bad.o_type = FOVEA_Q8_0;
     EXPECT_EQ(refusal(bad, cpu), "o_type: o_type is 7; it must be FOVEA_F32, FOVEA_F16 or FOVEA_BF16");
@@ -148,7 +149,7 @@ TEST(Compressed, what_cannot_be_is_refused_by_name) {
     append.y_type = FOVEA_Q4_0;
     append.batch = append.heads = 1, append.dim = 40, append.len = append.capacity = 1;
     EXPECT_EQ(foveaPlanAppend(&cpu, &append, nullptr, &plan, &diag), FOVEA_INVALID_ARGUMENT);
-    EXPECT_STREQ(diag.text, "dim is 40; a type with blocks of 32 elements needs a multiple of 32");
+    EXPECT_STREQ(diag.text, "dim is 40; it must be a multiple of 32, as the type has blocks of 32 elements");
 }
 
 Bytes expected_cache(const FoveaAppendDesc& d, const Bytes& x, Bytes cache) {

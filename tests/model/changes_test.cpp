@@ -245,10 +245,10 @@ TEST(Changes, of_what_is_not_there_are_refused_by_name) {
     o.changes.patches = {{0, 4, {}}};
     EXPECT_EQ(refused(o), "patches: a patch's head is 4; the limit is 3");
     o.changes.patches = {{0, 1, F32Tensor({8, 3})}};
-    EXPECT_EQ(refused(o), "patches: a patch's context has another shape than [8, 4]");
+    EXPECT_EQ(refused(o), "patches: a patch's context must have the shape [8, 4]");
     o = {};
     o.first_layer = 1;
-    EXPECT_EQ(refused(o), "entering: what enters layer 1 has another shape than [8, 16]");
+    EXPECT_EQ(refused(o), "entering: the input of layer 1 must have the shape [8, 16]");
     o.first_layer = 2;
     EXPECT_EQ(refused(o), "first_layer: the first layer is 2; the limit is 1");
     o = {};

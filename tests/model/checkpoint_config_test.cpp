@@ -189,14 +189,14 @@ TEST(GgufKeys, that_change_numbers_are_computed_or_refused) {
          [](auto& e) {
              e.set("llama.rope.scaling.type", "longrope"), e.set("llama.rope.scaling.factor", 4.0);
          },
-         "of longrope the factors must be tensors"},
+         "longrope needs its factors as tensors"},
         {"factor 0", [](auto& e) { e.set("llama.rope.scaling.factor", 0.0); }, "it must be above 0"},
         {"factor -1", [](auto& e) { e.set("llama.rope.scaling.factor", -1.0); }, "it must be above 0"},
         {"factor inf", [](auto& e) { e.set("llama.rope.scaling.factor", INFINITY); }, "is not a number"},
         {"mix", [](auto& e) { e.set("llama.rope.scaling.yarn_ext_factor", 0.5); }, "yarn_ext_factor is 0.5"},
         {"yarn", [](auto& e) { e.set("llama.rope.scaling.yarn_attn_factor", 2.0); }, "only 1 is supported"},
         {"magnitude", [](auto& e) { e.set("llama.rope.scaling.attn_factor", 0.0); },
-         "multiplied by a number that is not positive"},
+         "the factor of rotated rows must be above 0"},
         {"freqs",
          [](auto& e) {
              e.add_f32("rope_freqs.weight", {2}, {1, 0});

@@ -243,7 +243,7 @@ TEST(Pictures, go_with_models_that_read_them_and_tokens_with_the_others) {
     EXPECT_EQ(gpt2->embed_patches(F32Tensor({9, 48})).error().text,
               "a GPT-2 model reads tokens, not patches of pictures");
     EXPECT_EQ(vit->embed_patches(F32Tensor({8, 48})).error().text,
-              "the patches have shape [8, 48], expected [9, 48]");
+              "the patches have shape [8, 48]; they must have [9, 48]");
     EXPECT_FALSE(vit->whole(10));
 }
 
@@ -261,7 +261,9 @@ TEST(FilesThatAreRead, say_what_is_wrong_and_are_read_a_piece_at_a_time) {
     EXPECT_EQ(run_model(*model, std::vector<uint32_t>{1, 2}).error().text, "it is gone");
     std::erase_if(files, [](const NamedFile& one) { return one.name == "config.json"; });
     EXPECT_EQ(CheckpointModel::open(files).error().text,
-              "config.json is missing for the files given; it says which model the weights belong to");
+              "config.json is missing for the files given; put it into the folder of the weights, as it says "
+              "which model "
+              "they belong to");
     std::vector<NamedFile> gguf = named_files(families / "llama_q8" / "model.gguf", false);
     ASSERT_TRUE(CheckpointModel::open(gguf));
     gguf.push_back({"more.json", gguf[0].file});

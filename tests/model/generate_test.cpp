@@ -205,10 +205,11 @@ TEST(Decoder, several_tokens_behind_a_cache_see_what_they_should) {
 TEST(Decoder, refuses_encoders_and_texts_beyond_its_room) {
     const Result<Decoder> encoder = Decoder::open(open_model("bert"), 4);
     ASSERT_FALSE(encoder);
-    EXPECT_EQ(encoder.error().text, "a BERT model is an encoder: it generates no text");
+    EXPECT_EQ(encoder.error().text,
+              "a BERT model is an encoder, which generates no text; use a decoder model");
     const Result<Decoder> wide = Decoder::open(open_model("gpt2"), 33);
     ASSERT_FALSE(wide);
-    EXPECT_EQ(wide.error().text, "33 tokens; the model has learned 32 positions");
+    EXPECT_EQ(wide.error().text, "capacity is 33; the model has learned 32 positions, which is the limit");
     Result<Decoder> decoder = Decoder::open(open_model("gpt2"), 4);
     ASSERT_TRUE(decoder);
     const std::vector<uint32_t> ids = {1, 2, 3};

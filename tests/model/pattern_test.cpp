@@ -108,7 +108,7 @@ TEST(Patterns, reject_what_they_do_not_know_and_say_where) {
         {"[\\w-z]", "the pattern has a range that begins with a class at its byte 3"},
         {"*a", "the pattern has a repeat of nothing at its byte 0"},
         {"(?=a)*", "the pattern has a repeat of nothing at its byte 5"},
-        {"a\\", "the pattern has a backslash with nothing behind it at its byte 1"},
+        {"a\\", "the pattern has a backslash with nothing after it at its byte 1"},
         {"\\ud800", "the pattern has an escape without a character at its byte 0"},
         {"(?:ab){100001}", "the pattern has more than 100000 repeats at its byte 6"},
         {"(?:(?:ab){999}){999}",

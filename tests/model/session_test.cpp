@@ -191,8 +191,8 @@ TEST(Sessions, what_cannot_be_taken_is_told_with_what_is_taken) {
         {R"("alibi": 2)", "alibi is 2; it must be true or false: false is taken"},
         {R"("how": "x")", "how is x; it must be one of side, triangle, difference: side is taken"},
         {R"("text": {})",
-         "text is no single value; it must be a text: Your journey starts with one step is taken"},
-        {R"("hue": 1)", "there is no key hue: it is left out"},
+         "text is a list or an object; it must be a text: Your journey starts with one step is taken"},
+        {R"("hue": 1)", "a session has no key hue; it is left out"},
         {R"("edits": "inputs 1 2 2e4")",
          "edits is inputs 1 2 2e4; it must be at most 256 cells as inputs 1 2 0.9,w_query 0 1 -0.25, numbers "
          "from -10000 to 10000: nothing is taken"},
@@ -284,9 +284,9 @@ TEST(Sessions, what_no_session_has_is_noted_in_linear_time) {
     ASSERT_EQ(notes.size(), 1u);
     read(state(keys), &notes);
     ASSERT_EQ(notes.size(), 21u);
-    EXPECT_EQ(notes[0].text, "there is no key k0: it is left out");
-    EXPECT_EQ(notes[20].text, "there are " + std::to_string(kMany - 20) +
-                                  " more keys that no session has: they are left out");
+    EXPECT_EQ(notes[0].text, "a session has no key k0; it is left out");
+    EXPECT_EQ(notes[20].text, "a session does not have " + std::to_string(kMany - 20) +
+                                  " more of the keys; they are left out");
 }
 
 TEST(Sessions, tensors_in_files_are_the_folders_own_and_the_saved_ones) {
@@ -334,7 +334,7 @@ TEST(Sessions, tensors_in_files_are_the_folders_own_and_the_saved_ones) {
     s.tensors = std::make_shared<const SessionTensors>();
     const Result<SessionModel> nothing = session_model(s);
     ASSERT_FALSE(nothing);
-    EXPECT_EQ(nothing.error().text, "q or k is missing, or has no elements");
+    EXPECT_EQ(nothing.error().text, "q or k is missing or has no elements; both are needed");
 }
 
 TEST(Sessions, halves_of_characters_become_one_that_says_so) {
@@ -358,15 +358,15 @@ TEST(Sessions, tensors_are_whole_or_refused) {
     };
     const std::string one = R"({"shape": [1, 1, 2], "f32": "AACAPwAAgD8="})", q = "\"q\": " + one;
     EXPECT_EQ(error(q + ", \"k\": " + one), "");
-    EXPECT_NE(error(q).find("its tensors lack q or k"), std::string::npos) << error(q);
-    EXPECT_NE(error("\"k\": " + one).find("its tensors lack q or k"), std::string::npos);
+    EXPECT_NE(error(q).find("q or k is missing from the session's tensors"), std::string::npos) << error(q);
+    EXPECT_NE(error("\"k\": " + one).find("q or k is missing from the session's tensors"), std::string::npos);
     EXPECT_NE(
-        error(q + R"(, "k": {"shape": [2], "f32": "AACAPwAAgD8="})").find("is not [heads, tokens, width]"),
+        error(q + R"(, "k": {"shape": [2], "f32": "AACAPwAAgD8="})").find("must be [heads, tokens, width]"),
         std::string::npos);
     for (const char* data : {"AACAPw==", "AACAPwAAgA==", "AACAPwAAgD8AAIA/"}) {
         const std::string text =
             error(q + R"(, "k": {"shape": [1, 1, 2], "f32": ")" + std::string(data) + "\"}");
-        EXPECT_NE(text.find("bytes; its shape asks for 8"), std::string::npos) << data << ": " << text;
+        EXPECT_NE(text.find("bytes; its shape needs 8"), std::string::npos) << data << ": " << text;
     }
 }
 
@@ -388,7 +388,7 @@ TEST(Sessions, addresses_are_read_like_those_of_a_browser) {
     EXPECT_TRUE(read->session.alibi && read->session.causal && read->session.windowed);
     ASSERT_EQ(read->notes.size(), 1u);
     EXPECT_EQ(read->notes[0].key, "x");
-    EXPECT_EQ(read_address("v=2").error().text, "the address is of version 2; this program reads version 1");
+    EXPECT_EQ(read_address("v=2").error().text, "the address has version 2; this program reads version 1");
     EXPECT_EQ(read_address("")->session, level_session(2));
     // Bytes that are not valid UTF-8 do no harm: the written text is read again.
     const Session broken = read_address("text=%ff%41")->session;

@@ -104,7 +104,7 @@ TEST(StoredLinear, a_plan_takes_the_kernel_for_few_rows_and_says_why_not) {
               "decode (asked for by name): few rows: each weight is read once, as it is stored");
     EXPECT_EQ(reason(FOVEA_F32, 1,
                      [](FoveaLinearDesc& d) { d.kernel = FOVEA_KERNEL_DECODE, d.x_type = FOVEA_F16; }),
-              "kernel decode cannot run this on the CPU: X and Y are not both float32");
+              "kernel decode cannot run this call on the CPU: X and Y are not both float32");
 }
 
 // Several products of one x at once have the same bits as each by itself.

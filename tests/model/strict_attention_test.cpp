@@ -109,22 +109,22 @@ TEST(StrictAttention, refuses_by_name_what_it_does_not_have) {
         return result ? std::string() : result.error().text;
     };
     EXPECT_EQ(refusal([](auto& d) { d.k_type = FOVEA_BF16; }),
-              "the strict order does not have another type than float32");
+              "the strict order does not support types other than float32");
     EXPECT_EQ(refusal([](auto& d) { d.bias = {1, FOVEA_F16, 1, 1, 4, 4, {}}; }),
-              "the strict order does not have a bias in another type than float32");
+              "the strict order does not support a bias of a type other than float32");
     EXPECT_EQ(refusal([](auto& d) { d.packed_rows_q = 8; }),
-              "the strict order does not have packed and paged rows");
+              "the strict order does not support packed rows and paged KV caches");
     EXPECT_EQ(refusal([](auto& d) { d.page_size = 4; }),
-              "the strict order does not have packed and paged rows");
+              "the strict order does not support packed rows and paged KV caches");
     EXPECT_EQ(refusal([](auto& d) { d.flags |= FOVEA_FLAG_VARLEN; }),
-              "the strict order does not have lengths of entries");
-    EXPECT_EQ(refusal([](auto& d) { d.v_strides.row = 16; }), "the strict order does not have strides");
+              "the strict order does not support sequence lengths");
+    EXPECT_EQ(refusal([](auto& d) { d.v_strides.row = 16; }), "the strict order does not support strides");
     EXPECT_EQ(refusal([](auto& d) { d.mask = {1, FOVEA_U8, 1, 1, 4, 3, {}}; }),
-              "the strict order does not have matrices with strides or fewer columns than keys");
+              "the strict order does not support matrices with strides or fewer columns than keys");
     EXPECT_EQ(refusal([](auto& d) { d.outputs = FOVEA_OUTPUT_ROW_STATS; }),
-              "the strict order does not have statistics of rows");
+              "the strict order does not support row statistics");
     EXPECT_EQ(refusal([](auto& d) { d.dropout_p = 0.5f; }),
-              "the strict order drops by a dropout mask only; none was given");
+              "dropout without a dropout mask is not supported in the strict order; give dropout_mask");
 }
 
 }  // namespace

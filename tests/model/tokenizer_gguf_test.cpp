@@ -255,9 +255,10 @@ TEST(GgufTokenizers, have_the_defaults_of_llama_cpp) {
     EXPECT_EQ(ids(bytes_file().text(kPre, "tekken"), "a"), "11 97");
     EXPECT_EQ(ids(bytes_file().text(kPre, "gpt-2").truth("tokenizer.ggml.add_eos_token", true), "a"),
               "97 11");
-    EXPECT_EQ(ids(bytes_file().text(kPre, "glm4").truth("tokenizer.ggml.add_bos_token", true), "a"),
-              "the tokenizer adds a token to its inputs, but tokenizer.ggml.bos_token_id is no ID of the 261 "
-              "tokens");
+    EXPECT_EQ(
+        ids(bytes_file().text(kPre, "glm4").truth("tokenizer.ggml.add_bos_token", true), "a"),
+        "the tokenizer adds a token to its inputs, but tokenizer.ggml.bos_token_id is not an ID of the 261 "
+        "tokens");
     // Special tokens typed in a text are tokens, the unknown one too.
     EXPECT_EQ(ids(bytes_file(), "a<unk><s>b"), "97 260 259 98");
 }

@@ -229,13 +229,14 @@ TEST(TextTokenizer, refuses_what_it_cannot_compute_by_name) {
     EXPECT_EQ(refused("{" + model + "}"), "nothing");
     EXPECT_EQ(refused("{"), "byte 1: a key in quotes expected");
     EXPECT_EQ(refused(R"({"model": {"type": "Odd"}})"),
-              "the tokenizer is of the kind 'Odd'; BPE, Unigram, WordPiece and WordLevel are computed");
+              "the tokenizer has the type 'Odd'; BPE, Unigram, WordPiece and WordLevel are supported");
     EXPECT_EQ(refused(R"({"model": {"type": "BPE", "vocab": {}}})"), "the tokenizer has no vocabulary");
     EXPECT_EQ(refused(R"({"model": {"type": "BPE", "vocab": {"a": -1}}})"),
-              "token 'a' has no number of its own from 0 to 268435455");
+              "token 'a' must have an ID of its own, from 0 to 268435455");
     EXPECT_EQ(refused(R"({"model": {"type": "BPE", "vocab": {"a": 0}, "merges": ["a b"]}})"),
-              "merge 0 is of tokens that the vocabulary lacks");
-    EXPECT_EQ(refused("{" + model + R"(, "normalizer": {"type": "Odd"}})"), "the step 'Odd' is not computed");
+              "merge 0 joins tokens that are not in the vocabulary");
+    EXPECT_EQ(refused("{" + model + R"(, "normalizer": {"type": "Odd"}})"),
+              "the step 'Odd' is not supported");
     EXPECT_EQ(refused("{" + model + R"(, "decoder": {"type": "Odd"}})"),
               "the tokenizer's decoder 'Odd' is not supported");
     EXPECT_EQ(refused("{" + model + R"(, "version": "2.0"})"),
@@ -248,11 +249,11 @@ TEST(TextTokenizer, refuses_what_it_cannot_compute_by_name) {
             R"(, "pre_tokenizer": {"type": "Split", "pattern": {"Regex": "(a"}, "behavior": "Isolated"}})"),
         "the pattern has '(' without ')' at its byte 0");
     EXPECT_EQ(refused("{" + model + R"(, "post_processor": {"type": "Odd"}})"),
-              "the post-processor 'Odd' is not computed");
+              "the post-processor 'Odd' is not supported");
     const fs::path path = fs::path(testing::TempDir()) / "fovea_no_tokenizer.json";
     const Result<TextTokenizer> none = TextTokenizer::open(path);
     ASSERT_FALSE(none);
-    EXPECT_TRUE(none.error().text.ends_with("fovea_no_tokenizer.json is not there")) << none.error().text;
+    EXPECT_TRUE(none.error().text.ends_with("fovea_no_tokenizer.json is missing")) << none.error().text;
 }
 
 // Configurations of compare_tokenizers.mjs (--write) with what the library gave: texts, IDs, places in bytes.

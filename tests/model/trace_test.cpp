@@ -272,11 +272,11 @@ TEST(Transformer, what_does_not_fit_is_refused_by_block_and_part) {
     EXPECT_EQ(refusal([&](Model& m) { m.blocks[0].attention_norm.weight = F32Tensor({3}); }),
               "block 0: attention_norm is for 3 columns; its input has 4");
     EXPECT_EQ(refusal([&](Model& m) { m.blocks[1].feed_forward.down = Linear{}; }),
-              "block 1: a feed-forward part needs down as well as up");
+              "block 1: down is missing; a feed-forward part needs up and down");
     EXPECT_EQ(refusal([&](Model& m) { m.unembedding = draw.linear(5, 2, false); }),
               "unembedding is for 5 columns; its input has 4");
     EXPECT_EQ(refusal([&](Model& m) { m.blocks[0].attention.output = draw.linear(4, 6, false); }),
-              "block 0: output is for 6 columns; what it is added to has 4");
+              "block 0: output has 6 columns; it must have 4, the columns that it is added to");
     const uint32_t ids[] = {11};
     EXPECT_EQ(embed(gpt_like(draw, 4, 2, 6, 1), ids).error().text, "token 0 is number 11; the table has 11");
 }
@@ -391,10 +391,9 @@ TEST(Traces, stages_that_are_not_there_heads_and_layers_are_refused_with_what_th
     EXPECT_EQ(open_session(grouped).stage(StageId::values, 2).error().text,
               "head is 2; values has heads 0 to 1");
     EXPECT_EQ(trace.stage(StageId::weights, 0, 1).error().text, "layer is 1; the model has layers 0 to 0");
-    EXPECT_EQ(trace.stage(StageId::capped)
-                  .error()
-                  .text.find("there is no stage 'capped' here; the layer has inputs, w_query"),
-              0u);
+    EXPECT_EQ(
+        trace.stage(StageId::capped).error().text.find("stage is 'capped'; this layer has inputs, w_query"),
+        0u);
     EXPECT_EQ(trace.nearest_stage(StageId::capped), StageId::scaled);
     EXPECT_EQ(trace.nearest_stage(StageId::dropped), StageId::weights);
     EXPECT_EQ(trace.nearest_stage(StageId::output), StageId::context);

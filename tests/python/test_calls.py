@@ -227,7 +227,7 @@ class Arrays(unittest.TestCase):
         q, k, v = tensors(1, 2, 7, 4)
         o = fovea.attention(Foreign(q), Foreign(k), Foreign(v))
         self.assertEqual(o.tobytes(), fovea.attention(q, k, v).tobytes())
-        with self.assertRaisesRegex(ValueError, '^k lies on a device'):
+        with self.assertRaisesRegex(ValueError, '^k is on a device'):
             fovea.attention(q, Foreign(k, device=2), v)
 
     def test_a_tensors_negative_bit_is_applied_and_one_that_autograd_follows_is_refused(self):

@@ -43,10 +43,10 @@ TEST(KernelChoice, goes_by_this_table) {
     FoveaDeviceProperties little_shared = matrix_properties();
     little_shared.max_shared_bytes = 16384;
     const Choice table[] = {
-        {"any device", floor_properties(), {}, FOVEA_KERNEL_FLASH, "not flash_coopmat: it rounds factors"},
+        {"any device", floor_properties(), {}, FOVEA_KERNEL_FLASH, "not flash_coopmat: it rounds its inputs"},
         {"a matrix wanted", gpu_properties(),
          [](auto& d) { d.outputs = FOVEA_OUTPUT_O | FOVEA_OUTPUT_WEIGHTS; }, FOVEA_KERNEL_STAGED,
-         "not flash: a matrix is wanted"},
+         "not flash: it does not support matrix outputs"},
         {"row statistics wanted", flexible_properties(),
          [&](auto& d) {
              f16(d);
@@ -75,8 +75,9 @@ TEST(KernelChoice, goes_by_this_table) {
          {},
          FOVEA_KERNEL_FLASH,
          "FOVEA_PRECISION_F16_INPUTS must allow"},
-        {"no matrix units", gpu_properties(), f16, FOVEA_KERNEL_FLASH, "lacks cooperative matrices"},
-        {"matrices in software", software, f16, FOVEA_KERNEL_FLASH, "no matrix units"},
+        {"no matrix units", gpu_properties(), f16, FOVEA_KERNEL_FLASH,
+         "does not support cooperative matrices"},
+        {"matrices in software", software, f16, FOVEA_KERNEL_FLASH, "no hardware for cooperative matrices"},
         {"decode", matrix_properties(),
          [&](auto& d) {
              f16(d);
@@ -147,7 +148,7 @@ TEST(KernelChoice, flexible_matrices_go_by_this_table) {
          "properties.coopmat2_max_side 32"},
         {"no flexible matrices", 128, 512, 64,
          [](Properties& f) { f.features &= ~uint32_t{FOVEA_FEATURE_COOPMAT2}; }, 0, 0, 0,
-         "lacks VK_NV_cooperative_matrix2"},
+         "does not support VK_NV_cooperative_matrix2"},
         {"a subgroup of no chosen size", 0, 512, 64,
          [](Properties& f) { f.features &= ~uint32_t{FOVEA_FEATURE_SUBGROUP_SIZE_CONTROL}; }, 0, 0, 0,
          "lacks full subgroups"},
@@ -214,9 +215,10 @@ TEST(KernelChoice, linear_goes_by_this_table) {
          0, "properties.max_shared_bytes"},
         {"float32", [](Properties&, Linear& d) { d.precision = FOVEA_PRECISION_F32; }, 0,
          "F16_INPUTS must allow"},
-        {"software", [](Properties& f, Linear&) { f.device_class = FOVEA_CLASS_CPU; }, 0, "no matrix units"},
+        {"software", [](Properties& f, Linear&) { f.device_class = FOVEA_CLASS_CPU; }, 0,
+         "no hardware for cooperative matrices"},
         {"no matrices", [](Properties& f, Linear&) { f.features &= ~uint32_t{FOVEA_FEATURE_COOPMAT}; }, 0,
-         "lacks cooperative matrices"},
+         "does not support cooperative matrices"},
         {"few rows", [](Properties&, Linear& d) { d.rows = 4; }, 0, "too few rows"},
     };
     for (const LinearChoice& c : table) {

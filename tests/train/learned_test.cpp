@@ -229,8 +229,8 @@ TEST(Learned, a_file_that_is_not_one_is_refused_by_name) {
             if (tensor.name == "embedding.weight") tensor = *make_tensor(tensor.name, {17, 32}, values);
     };
     EXPECT_EQ(refusal(not_a_number),
-              "tensor 'embedding.weight' holds a value that is no number / tensor "
-              "'embedding.weight' holds a value that is no number");
+              "tensor 'embedding.weight' has an element that is not finite / tensor "
+              "'embedding.weight' has an element that is not finite");
 }
 
 // Each change by itself; the models of "reverse" have learned positions, 17 words and 32 columns.
@@ -253,7 +253,7 @@ TEST(Learned, a_file_whose_parts_do_not_fit_each_other_is_refused) {
         {"positions.weight", nullptr, {}, "tensor 'positions.weight' is not in the file"},
         {"unembedding.weight", nullptr, {16, 32}, "tensor 'unembedding.weight' gives 16 scores"},
         {"unembedding.weight", nullptr, {}, "tensor 'unembedding.weight' gives 0 scores"},
-        {"layers.0.key.weight", nullptr, {31, 32}, "layer 0 has matrices that do not fit each other"},
+        {"layers.0.key.weight", nullptr, {31, 32}, "layer 0 has matrices whose shapes do not fit each other"},
         {"layers.64.query.weight", nullptr, {32, 32}, "layers are more than 64"},
     };
     const Result<TensorSet> good = parse_safetensors(learned_weights("reverse"));
@@ -277,7 +277,7 @@ TEST(Learned, words_become_tokens_and_an_unknown_one_is_named) {
     EXPECT_EQ(*learned_tokens(learned, "3 31  ="), (std::vector<uint32_t>{3, 31, 32}));
     const Result<std::vector<uint32_t>> unknown = learned_tokens(learned, "3 bananas");
     ASSERT_FALSE(unknown);
-    EXPECT_EQ(unknown.error().text, "'bananas' is no token of the task sort");
+    EXPECT_EQ(unknown.error().text, "'bananas' is not a token of the task sort");
 }
 
 // Returns a stage of a session with a task, in layer `layer` and head `head`.
@@ -351,12 +351,11 @@ TEST(Learned, a_text_is_taken_apart_into_tokens_and_what_is_none_is_told) {
     ASSERT_TRUE(cut) << cut.error().text;
     EXPECT_EQ(cut->input.tokens.size(), most_learned_tokens(places));
     ASSERT_EQ(cut->notes.size(), 2u);
-    EXPECT_EQ(cut->notes[0].text, "left out, as it is no token of the task reverse: ?");
+    EXPECT_EQ(cut->notes[0].text, "left out, as it is not a token of the task reverse: ?");
     s.text = "??";
     const Result<SessionModel> none = session_model(s);
     ASSERT_FALSE(none);
-    EXPECT_EQ(none.error().text,
-              "there is no token of the task reverse in the text; its tokens are a, b and so on");
+    EXPECT_EQ(none.error().text, "the text has no token of the task reverse; its tokens are a, b and so on");
 }
 
 }  // namespace

@@ -97,7 +97,8 @@ TEST(TrainingText, that_is_too_short_or_has_too_many_characters_is_refused) {
     };
     EXPECT_NE(refusal("In the beginning", 100).find("too few to train"), std::string::npos);
     EXPECT_NE(refusal("", 100).find("0 tokens"), std::string::npos);
-    EXPECT_EQ(refusal("abcdefgh", 9), "text holds 8 different characters, too many for a vocabulary of 9");
+    EXPECT_EQ(refusal("abcdefgh", 9),
+              "text holds 8 different characters, more than fit into a vocabulary of 9");
 }
 
 TEST(TrainingText, trains_and_judges_on_tokens_of_different_places) {
@@ -187,7 +188,7 @@ TEST(TextTask, without_its_text_shows_what_it_learned_and_refuses_to_learn) {
     Result<Trainer> reader = Trainer::open(*opened);
     ASSERT_TRUE(reader) << reader.error().text;
     const std::string refusal =
-        "task.text has a vocabulary alone; training and judging need the text it was learned from";
+        "task.text has only a vocabulary; training needs the text that it was learned from";
     const TrainState kept = halved;
     const Result<StepReport> step = reader->step(halved), judged = reader->evaluate(halved);
     ASSERT_FALSE(step);
@@ -215,7 +216,7 @@ TEST(TextTask, without_its_text_shows_what_it_learned_and_refuses_to_learn) {
 
     const Result<Task> without = make_task(task_options(TaskKind::text));
     ASSERT_FALSE(without);
-    EXPECT_EQ(without.error().text, "text is a task of its text: it is made of one");
+    EXPECT_EQ(without.error().text, "kind is text, a task that is made of a text; use make_text_task");
 }
 
 }  // namespace

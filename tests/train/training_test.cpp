@@ -144,7 +144,7 @@ TEST(TrainingPlace, what_cannot_be_one_is_refused_by_name) {
                                                        {"sort,4294967296", "seed"},
                                                        {"sort,1,100001", "step"},
                                                        {"sort,1,1.5", "step"},
-                                                       {"sort,1,1,x", "heads off"}};
+                                                       {"sort,1,1,x", "ablated heads"}};
     for (const auto& [text, word] : bad) {
         const Result<TrainingPlace> place = read_training_place(text);
         ASSERT_FALSE(place) << text;

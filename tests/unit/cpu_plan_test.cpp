@@ -58,7 +58,7 @@ const KernelCase kKernelCases[] = {
     {"weights",
      {1, 1, 1, 64, 64, 8, false, FOVEA_OUTPUT_O | FOVEA_OUTPUT_WEIGHTS},
      FOVEA_KERNEL_STAGED,
-     "never holds the matrices"},
+     "does not support matrix outputs"},
     {"statistics of a decode call",
      {1, 4, 1, 1, 512, 8, false, FOVEA_OUTPUT_O | FOVEA_OUTPUT_ROW_STATS},
      FOVEA_KERNEL_STAGED,

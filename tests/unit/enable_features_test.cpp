@@ -113,7 +113,7 @@ TEST(EnableFeatures, AnOlderHostIsGivenNoMoreThanItHasRoomFor) {
     desc.kernel = FOVEA_KERNEL_FLASH_COOPMAT;
     const Result<Plan> plan = plan_attention(properties, desc);
     ASSERT_FALSE(plan);
-    EXPECT_NE(plan.error().text.find("its host did not enable shaderBFloat16Type and "
+    EXPECT_NE(plan.error().text.find("the application did not enable shaderBFloat16Type and "
                                      "shaderBFloat16CooperativeMatrix"),
               std::string::npos)
         << plan.error().text;
@@ -376,7 +376,7 @@ TEST(EnableFeatures, ReasonsSayWhoLacksWhat) {
         const Result<Plan> plan = plan_attention(properties, call);
         return plan ? plan->explain() : plan.error().text;
     };
-    const std::string host_did_not = "its host did not enable";
+    const std::string host_did_not = "the application did not enable";
     FakeHost host;
     const FoveaEnabledFeatures nothing = foveaEnabledFeatures();
     const FoveaDeviceProperties off = properties_with(host, nothing);
@@ -397,8 +397,9 @@ TEST(EnableFeatures, ReasonsSayWhoLacksWhat) {
     poor.coopmat = poor.subgroup_size_control = poor.storage_16bit = false;
     FakeHost lacking(poor);
     const FoveaDeviceProperties none = properties_with(lacking, nothing);
-    EXPECT_NE(reason(none, FOVEA_KERNEL_FLASH_COOPMAT).find("the device lacks"), std::string::npos);
-    EXPECT_NE(reason(none, FOVEA_KERNEL_FLASH).find("the device lacks"), std::string::npos);
+    EXPECT_NE(reason(none, FOVEA_KERNEL_FLASH_COOPMAT).find("the device does not support"),
+              std::string::npos);
+    EXPECT_NE(reason(none, FOVEA_KERNEL_FLASH).find("the device does not support"), std::string::npos);
     EXPECT_NE(refusal_of_f16(none).find("the device needs storageBuffer16BitAccess"), std::string::npos);
     EXPECT_EQ(refusal_of_f16(none).find(host_did_not), std::string::npos) << refusal_of_f16(none);
 }

@@ -53,8 +53,8 @@ TEST(Tuning, refuses_a_malformed_text_by_field_and_line) {
         {"", "version", "empty"},
         {"fovea tuning 2\ndevice d\ndriver e\n", "version", "'fovea tuning 2' is not 'fovea tuning 1'"},
         {"{\"tuning\": 1}", "version", "line 1"},
-        {"fovea tuning 1\ndriver e\n", "device", "no such line"},
-        {"fovea tuning 1\ndevice d\n", "driver", "no such line"},
+        {"fovea tuning 1\ndriver e\n", "device", "ends without its line"},
+        {"fovea tuning 1\ndevice d\n", "driver", "ends without its line"},
         {head + "speed 7\n", "speed", "line 4"},
         {head + "mask_map maybe\n", "mask_map", "'maybe' is not"},
         {head + "mask_map never again\n", "mask_map", "line 4"},
@@ -100,7 +100,7 @@ TEST(Tuning, is_for_the_device_and_driver_that_it_was_made_on) {
     refused(other, some_gpu(), "properties.flash_tiles[2]", "9 rows, 16 threads");
     other.flash_tiles[2] = {8, 64, 1};
     refused(other, some_gpu(), "properties.flash_tiles[2]", "64 threads");
-    refused(some_tuning(), list_devices(1)[0], "tuning.device", "for a Vulkan device");
+    refused(some_tuning(), list_devices(1)[0], "tuning.device", "needs a Vulkan device");
 }
 
 TEST(Tuning, the_map_of_a_mask_must_save_more_than_it_costs) {

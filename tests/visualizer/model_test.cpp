@@ -488,7 +488,7 @@ TEST_F(ModelTest, a_wrong_model_is_refused_in_one_line_and_the_picture_stays) {
     settings.text = "1 2 three";
     bench->document.change(settings);
     EXPECT_FALSE(update());
-    EXPECT_NE(bench->computation.problem().find("'three' is no token number"), std::string::npos)
+    EXPECT_NE(bench->computation.problem().find("'three' is not a token ID"), std::string::npos)
         << bench->computation.problem();
     settings.text = "1 2 100000";
     bench->document.change(settings);

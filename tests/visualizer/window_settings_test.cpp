@@ -57,7 +57,7 @@ TEST(WindowSettingsTest, a_damaged_file_is_refused_in_words) {
         {with("motion off", "motion 0"), "'system', 'on' or 'off'"},
         {with("width 1281", "width 1e30"), "from 320 to 16384"},
         {good + "color red\n", "a name that this version knows"},
-        {good + "left 300\n", "each name once"},
+        {good + "left 300\n", "a name that is not given before"},
     };
     for (const auto& c : cases) {
         const Result<WindowSettings> read = parse_window_settings(c.text);

@@ -83,7 +83,7 @@ Result<std::shared_ptr<const StoredFile>> held_host_file(uint32_t index, uint64_
         size_bytes > SIZE_MAX / 2 ? nullptr : new (std::nothrow) std::byte[size_t(size_bytes)]);
     if (!bytes)
         return Error{FOVEA_OUT_OF_HOST_MEMORY, "file",
-                     "file: no memory for " + std::to_string(size_bytes) + " bytes"};
+                     "not enough memory: the file needs " + std::to_string(size_bytes) + " bytes"};
     const HostFile file(index, size_bytes);
     constexpr uint64_t kStretchBytes = uint64_t{16} << 20;
     for (uint64_t done = 0; done < size_bytes; done += kStretchBytes) {

@@ -114,7 +114,7 @@ std::map<int32_t, Planned>& plans() {
 Planned* planned(int32_t number) {
     const auto found = plans().find(number);
     if (found != plans().end()) return &found->second;
-    refuse_call("there is no plan " + std::to_string(number));
+    refuse_call("plan is " + std::to_string(number) + ", which does not exist; make it first");
     return nullptr;
 }
 
@@ -146,7 +146,7 @@ std::string span_json(const void* data, size_t count) {
 
 DeepZoom* map_or_refusal() {
     DeepZoom* map = open_map();
-    if (!map) refuse_call("webMapBegin comes first");
+    if (!map) refuse_call("no map is open; call webMapBegin first");
     return map;
 }
 
@@ -173,7 +173,7 @@ int32_t webCallPlan(int32_t operation, const double* values, const double* limit
             if (!limits) d.merge.kernel = FOVEA_KERNEL_PLAIN;  // the other one is left out, see left_out.cpp
             return kept(plan_merge(*properties, d.merge), limits != nullptr);
     }
-    return refuse_call("there is no operation " + std::to_string(operation));
+    return refuse_call("operation is " + std::to_string(operation) + ", which is not supported");
 }
 
 const char* webCallInfo(int32_t number) {
@@ -202,7 +202,7 @@ const char* webCallInfo(int32_t number) {
 const uint32_t* webCallSlice(int32_t number, double slice) {
     Planned* p = planned(number);
     if (!p) return nullptr;
-    if (!p->on_gpu) return refuse_call("the plan is one for the CPU"), nullptr;
+    if (!p->on_gpu) return refuse_call("the plan is for the CPU; make one for the GPU"), nullptr;
     p->words.assign(1, 0);
     if (Result<void> done = append_gpu_slice(p->plan, uint64_t(slice), p->words); !done)
         return refuse_call(done.error().text), nullptr;
@@ -213,7 +213,7 @@ const uint32_t* webCallSlice(int32_t number, double slice) {
 int32_t webCallRun(int32_t number, const uint32_t* buffers) {
     Planned* p = planned(number);
     if (!p) return 0;
-    if (p->on_gpu) return refuse_call("the plan is one for a GPU");
+    if (p->on_gpu) return refuse_call("the plan is for a GPU; make one for the CPU");
     const FoveaPlanInfo info = p->plan.info();
     Bindings b;
     for (uint32_t i = 0; i < FOVEA_BIND_COUNT; ++i)

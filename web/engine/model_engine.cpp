@@ -85,8 +85,9 @@ Result<void> check_count(uint64_t tokens, uint64_t most, const char* who) {
 Result<void> check_memory(uint64_t bytes) {
     if (bytes <= kMostMemory) return {};
     return Error{FOVEA_OUT_OF_HOST_MEMORY, "tokens",
-                 "this takes about " + megabytes(bytes) + " of memory; the page has " +
-                     megabytes(kMostMemory) + " at most: give fewer tokens, or open the model in the window"};
+                 "this run needs about " + megabytes(bytes) + " of memory; the page has " +
+                     megabytes(kMostMemory) +
+                     " at most; give fewer tokens, or open the model in the visualizer"};
 }
 
 std::string config_json(const TextModel& model, bool held) {
@@ -124,7 +125,7 @@ Result<std::pair<uint64_t, uint32_t>> head_of(const JsonValue& layer, const Json
                                               const ModelConfig& f) {
     const double n = layer.number(), h = head.number();
     if (!(n >= 0 && n < double(f.layers)) || !(h >= 0 && h < double(f.heads)))
-        return Error{FOVEA_INVALID_ARGUMENT, "head", "there is no such head"};
+        return Error{FOVEA_INVALID_ARGUMENT, "head", "the model does not have that head"};
     return std::pair{uint64_t(n), uint32_t(h)};
 }
 
@@ -136,7 +137,8 @@ Result<Prompt> prompt_of(const State& s, const JsonValue& ask, const std::vector
     for (const SplitToken& token : tokens) prompt.ids.push_back(token.id);
     for (const JsonValue& one : ask["scales"].items()) {
         if (one.items().size() != 3)
-            return Error{FOVEA_INVALID_ARGUMENT, "scales", "scales: layer, head and number"};
+            return Error{FOVEA_INVALID_ARGUMENT, "scales",
+                         "each of scales must be a layer, a head and a number"};
         const auto at = head_of(one.items()[0], one.items()[1], f);
         if (!at) return at.error();
         prompt.changes.scale_head(at->first, at->second, one.items()[2].number_f32());
@@ -146,7 +148,8 @@ Result<Prompt> prompt_of(const State& s, const JsonValue& ask, const std::vector
     prompt.changes.hidden_tokens.assign(hidden.begin(), hidden.end());
     for (const JsonValue& one : ask["patches"].items()) {
         if (one.items().size() != 3)
-            return Error{FOVEA_INVALID_ARGUMENT, "patches", "patches: layer, head and text"};
+            return Error{FOVEA_INVALID_ARGUMENT, "patches",
+                         "each of patches must be a layer, a head and a text"};
         const auto at = head_of(one.items()[0], one.items()[1], f);
         if (!at) return at.error();
         Result<std::vector<uint32_t>> ids = tokens_of(*s.model, one.items()[2].text());
@@ -224,10 +227,10 @@ const char* run_json(uint64_t first) {
 // Returns layer `n` of the last run as a separate trace.
 Result<Trace*> layer_of(uint32_t n) {
     State& s = state();
-    if (!s.run) return Error{FOVEA_INVALID_ARGUMENT, "layer", "no model was run"};
+    if (!s.run) return Error{FOVEA_INVALID_ARGUMENT, "layer", "no model has been run; run it first"};
     if (s.layer && s.layer_number == n) return &*s.layer;
     if (n >= s.run->finished_layers())
-        return Error{FOVEA_INVALID_ARGUMENT, "layer", "there is no such layer"};
+        return Error{FOVEA_INVALID_ARGUMENT, "layer", "the model does not have that layer"};
     TraceOptions options;
     options.engine = s.runner.get();
     Result<Trace> trace = trace_layer(s.model->weights, n, *s.run->entering(n), s.run->changes(), options);
@@ -347,7 +350,7 @@ const char* webModelOpen(double held) {
 }
 
 const char* webModelSplit(const char* text) {
-    if (!state().model) return refuse("no model is open");
+    if (!state().model) return refuse("no model is open; open one first");
     const Result<std::vector<SplitToken>> tokens = split_text(*state().model, text);
     if (!tokens) return refuse(tokens.error().text);
     return answer(JsonObject().raw("tokens", tokens_json(*tokens)).done());
@@ -355,7 +358,7 @@ const char* webModelSplit(const char* text) {
 
 const char* webModelRun(const char* text) {
     State& s = state();
-    if (!s.model) return refuse("no model is open");
+    if (!s.model) return refuse("no model is open; open one first");
     const Result<JsonValue> ask = parse_json(text);
     if (!ask) return refuse(ask.error().text);
     Result<std::vector<SplitToken>> tokens = split_text(*s.model, (*ask)["text"].text());
@@ -381,7 +384,7 @@ const char* webModelRun(const char* text) {
 
 const char* webModelNext(uint32_t token) {
     State& s = state();
-    if (!s.run || token >= s.run->prompt().ids.size()) return refuse("there is no such token");
+    if (!s.run || token >= s.run->prompt().ids.size()) return refuse("the text does not have that token");
     if (!s.model->weights.has_unembedding()) return answer("{\"next\":null,\"said\":null,\"lens\":null}");
     const Result<PromptNext> next = s.run->next(token, kNextTokens, [&s](F32Tensor rows) {
         return s.model->weights.logits(std::move(rows), s.runner.get());
@@ -478,10 +481,10 @@ const char* webModelRow(uint32_t layer, const char* stage, uint32_t head, uint32
     const auto info =
         std::find_if(shown.begin(), shown.end(), [&](const TraceStage& one) { return one.id == id; });
     if (info == shown.end() || row >= info->rows)
-        return refuse("there is no such row of '" + printable_name(stage, 24) + "'");
+        return refuse("stage '" + printable_name(stage, 24) + "' does not have that row");
     const StageNumbers of =
         stage_numbers(**trace, id, uint32_t(head * info->heads / s.model->weights.config().heads));
-    if (row >= of.rows) return refuse("there is no such head of '" + stage_name(id) + "'");
+    if (row >= of.rows) return refuse("stage '" + stage_name(id) + "' does not have that head");
     s.numbers.assign(of.values.begin() + int64_t(row * of.columns),
                      of.values.begin() + int64_t((row + 1) * of.columns));
     JsonObject json;
@@ -510,7 +513,7 @@ const char* webModelSum(uint32_t layer, const char* stage, uint32_t head, uint32
         shown = stage_numbers(**trace, *id, head);
     }
     if (row >= shown.rows || column >= shown.columns)
-        return refuse("there is no such number of '" + printable_name(stage, 24) + "'");
+        return refuse("stage '" + printable_name(stage, 24) + "' does not have that cell");
     const std::vector<std::string> tokens = [&] {
         std::vector<std::string> texts;
         for (const SplitToken& token : s.tokens) texts.push_back(token_text(*s.model, token.id));
@@ -534,7 +537,7 @@ const char* webModelSum(uint32_t layer, const char* stage, uint32_t head, uint32
 
 const char* webModelMap(const char* text) {
     State& s = state();
-    if (!s.model) return refuse("no model is open");
+    if (!s.model) return refuse("no model is open; open one first");
     const Result<JsonValue> ask = parse_json(text);
     if (!ask) return refuse(ask.error().text);
     const CheckpointModel& model = s.model->weights;
@@ -542,8 +545,7 @@ const char* webModelMap(const char* text) {
     const auto at = head_of((*ask)["layer"], (*ask)["head"], f);
     if (!at) return refuse(at.error().text);
     if (!(*ask)["hidden"].items().empty() || !(*ask)["patches"].items().empty())
-        return refuse(
-            "a map is of the model without hidden tokens and without heads of another text: undo them first");
+        return refuse("a map cannot show masked tokens or heads patched from another text; undo them first");
     const Result<std::vector<SplitToken>> tokens = split_text(*s.model, (*ask)["text"].text());
     if (!tokens) return refuse(tokens.error().text);
     const uint64_t count = tokens->size();
@@ -596,7 +598,7 @@ const char* webModelMap(const char* text) {
 
 const char* webModelNumbers(const char* numbers) {
     State& s = state();
-    if (!s.model) return refuse("no model is open");
+    if (!s.model) return refuse("no model is open; open one first");
     if (numbers && *numbers) {
         Prompt prompt;
         prompt.side = kThumbnailSide;

@@ -62,7 +62,7 @@ std::string example_of(const Task& task) {
 
 // To `step`; JSON of the steps that were taken.
 const char* seek(uint32_t step) {
-    if (!g_run) return refuse("no run was begun");
+    if (!g_run) return refuse("no training run has begun; begin one first");
     std::vector<StepReport> reports;
     const Result<void> there = g_run->run.seek(step, [&](const StepReport& report) {
         reports.push_back(report);
@@ -79,7 +79,7 @@ const char* webTrainError(void) { return g_error.c_str(); }
 
 const char* webTrainOpen(const char* text) {
     g_run.reset();
-    if (!text) return refuse("the browser has no memory for the run's address");
+    if (!text) return refuse("the browser has no memory left for the run's address");
     const Result<TrainingPlace> place = read_training_place(text);
     if (!place) return refuse(place.error().text);
     Result<Task> task = make_task(place->options);
@@ -113,7 +113,7 @@ const char* webTrainStep(uint32_t count) { return seek(g_run ? g_run->run.state(
 const char* webTrainSeek(uint32_t step) { return seek(step); }
 
 const char* webTrainEvaluate(double heads_off) {
-    if (!g_run) return refuse("no run was begun");
+    if (!g_run) return refuse("no training run has begun; begin one first");
     const Result<StepReport> report =
         g_run->run.trainer().evaluate(g_run->run.state(), {uint64_t(heads_off)});
     if (!report) return refuse(report.error().text);
@@ -122,8 +122,8 @@ const char* webTrainEvaluate(double heads_off) {
 }
 
 const char* webTrainProbe(const char* text, double heads_off) {
-    if (!g_run) return refuse("no run was begun");
-    if (!text) return refuse("the browser has no memory for the tokens");
+    if (!g_run) return refuse("no training run has begun; begin one first");
+    if (!text) return refuse("the browser has no memory left for the tokens");
     TrainingRun& run = g_run->run;
     const Task& task = run.task();
     const Result<std::vector<uint32_t>> tokens = task_tokens(task, text);

@@ -155,7 +155,7 @@ const char* open_page(State& s, std::string_view address, std::shared_ptr<const 
 }
 
 bool hold_stages(State& s, int32_t head) {
-    if (!s.page) return s.refuse("nothing has been computed yet"), false;
+    if (!s.page) return s.refuse("nothing has been computed yet; compute first"), false;
     if (s.head == head) return true;
     s.head = State::kNoHead;
     Result<std::vector<PageStage>> stages =
@@ -259,7 +259,7 @@ const char* webReadSession(const char* text, int32_t is_file) {
     s.given = session.tensors ? *session.tensors : SessionTensors{};
     for (const auto& [name, tensor] : {std::pair{"q", &s.given.q}, {"k", &s.given.k}, {"v", &s.given.v}})
         if (!tensor->path.empty()) {
-            s.refuse(std::string(name) + " lies in the file " + printable_name(tensor->path) +
+            s.refuse(std::string(name) + " is in the file " + printable_name(tensor->path) +
                      ", which a page cannot open by itself: open that file here");
             return nullptr;
         }
@@ -347,7 +347,7 @@ const char* webStages(int32_t head) {
 
 float* webThumbnails(int32_t size) {
     State& s = state();
-    if (!s.page) return s.refuse("nothing has been computed yet"), nullptr;
+    if (!s.page) return s.refuse("nothing has been computed yet; compute first"), nullptr;
     const uint64_t rows = s.page->trace().rows(), keys = s.page->trace().keys(),
                    side = uint64_t(std::max(1, size));
     const uint32_t heads = s.page->heads();
@@ -426,7 +426,7 @@ const char* webOpenFile(void* bytes, uint32_t size_bytes, int32_t format) {
 
 float* webFileTensor(uint32_t index) {
     State& s = state();
-    if (index >= s.file.tensors.size()) return s.refuse("the file has no such tensor"), nullptr;
+    if (index >= s.file.tensors.size()) return s.refuse("the file does not have that tensor"), nullptr;
     Result<std::vector<float>> values = to_f32(s.file.tensors[index]);
     if (s.failed(values)) return nullptr;
     s.array = std::move(*values);
@@ -473,7 +473,7 @@ const char* webMapSession(const char* address, uint32_t head, uint32_t heads, ui
 
 double webMapPrepare(double max_flops) {
     State& s = state();
-    if (!s.map) return s.refuse("webMapBegin comes first"), -1;
+    if (!s.map) return s.refuse("no map is open; call webMapBegin first"), -1;
     Result<double> progress = s.map->prepare(*s.engine, max_flops);
     if (s.failed(progress)) return -1;
     return *progress;
@@ -481,14 +481,14 @@ double webMapPrepare(double max_flops) {
 
 const char* webMapView(double row, double key, double rows, double keys, uint32_t width, uint32_t height) {
     State& s = state();
-    if (!s.map) return s.refuse("webMapBegin comes first"), nullptr;
+    if (!s.map) return s.refuse("no map is open; call webMapBegin first"), nullptr;
     s.map->set_view({0, 0, {row, key, rows, keys}, width, height});
     return s.answer(map_json(*s.map, true));
 }
 
 const char* webMapStep(double max_flops) {
     State& s = state();
-    if (!s.map) return s.refuse("webMapBegin comes first"), nullptr;
+    if (!s.map) return s.refuse("no map is open; call webMapBegin first"), nullptr;
     const Result<bool> finished = s.map->step(*s.engine, max_flops);
     if (s.failed(finished)) return nullptr;
     return s.answer(map_json(*s.map, *finished));
@@ -498,7 +498,7 @@ float* webMapPixels(uint32_t level, uint32_t y, uint32_t x, int32_t sampled) {
     State& s = state();
     const MapTileId id{0, 0, level, y, x, sampled != 0};
     const MapPixels* pixels = s.map ? s.map->tiles().find(id) : nullptr;
-    if (!pixels) return s.refuse("there is no such tile"), nullptr;
+    if (!pixels) return s.refuse("the map does not have that tile"), nullptr;
     s.array = map_values(s.map->tiles(), id, *pixels, MapReducer::mass);
     s.array.insert(s.array.end(), pixels->max.begin(), pixels->max.end());
     return s.array.data();
@@ -506,14 +506,14 @@ float* webMapPixels(uint32_t level, uint32_t y, uint32_t x, int32_t sampled) {
 
 double webMapCell(double query, double key) {
     State& s = state();
-    if (!s.map) return s.refuse("webMapBegin comes first"), -1;
+    if (!s.map) return s.refuse("no map is open; call webMapBegin first"), -1;
     Result<double> weight = s.map->weight(*s.engine, uint64_t(query), uint64_t(key));
     return s.failed(weight) ? -1 : *weight;
 }
 
 const char* webMapDerive(double query, double key) {
     State& s = state();
-    if (!s.map) return s.refuse("webMapBegin comes first"), nullptr;
+    if (!s.map) return s.refuse("no map is open; call webMapBegin first"), nullptr;
     const Result<Derivation> steps = s.map->derive(uint64_t(query), uint64_t(key));
     if (s.failed(steps)) return nullptr;
     JsonObject json;

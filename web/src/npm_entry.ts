@@ -97,7 +97,7 @@ async function computed(
     const calls = await engine();
     if (wanted === "gpu" || (wanted !== "cpu" && flops >= gpuFlops)) {
         const { gpu, reason } = await theGpu();
-        if (!gpu && wanted === "gpu") throw new Error(`there is no GPU: ${reason}`);
+        if (!gpu && wanted === "gpu") throw new Error(`no GPU can be used: ${reason}`);
         try {
             if (gpu) return { results: await calls.onGpu(operation, numbers, tensors, gpu), device: "gpu" };
         } catch (error) {
@@ -135,7 +135,10 @@ function described(
         [bindings.k, k],
     ]);
     if (softcap !== undefined) numbers.softcap = softcap;
-    if (scale === 0) throw new Error("scale is 0, which would make all weights of a row the same");
+    if (scale === 0)
+        throw new Error(
+            "scale is 0, which would make all weights of a row the same; leave it out for the default",
+        );
     if (scale !== undefined) numbers.scale = scale;
     if (window) [numbers.window_left, numbers.window_right] = window;
     for (const [name, matrix, type] of [

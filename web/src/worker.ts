@@ -86,7 +86,7 @@ if (typeof WebAssembly !== "undefined") {
 
 function choose(wanted: string): { variant: string; reason: string } {
     if (typeof WebAssembly === "undefined")
-        throw new Error("this browser has no WebAssembly, or the page may not use it");
+        throw new Error("this browser has no WebAssembly, or the page is not allowed to use it");
     if (!WebAssembly.validate(simdProbe)) throw new Error("this browser's WebAssembly has no SIMD");
     const shares = typeof SharedArrayBuffer !== "undefined",
         threads = self.crossOriginIsolated && shares;
@@ -116,7 +116,7 @@ function choose(wanted: string): { variant: string; reason: string } {
             (relaxed || !name.startsWith("relaxed")) &&
             ((threads && cores > 1) || !name.endsWith("-threads")),
     );
-    if (!best) throw new Error("no engine of this site runs here");
+    if (!best) throw new Error("none of this site's engines runs in this browser");
     return { variant: best, reason };
 }
 
@@ -175,7 +175,7 @@ async function openFiles(files: NamedBytes[]): Promise<FileTensor[]> {
 
 function fileTensor(index: number): Float32Array {
     const tensor = held[index];
-    if (!tensor) throw new Error("the file has no such tensor");
+    if (!tensor) throw new Error("the file does not have that tensor");
     if (tensor.npy) session!.openFile(tensor.npy, true);
     return session!.fileTensor(tensor.index, tensor.count);
 }

@@ -178,7 +178,7 @@ for (const browser of browsers)
                 );
             await give("words.npz", Buffer.from("PK nothing"));
             await page.wait("the refusal", () =>
-                /no zip archive/.test(document.getElementById("import").textContent),
+                /not a zip archive/.test(document.getElementById("import").textContent),
             );
             await give(
                 "mine.npz",

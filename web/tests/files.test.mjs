@@ -164,7 +164,7 @@ describe("files", { skip: missing ?? false }, () => {
             { format: "fovea-session", version: 2, state: {} },
             /version 2; this program reads version 1/,
         ],
-        ["no state", { format: "fovea-session", version: 1, state: "level=2" }, /state is no object/],
+        ["no state", { format: "fovea-session", version: 1, state: "level=2" }, /state is not an object/],
         [
             "half a tensor",
             {
@@ -183,7 +183,7 @@ describe("files", { skip: missing ?? false }, () => {
                 state: {},
                 tensors: { q: { path: "q.npy", sha256: "00" }, k: { path: "k.npy" } },
             },
-            /q lies in the file q\.npy/,
+            /q is in the file q\.npy/,
         ],
     ])
         test(
@@ -361,7 +361,7 @@ describe("files", { skip: missing ?? false }, () => {
     for (const [name, buffer, reason] of [
         ["cut.safetensors", Buffer.from([9, 0, 0, 0, 0, 0, 0, 0, 123]), /could not be opened/],
         ["words.npy", Buffer.from("not a tensor"), /could not be opened/],
-        ["bad.npz", Buffer.from("PK nothing"), /no zip archive/],
+        ["bad.npz", Buffer.from("PK nothing"), /not a zip archive/],
         ["old.fovea", Buffer.from("{}"), /not a session file/],
         ["photo.jpg", Buffer.from("x"), /must end in/],
     ])

@@ -72,7 +72,7 @@ describe("heads that learned", { skip: missing ?? false }, () => {
             await page.fill("#text", "fovea, fovea!");
             await settled(page);
             await page.waitForFunction(() =>
-                /Left out, as it is no token of the task induction: ,!/.test(
+                /Left out, as it is not a token of the task induction: ,!/.test(
                     document.getElementById("stage-about").textContent,
                 ),
             );

@@ -266,7 +266,7 @@ describe("models in node", { skip: missing ?? false }, () => {
         const blind = session.head(0, 0);
         for (let i = 3; i < tokens; ++i) assert.equal(blind.weights[i * tokens + 2], 0);
         for (const [ask, words] of [
-            [{ text: "1 2 x", scales: [], patches: [], hidden: [] }, /'x' is no token number/],
+            [{ text: "1 2 x", scales: [], patches: [], hidden: [] }, /'x' is not a token ID/],
             [{ text: "", scales: [], patches: [], hidden: [] }, /no token number in the text/],
             [{ text: "1 2 999", scales: [], patches: [], hidden: [] }, /999/],
             [

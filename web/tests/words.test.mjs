@@ -107,7 +107,7 @@ describe("words and numbers", { skip: missing ?? false }, () => {
             await page.waitForFunction(
                 () =>
                     document.getElementById("own-note").textContent ===
-                    "the queries are empty: 1 heads, 0 tokens, 4 numbers each",
+                    "the queries have 1 heads, 0 tokens and 4 elements each; none may be 0",
             );
             assert.deepEqual((await stageValues(page, "weights")).shape, [6, 6]);
         }),

@@ -223,7 +223,9 @@ Result<BenchRun> BenchRun::make(const BenchCase& c, uint32_t cpu_target, uint32_
         const uint64_t bytes = n == FOVEA_BIND_WORKSPACE ? info.workspace_bytes : info.binding_bytes[n];
         if (bytes == 0) continue;
         void* data = ::operator new(bytes, kPage, std::nothrow);
-        if (!data) return Error{FOVEA_OUT_OF_HOST_MEMORY, c.name, "no memory for its buffers"};
+        if (!data)
+            return Error{FOVEA_OUT_OF_HOST_MEMORY, c.name,
+                         std::string(c.name) + " needs more memory than this machine has"};
         run.buffers_[n] = {std::unique_ptr<void, Free>(data), bytes};
         if (n != FOVEA_BIND_WORKSPACE && !(info.output_mask >> n & 1))
             fill_normal(data, type_of(c, n), bytes, n + 1);

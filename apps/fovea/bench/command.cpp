@@ -6,6 +6,7 @@
 #include "bench/peak.hpp"
 #include "output_file.hpp"
 
+#include <fovea/files.hpp>
 #include <fovea/files/json.hpp>
 #include <fovea/runtime.hpp>
 
@@ -227,7 +228,7 @@ bool is_checked(const Row& r) { return r.unit != BenchUnit::call; }
 
 Result<int> check_rows(const std::vector<Row>& rows, const std::string& file) {
     std::ifstream in(file);
-    if (!in) return Error{FOVEA_IO_ERROR, file, "cannot be read"};
+    if (!in) return Error{FOVEA_IO_ERROR, file, printable_name(file, 400) + " cannot be read"};
     int lost = 0, compared = 0;
     for (std::string line; std::getline(in, line);) {
         const size_t space = line.rfind(' ');
@@ -242,7 +243,10 @@ Result<int> check_rows(const std::vector<Row>& rows, const std::string& file) {
             ++lost;
         }
     }
-    if (compared == 0) return Error{FOVEA_INVALID_ARGUMENT, file, "has none of these rows"};
+    if (compared == 0)
+        return Error{FOVEA_INVALID_ARGUMENT, file,
+                     printable_name(file, 400) +
+                         " has none of the rows that were measured; write it with --write-check"};
     std::printf("%d rows compared, %d lost more than 10%%\n", compared, lost);
     return lost ? 1 : 0;
 }
@@ -262,7 +266,8 @@ Result<void> check_files(const Arguments& a) {
         if (!file.empty())
             if (Result<void> r = check_writable(file, {}, inputs); !r) return r;
     if (a.has("--check") && !std::ifstream{std::string(a.text("--check"))})
-        return Error{FOVEA_IO_ERROR, std::string(a.text("--check")), "cannot be read"};
+        return Error{FOVEA_IO_ERROR, "--check",
+                     "--check is " + printable_name(a.text("--check"), 400) + ", which cannot be read"};
     return {};
 }
 
@@ -308,7 +313,7 @@ Result<Choice> choose(const Arguments& arguments) {
         if (!count) return count.error();
         if (*count < 1 || *count > 1024)
             return Error{FOVEA_INVALID_ARGUMENT, "--threads",
-                         std::string(text) + " is not between 1 and 1024"};
+                         "--threads has " + std::string(text) + "; it must be from 1 to 1024"};
         choice.threads.push_back(uint32_t(*count));
     }
     const Result<double> seconds = seconds_option(arguments, 1);
@@ -350,7 +355,8 @@ void print_usage() {
 Result<int> bench_cpu(const Arguments& a) {
     if (!a.positional().empty())
         return Error{FOVEA_INVALID_ARGUMENT, std::string(a.positional()[0]),
-                     "no such suite; there is cpu (of Vulkan devices: `./dev bench vulkan`)"};
+                     "suite is '" + printable_name(a.positional()[0], 40) +
+                         "'; it must be cpu (`./dev bench vulkan` measures Vulkan devices)"};
     if (Result<void> r = check_files(a); !r) return r.error();
     const Result<Choice> choice = choose(a);
     if (!choice) return choice.error();

@@ -123,7 +123,7 @@ Result<void> export_svg(const Workbench& bench, const std::string& path) {
     const uint64_t rows = cells.rows(), columns = cells.columns();
     if (rows > kMostSvgSide || columns > kMostSvgSide)
         return Error{FOVEA_UNSUPPORTED, "svg",
-                     std::to_string(rows) + " x " + std::to_string(columns) + " cells are above " +
+                     std::to_string(rows) + " x " + std::to_string(columns) + " cells are more than " +
                          std::to_string(kMostSvgSide) + " a side: export .png or .npy"};
     const std::span<const float> values = stage.head_values(head);
     const Coloring coloring = coloring_of(bench.view.colors, stage.ranges.at(head));
@@ -180,9 +180,10 @@ Result<void> export_file(const Workbench& bench, const std::string& path) {
     if (const auto& file = bench.document.settings().file;
         file && std::filesystem::equivalent(path, file->path, error))
         return Error{FOVEA_INVALID_ARGUMENT, "export",
-                     "'" + path + "' is the file that is shown; give another name"};
+                     "'" + path + "' is the file that is open; give another name"};
     if (!bench.computation.complete())
-        return Error{FOVEA_UNSUPPORTED, "export", "the numbers are still being computed"};
+        return Error{FOVEA_UNSUPPORTED, "export",
+                     "the matrix is still being computed; export it when it is there"};
     // The shown view has no matrix, and the values of another one would be mistaken for it.
     if (bench.window.centre == CentreTab::map && bench.map)
         return Error{FOVEA_UNSUPPORTED, "export",

@@ -296,7 +296,7 @@ class TensorReader {
             const size_t rank = from->shape.size();
             if (rank < 2 || rank > 4 || (rank == 4 && from->shape[0] != 1))
                 return Error{FOVEA_INVALID_ARGUMENT, "tensors",
-                             std::string("the shape of ") + name + " is not [heads, tokens, width]"};
+                             std::string("the shape of ") + name + " must be [heads, tokens, width]"};
             Result<Tensor> t = make_tensor(name, from->shape, from->values);
             if (!t) return t.error();
             made->set.tensors.push_back(std::move(*t));

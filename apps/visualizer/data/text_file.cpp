@@ -12,7 +12,7 @@ struct Close {
 using File = std::unique_ptr<std::FILE, Close>;
 
 Error refused(const std::filesystem::path& path, const char* what) {
-    return Error{FOVEA_INVALID_ARGUMENT, path.filename().string(), path.string() + ": " + what};
+    return Error{FOVEA_INVALID_ARGUMENT, path.filename().string(), path.string() + " " + what};
 }
 
 }  // namespace
@@ -21,7 +21,7 @@ Result<std::string> read_text_file(const std::filesystem::path& path) {
     std::error_code error;
     const uint64_t size = std::filesystem::file_size(path, error);
     if (error) return refused(path, "cannot be read");
-    if (size > kMostTextBytes) return refused(path, "is larger than 256 MiB");
+    if (size > kMostTextBytes) return refused(path, "has more than 256 MiB, the limit of a text");
     const File file(std::fopen(path.string().c_str(), "rb"));
     std::string text(size, '\0');
     if (!file || std::fread(text.data(), 1, size, file.get()) != size) return refused(path, "cannot be read");

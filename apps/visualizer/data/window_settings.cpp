@@ -84,7 +84,7 @@ std::vector<Line> lines() {
 Error refused(size_t line, std::string_view found, const std::string& expected) {
     return Error{FOVEA_INVALID_ARGUMENT, "window settings",
                  "line " + std::to_string(line) + " is '" + printable_name(std::string(found), 60) +
-                     "', but expected is " + expected};
+                     "'; it must be " + expected};
 }
 
 }  // namespace
@@ -115,7 +115,7 @@ Result<WindowSettings> parse_window_settings(std::string_view text) {
         size_t at = 0;
         while (at < known.size() && known[at].name != line.substr(0, space)) ++at;
         if (at == known.size()) return refused(number, line, "a name that this version knows");
-        if (seen[at]) return refused(number, line, "each name once");
+        if (seen[at]) return refused(number, line, "a name that is not given before");
         seen[at] = true;
         if (space == line.size() || !known[at].read(settings, line.substr(space + 1)))
             return refused(number, line, std::string(known[at].name) + " and " + known[at].expected);

@@ -117,8 +117,8 @@ Result<void> AttentionRun::make_plans(bool products_of_halves) {
         calls_.pop_back();
     }
     return Error{FOVEA_UNSUPPORTED, "precision",
-                 "products of float16 factors need a kernel of cooperative matrices, which " +
-                     (on_cpu_ ? std::string("the processor") : device_.name()) +
+                 "float16 inputs need a kernel with cooperative matrices, which " +
+                     (on_cpu_ ? std::string("the CPU") : device_.name()) +
                      " does not have for this call: " + why};
 }
 

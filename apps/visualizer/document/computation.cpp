@@ -252,7 +252,7 @@ std::optional<Result<Projected>> Computation::layer_projection(const Settings& b
     if (grid_->ended()) {
         const std::string why = grid_->problem();
         return Result<Projected>(
-            Error{FOVEA_INVALID_ARGUMENT, "model", why.empty() ? "it was not run" : why});
+            Error{FOVEA_INVALID_ARGUMENT, "model", why.empty() ? "the model has not been run" : why});
     }
     waits_for_ = by.mapping.layer;
     return {};

@@ -70,7 +70,7 @@ Result<Prompt> prompt_of(const Settings& s) {
 
 PromptLayer refused_layer(uint32_t layer, const Error& error) {
     PromptLayer none;
-    none.layer = layer, none.problem = error.field + ": " + error.text;
+    none.layer = layer, none.problem = error.text;
     return none;
 }
 
@@ -103,12 +103,12 @@ HeadGrid::HeadGrid(const Settings& settings, std::function<void()> wake, const H
                                            known && settings.model ? before->run_.get() : nullptr);
         if (known && !settings.model) run_->compare_with(*before->run_);
     } else {
-        problem_ = prompt.error().field + ": " + prompt.error().text;
+        problem_ = prompt.error().text;
     }
     thread_ = std::thread([this] {
         if (Result<void> r = run_ ? work() : Result<void>(); !r) {
             const std::lock_guard lock(mutex_);
-            problem_ = r.error().field + ": " + r.error().text;
+            problem_ = r.error().text;
         }
         ended_ = true;
         if (wake_) wake_();
@@ -190,8 +190,8 @@ Result<void> HeadGrid::run_published() {
         const uint64_t has = machine_memory();
         if (has == 0 || need <= has) return {};
         return Error{FOVEA_OUT_OF_HOST_MEMORY, "text",
-                     std::to_string(run_->prompt().ids.size()) + " tokens take " + format_bytes(need) +
-                         "; this machine has " + format_bytes(has)};
+                     "the text has " + std::to_string(run_->prompt().ids.size()) + " tokens, which need " +
+                         format_bytes(need) + "; this machine has " + format_bytes(has)};
     };
     return run_->run(settings_.model->weights, options);
 }

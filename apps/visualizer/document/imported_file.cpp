@@ -80,24 +80,26 @@ std::string named(const TensorSet& set, std::initializer_list<const char*> names
 
 Result<void> check_size(const Tensor& t, const std::string& field) {
     if (element_count(t) <= kMostInputElements) return {};
-    return wrong(field, "has " + format_count(element_count(t)) + " elements; at most " +
-                            format_count(kMostInputElements) + " are read");
+    return wrong(field, field + " has " + format_count(element_count(t)) + " elements; the limit is " +
+                            format_count(kMostInputElements));
 }
 
 // [H, L, D] of a tensor of rank 2 to 4, by layout; the first batch entry.
 Result<F32Tensor> as_heads(const ImportedFile& file, const std::string& name, const ImportMapping& m) {
     const Tensor* t = file.set.find(name);
-    if (!t) return wrong("tensor", "the file has no '" + printable_name(name) + "'");
+    if (!t) return wrong("tensor", "the file has no tensor '" + printable_name(name) + "'");
     const std::string field = "tensor '" + printable_name(name) + "'";
     if (Result<void> r = check_size(*t, field); !r) return r.error();
     std::vector<uint64_t> shape = t->shape;
     if (shape.size() < 2 || shape.size() > 4)
-        return wrong(
-            field, "has shape " + format_shape(t->shape) + "; [L, D], [H, L, D] or [B, H, L, D] is expected");
+        return wrong(field, field + " has shape " + format_shape(t->shape) +
+                                "; it must be [L, D], [H, L, D] or [B, H, L, D]");
     Result<std::vector<float>> values = to_f32(*t);
     if (!values) return values.error();
     for (const uint64_t n : shape)
-        if (n == 0) return wrong(field, "is empty: " + format_shape(t->shape));
+        if (n == 0)
+            return wrong(field,
+                         field + " has shape " + format_shape(t->shape) + "; each axis must be at least 1");
     uint64_t count = 1;
     if (shape.size() == 4) {
         shape.erase(shape.begin());
@@ -106,8 +108,9 @@ Result<F32Tensor> as_heads(const ImportedFile& file, const std::string& name, co
     }
     if (shape.size() == 2) {
         if (m.heads == 0 || shape[1] % m.heads != 0)
-            return wrong(field, "is " + std::to_string(shape[1]) + " wide, which " + std::to_string(m.heads) +
-                                    " heads do not divide");
+            return wrong(field, field + " is " + std::to_string(shape[1]) +
+                                    " wide; it must be a multiple of the number of heads, " +
+                                    std::to_string(m.heads));
         const F32Tensor rows({1, shape[0], shape[1]}, std::move(*values));
         F32Tensor split = split_heads(rows, m.heads);
         return reshaped(std::move(split), {m.heads, shape[0], shape[1] / m.heads});
@@ -121,26 +124,30 @@ Result<void> check_together(const ImportMapping& m, const F32Tensor& q, const F3
                             const F32Tensor& v) {
     const auto text = [](const F32Tensor& t) { return format_shape(t.shape); };
     if (q.shape[2] != k.shape[2])
-        return wrong("tensor '" + printable_name(m.k) + "'", "queries are " + std::to_string(q.shape[2]) +
-                                                                 " wide, keys " + std::to_string(k.shape[2]));
+        return wrong("tensor '" + printable_name(m.k) + "'",
+                     "queries are " + std::to_string(q.shape[2]) + " wide and keys " +
+                         std::to_string(k.shape[2]) + "; they must be equal");
     if (k.shape[0] != v.shape[0] || k.shape[1] != v.shape[1])
-        return wrong("tensor '" + printable_name(m.v) + "'",
-                     "has heads " + text(v) + ", keys " + text(k) + ": heads and tokens must be equal");
+        return wrong(
+            "tensor '" + printable_name(m.v) + "'",
+            "values have shape " + text(v) + " and keys " + text(k) + "; heads and tokens must be equal");
     if (q.shape[0] % k.shape[0] != 0)
         return wrong("tensor '" + printable_name(m.q) + "'", std::to_string(q.shape[0]) +
-                                                                 " query heads are no multiple of " +
+                                                                 " query heads are not a multiple of " +
                                                                  std::to_string(k.shape[0]) + " key heads");
     if (q.shape[0] > kMostHeads || q.shape[1] > kMostLength || k.shape[1] > kMostLength)
-        return wrong("tensor '" + printable_name(m.q) + "'", text(q) + " is above " +
-                                                                 std::to_string(kMostHeads) + " heads or " +
-                                                                 std::to_string(kMostLength) + " tokens");
+        return wrong("tensor '" + printable_name(m.q) + "'",
+                     "queries have shape " + text(q) + "; the limit is " + std::to_string(kMostHeads) +
+                         " heads or " + std::to_string(kMostLength) + " tokens");
     return {};
 }
 
 F32Tensor batched(F32Tensor t) { return reshaped(t, {1, t.shape[0], t.shape[1], t.shape[2]}); }
 
 Result<void> rotate(Projected& p) {
-    if (p.q.shape[3] % 2 != 0) return wrong("rotate", "rotary embedding needs heads of even width");
+    if (p.q.shape[3] % 2 != 0)
+        return wrong("rotate",
+                     "rotary embedding needs heads of even width; switch it off, or open another tensor");
     for (F32Tensor* t : {&p.q, &p.k}) *t = strict::rotated(std::move(*t), Rope{});
     return {};
 }
@@ -162,7 +169,7 @@ Result<void> take_fused(Projected& p, const ImportedFile& file, const ImportMapp
     const std::string name = name_in_layer(m.fused, m.layer);
     const Tensor* t = file.set.find(name);
     const std::string field = "tensor '" + printable_name(name) + "'";
-    if (!t) return wrong("tensor", "the file has no '" + printable_name(name) + "'");
+    if (!t) return wrong("tensor", "the file has no tensor '" + printable_name(name) + "'");
     if (Result<void> r = check_size(*t, field); !r) return r;
     Result<std::vector<float>> values = to_f32(*t);
     if (!values) return values.error();
@@ -174,8 +181,8 @@ Result<void> take_fused(Projected& p, const ImportedFile& file, const ImportMapp
     const bool parts_first = shape.size() == 4 && shape[0] == 3;
     if (count == 0 || !(flat || parts_first || (shape.size() == 4 && shape[1] == 3)) ||
         (flat && (m.heads == 0 || shape[1] % (3 * uint64_t{m.heads}) != 0)))
-        return wrong(field, "has shape " + format_shape(t->shape) + "; [L, 3 H D] with " +
-                                std::to_string(m.heads) + " heads, [L, 3, H, D] or [3, H, L, D] is expected");
+        return wrong(field, field + " has shape " + format_shape(t->shape) + "; it must be [L, 3 H D] with " +
+                                std::to_string(m.heads) + " heads, [L, 3, H, D] or [3, H, L, D]");
     values->resize(count);
     std::array<F32Tensor, 3> parts;
     if (parts_first) {
@@ -194,7 +201,7 @@ Result<void> take_fused(Projected& p, const ImportedFile& file, const ImportMapp
         (what == 'k' ? p.k : what == 'v' ? p.v : p.q) = parts[i];
     }
     if (p.q.rank() != 4 || p.k.rank() != 4 || p.v.rank() != 4)
-        return wrong("order", "'" + m.order + "' is not an order of q, k and v");
+        return wrong("order", "order is '" + m.order + "'; it must be q, k and v in any order, such as qkv");
     return {};
 }
 
@@ -303,7 +310,9 @@ Result<std::shared_ptr<const ImportedFile>> open_import(const std::filesystem::p
                 "; a session is called .fovea, a model is a folder with config.json or called .gguf";
         return error;
     }
-    if (set->tensors.empty()) return wrong(path.filename().string(), "the file has no tensors");
+    if (set->tensors.empty())
+        return wrong(path.filename().string(),
+                     printable_name(path.filename().string(), 400) + " has no tensors");
     auto file = std::make_shared<ImportedFile>();
     file->path = path.string();
     Result<AttentionNotes> notes = attention_notes(*set);
@@ -379,7 +388,7 @@ Result<Projected> project_import(const Settings& s) {
         done = take_fused(p, file, m);
     } else {
         p.tokens = file.tokens.empty() ? text_tokens(s) : file.tokens;
-        if (p.tokens.empty()) return wrong("text", "there is no token in the text");
+        if (p.tokens.empty()) return wrong("text", "the text has no token");
         done = run_model_layer(p, file, s);
     }
     if (!done) return done.error();

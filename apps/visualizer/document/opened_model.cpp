@@ -27,7 +27,7 @@ Result<std::shared_ptr<const OpenedModel>> open_model(const std::filesystem::pat
     const uint64_t layer = opened->weights.run_block_bytes();
     if (const uint64_t memory = machine_memory(); memory > 0 && layer > memory)
         return Error{FOVEA_OUT_OF_HOST_MEMORY, "model",
-                     printable_name(path.string(), 400) + ": one layer takes " + format_bytes(layer) +
+                     printable_name(path.string(), 400) + ": one layer needs " + format_bytes(layer) +
                          "; this machine has " + format_bytes(memory)};
     auto model = std::make_shared<OpenedModel>(OpenedModel{std::move(*opened), path.string(), ""});
     std::filesystem::path plain = path;

@@ -261,7 +261,8 @@ Result<void> Playground::save_curves(const std::filesystem::path& path) const {
                                          float(report.accuracy)});
             for (const HeadScore score : now.task.scores) values.push_back(best_head(report, score).value);
         }
-    if (values.empty()) return Error{FOVEA_INVALID_ARGUMENT, "curves", "no step was taken yet"};
+    if (values.empty())
+        return Error{FOVEA_INVALID_ARGUMENT, "curves", "the curves are empty; take a step first"};
     const uint64_t rows = values.size() / columns.size();
     Result<Tensor> table = make_tensor("curves", {rows, columns.size()}, std::move(values));
     if (!table) return table.error();

@@ -67,8 +67,8 @@ void VectorPlot::follow(const AttentionResult& result, uint32_t head) {
 }
 
 std::string VectorPlot::why_words_stay() const {
-    if (reads_tensors(of_)) return "tensors of one's own stay as they are";
-    if (shows_model(of_)) return "what a model has learned stays as it is";
+    if (reads_tensors(of_)) return "the vectors of your own tensors cannot be moved";
+    if (shows_model(of_)) return "the vectors of a trained model cannot be moved";
     return "";
 }
 

@@ -50,7 +50,7 @@ Result<bool> Workbench::update(VkCommandBuffer cmd, double flops) {
         if (map.update(document.settings(), computation.on_cpu())) window.centre = CentreTab::map;
         // A rejected change keeps the last result on the screen and shows the reason.
         if (Result<void> r = begin(); !r) {
-            computation.refuse(r.error().field + ": " + r.error().text);
+            computation.refuse(r.error().text);
             if (r.error().code == FOVEA_OUT_OF_DEVICE_MEMORY)
                 window.tell("Out of device memory. " + computation.problem(), false, true);
             problems.report(r.error().field, r.error().text, true);

@@ -77,7 +77,8 @@ Error vulkan_error(const char* call, VkResult result) {
 
 Result<std::unique_ptr<GpuDevice>> GpuDevice::open(const GpuWishes& wishes) {
     if (volkInitialize() != VK_SUCCESS)
-        return Error{FOVEA_UNSUPPORTED, "Vulkan", "this machine has no Vulkan loader"};
+        return Error{FOVEA_UNSUPPORTED, "Vulkan",
+                     "this machine has no Vulkan loader; install the driver of its GPU (Debian: libvulkan1)"};
     std::unique_ptr<GpuDevice> device(new GpuDevice());
     if (Result<void> r = device->create_instance(wishes); !r) return r.error();
     if (Result<void> r = device->choose_physical(wishes); !r) return r.error();
@@ -132,7 +133,7 @@ Result<void> GpuDevice::create_instance(const GpuWishes& wishes) {
     app.pApplicationName = "fovea-visualizer";
     app.apiVersion = instance_version();
     if (app.apiVersion < VK_API_VERSION_1_1)
-        return Error{FOVEA_UNSUPPORTED, "Vulkan", "the Vulkan loader is older than 1.1"};
+        return Error{FOVEA_UNSUPPORTED, "Vulkan", "the Vulkan loader is older than 1.1; install a newer one"};
     std::vector<const char*> extensions = wishes.instance_extensions, layers;
     VkInstanceCreateInfo info{VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO};
     const VkDebugUtilsMessengerCreateInfoEXT messenger = messenger_info(*messages_);
@@ -161,10 +162,11 @@ Result<void> GpuDevice::choose_physical(const GpuWishes& wishes) {
     std::vector<VkPhysicalDevice> all(count);
     if (VkResult r = vkEnumeratePhysicalDevices(instance_, &count, all.data()))
         return vulkan_error("vkEnumeratePhysicalDevices", r);
-    if (all.empty()) return Error{FOVEA_UNSUPPORTED, "Vulkan", "no Vulkan device on this machine"};
+    if (all.empty()) return Error{FOVEA_UNSUPPORTED, "Vulkan", "this machine has no Vulkan device"};
     if (wishes.vulkan_device >= int(count))
         return Error{FOVEA_INVALID_ARGUMENT, "--device",
-                     "there are " + std::to_string(count) + " Vulkan devices"};
+                     "--device is " + std::to_string(wishes.vulkan_device + 1) +
+                         "; this machine has Vulkan devices 1 to " + std::to_string(count)};
     int best = 0;
     for (uint32_t i = 0; i < count; ++i) {
         VkPhysicalDeviceProperties properties;
@@ -187,7 +189,8 @@ Result<void> GpuDevice::choose_physical(const GpuWishes& wishes) {
         ask_driver();
         return {};
     }
-    return Error{FOVEA_UNSUPPORTED, "queueFlags", name_ + " has no queue for graphics and compute"};
+    return Error{FOVEA_UNSUPPORTED, "queueFlags",
+                 name_ + " has no queue family for graphics and compute, which the visualizer needs"};
 }
 
 void GpuDevice::ask_driver() {
@@ -207,7 +210,9 @@ Result<void> GpuDevice::create_device(const GpuWishes& wishes) {
         if (std::none_of(offered.begin(), offered.end(), [](const VkExtensionProperties& e) {
                 return std::strcmp(e.extensionName, VK_KHR_SWAPCHAIN_EXTENSION_NAME) == 0;
             }))
-            return Error{FOVEA_UNSUPPORTED, VK_KHR_SWAPCHAIN_EXTENSION_NAME, name_ + " cannot show a window"};
+            return Error{
+                FOVEA_UNSUPPORTED, VK_KHR_SWAPCHAIN_EXTENSION_NAME,
+                name_ + " cannot show a window (VK_KHR_swapchain is missing); choose another --device"};
         enabled_->extensions[enabled_->extension_count++] = VK_KHR_SWAPCHAIN_EXTENSION_NAME;
     }
     FoveaRecommendedFeatures recommended = foveaRecommendedFeatures();
@@ -312,10 +317,10 @@ static Error no_room(const GpuDevice& device, const char* what, uint64_t size_by
     const DeviceMemory memory = device.memory();
     const uint64_t free = memory.budget_bytes - std::min(memory.used_bytes, memory.budget_bytes);
     return Error{FOVEA_OUT_OF_DEVICE_MEMORY, what,
-                 format_bytes(size_bytes) + " wanted, " + format_bytes(free) + " of " +
-                     format_bytes(memory.budget_bytes) + " free on " + device.name() +
-                     ". Fewer tokens or heads need less, a map keeps no matrices, and letting a kept result "
-                     "go frees its own",
+                 "not enough device memory: " + format_bytes(size_bytes) + " are needed, and " +
+                     format_bytes(free) + " of the " + format_bytes(memory.budget_bytes) + " of " +
+                     device.name() +
+                     " are free; use fewer tokens or heads, show a map, or discard a kept result",
                  r};
 }
 
@@ -326,7 +331,7 @@ Result<GpuBuffer> GpuBuffer::create(const GpuDevice& device, uint64_t size_bytes
         buffer.host_.reset(new (std::nothrow) std::byte[buffer.size_bytes_]());
         if (!buffer.host_)
             return Error{FOVEA_OUT_OF_HOST_MEMORY, what,
-                         "no memory for " + std::to_string(size_bytes) + " bytes"};
+                         "not enough memory: " + std::to_string(size_bytes) + " bytes are needed"};
         buffer.data_ = buffer.host_.get();
         // The address identifies it wherever buffers are compared.
         buffer.buffer_ = (VkBuffer)(uintptr_t)buffer.data_;

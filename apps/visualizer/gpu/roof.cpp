@@ -190,7 +190,7 @@ Result<double> Bench::time(Kind kind, uint32_t rounds, uint32_t groups) {
 
 Result<Roof> measure_roof(GpuDevice& device) {
     if (!device.has_vulkan() || !device.has_timestamps())
-        return Error{FOVEA_UNSUPPORTED, "roof", "it takes a device with timestamps"};
+        return Error{FOVEA_UNSUPPORTED, "roof", "the roofline needs a device with timestamps"};
     Bench bench(device);
     if (Result<void> r = bench.prepare(); !r) return r.error();
     Roof roof;

@@ -11,7 +11,9 @@ Result<std::unique_ptr<Swapchain>> Swapchain::create(GpuDevice& device, VkSurfac
     s->surface_ = surface;
     VkBool32 can_present = VK_FALSE;
     vkGetPhysicalDeviceSurfaceSupportKHR(device.physical(), device.queue_family(), surface, &can_present);
-    if (!can_present) return Error{FOVEA_UNSUPPORTED, "surface", device.name() + " cannot show this window"};
+    if (!can_present)
+        return Error{FOVEA_UNSUPPORTED, "surface",
+                     device.name() + " cannot show this window; choose another --device"};
     uint32_t count = 0;
     vkGetPhysicalDeviceSurfaceFormatsKHR(device.physical(), surface, &count, nullptr);
     std::vector<VkSurfaceFormatKHR> formats(count);

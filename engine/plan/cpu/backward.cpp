@@ -74,7 +74,8 @@ FoveaResult plan_cpu_backward(FoveaPlan_T& plan, FoveaDiag* diag) {
     if (wanted == FOVEA_KERNEL_PLAIN || wanted == FOVEA_KERNEL_REFERENCE)
         return plan_loops(plan, wanted, " (asked for by name)", diag);
     if (wanted != FOVEA_KERNEL_AUTO && wanted != FOVEA_KERNEL_FLASH)
-        return fail(diag, FOVEA_UNSUPPORTED, "kernel", "kernel %s has no gradients on the CPU",
+        return fail(diag, FOVEA_UNSUPPORTED, "kernel",
+                    "kernel %s has no gradients on the CPU; auto, flash, plain and reference have",
                     foveaKernelName(wanted));
     const cpu::TargetShape shape = cpu::target_shape(cpu.target);
     const uint64_t threads = std::max<uint64_t>(plan.properties.cpu_threads, 1);
@@ -84,9 +85,9 @@ FoveaResult plan_cpu_backward(FoveaPlan_T& plan, FoveaDiag* diag) {
         if (wanted == FOVEA_KERNEL_AUTO)
             return plan_loops(plan, FOVEA_KERNEL_PLAIN, " (workspace_limit is too small for flash)", diag);
         return fail(diag, FOVEA_LIMIT_EXCEEDED, "workspace_limit",
-                    "workspace_limit is %llu; %llu workers with %llu bytes each need more",
+                    "workspace_limit is %llu bytes; it must be at least %llu: %llu for each CPU thread",
                     static_cast<unsigned long long>(p.workspace_limit),
-                    static_cast<unsigned long long>(threads),
+                    static_cast<unsigned long long>(cpu.scratch_bytes * threads),
                     static_cast<unsigned long long>(cpu.scratch_bytes));
     }
     plan.info.kernel = FOVEA_KERNEL_FLASH;

@@ -54,12 +54,14 @@ FoveaResult cut_cpu_decode(FoveaPlan_T& plan, FoveaDiag* diag) {
     cpu.groups_per_slice = uint64_t(std::max(most, 1.0));
     plan.info.workspace_bytes = cpu.groups_per_slice * group_bytes + scratch;
     if (plan.info.workspace_bytes > p.workspace_limit)
-        return fail(
-            diag, FOVEA_LIMIT_EXCEEDED, "workspace_limit",
-            "workspace_limit is %llu; %llu workers with %llu bytes each and %llu for the splits of a "
-            "head need more",
-            static_cast<unsigned long long>(p.workspace_limit), static_cast<unsigned long long>(threads),
-            static_cast<unsigned long long>(cpu.scratch_bytes), static_cast<unsigned long long>(group_bytes));
+        return fail(diag, FOVEA_LIMIT_EXCEEDED, "workspace_limit",
+                    "workspace_limit is %llu bytes; it must be at least %llu: %llu for each CPU thread and "
+                    "%llu for the "
+                    "splits of a head",
+                    static_cast<unsigned long long>(p.workspace_limit),
+                    static_cast<unsigned long long>(plan.info.workspace_bytes),
+                    static_cast<unsigned long long>(cpu.scratch_bytes),
+                    static_cast<unsigned long long>(group_bytes));
     cpu.serial = plan.info.flops < kSerialFlops;
     plan.info.slice_count = ceil_div(groups, cpu.groups_per_slice);
     plan.info.max_slice_flops = group_flops * double(cpu.groups_per_slice);

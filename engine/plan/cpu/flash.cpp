@@ -100,9 +100,9 @@ FoveaResult cut_cpu_flash(FoveaPlan_T& plan, FoveaDiag* diag) {
     }
     if (cut.layout.size_bytes * threads > p.workspace_limit)
         return fail(diag, FOVEA_LIMIT_EXCEEDED, "workspace_limit",
-                    "workspace_limit is %llu; %llu workers with %llu bytes each need more",
+                    "workspace_limit is %llu bytes; it must be at least %llu: %llu for each CPU thread",
                     static_cast<unsigned long long>(p.workspace_limit),
-                    static_cast<unsigned long long>(threads),
+                    static_cast<unsigned long long>(cut.layout.size_bytes * threads),
                     static_cast<unsigned long long>(cut.layout.size_bytes));
     cpu.query_tile = cut.query_tile;
     cpu.query_tiles = cut.query_tiles;

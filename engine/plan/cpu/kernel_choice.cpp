@@ -9,12 +9,14 @@
 namespace fovea {
 namespace {
 
-const char* oracle(const FoveaPlan_T&) { return "an oracle, run by name only"; }
+const char* oracle(const FoveaPlan_T&) {
+    return "a reference implementation, which runs only when it is asked for";
+}
 
 const char* matrix_obstacle(const FoveaPlan_T& plan) {
-    if (wants_matrix(plan.problem)) return "it never holds the matrices that are asked for";
+    if (wants_matrix(plan.problem)) return "it does not support matrix outputs, and one is requested";
     if (wants(plan.problem, FOVEA_OUTPUT_ROW_STATS))
-        return "it never holds the weights that row statistics are made of";
+        return "it does not support row statistics, and they are requested";
     return nullptr;
 }
 
@@ -23,10 +25,10 @@ uint64_t rows_of_group(const Problem& p) { return uint64_t(p.len_q) * p.group; }
 
 const char* decode_obstacle(const FoveaPlan_T& plan) {
     // A target that this CPU cannot run has no kernels here, and its plan is the same everywhere.
-    if (plan.cpu.kernels.flash && !plan.cpu.kernels.decode) return "this build leaves it out";
+    if (plan.cpu.kernels.flash && !plan.cpu.kernels.decode) return "this build does not contain it";
     if (const char* reason = matrix_obstacle(plan)) return reason;
     const bool fits = rows_of_group(plan.problem) <= cpu::target_shape(plan.cpu.target).panel();
-    return fits ? nullptr : "a group's queries are more than its one panel holds";
+    return fits ? nullptr : "a group has more queries than its one panel holds";
 }
 
 // Measured on AVX-512, AVX2, SSE4 and the scalar target, heads of 2 to 128 and 6 to 8192 keys: up to how many
@@ -44,14 +46,14 @@ const char* decode_drawback(const FoveaPlan_T& plan) {
     const Problem& p = plan.problem;
     const uint64_t most =
         most_decode_rows(cpu::target_shape(plan.cpu.target).lanes, std::min(p.dim_qk, p.dim_v));
-    if (most == 0) return "made for wider heads";
-    if (rows_of_group(p) > most) return "made for fewer queries to a group";
-    if (p.len_kv < kMinDecodeKeys) return "made for more keys";
+    if (most == 0) return "it is made for wider heads";
+    if (rows_of_group(p) > most) return "it is made for fewer queries in a group";
+    if (p.len_kv < kMinDecodeKeys) return "it is made for more keys";
     return nullptr;
 }
 
 const char* staged_drawback(const FoveaPlan_T& plan) {
-    return matrix_obstacle(plan) ? nullptr : "no matrix is asked for";
+    return matrix_obstacle(plan) ? nullptr : "no matrix output is requested";
 }
 
 // The best first. Plain and reference run everything.

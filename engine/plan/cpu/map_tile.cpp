@@ -67,9 +67,9 @@ FoveaResult cut_cpu_map_tile(FoveaPlan_T& plan, FoveaDiag* diag) {
     plan.info.workspace_bytes = cpu.scratch_bytes * threads;
     if (plan.info.workspace_bytes > p.workspace_limit)
         return fail(diag, FOVEA_LIMIT_EXCEEDED, "workspace_limit",
-                    "workspace_limit is %llu; %llu workers with %llu bytes each need more",
+                    "workspace_limit is %llu bytes; it must be at least %llu: %llu for each CPU thread",
                     static_cast<unsigned long long>(p.workspace_limit),
-                    static_cast<unsigned long long>(threads),
+                    static_cast<unsigned long long>(cpu.scratch_bytes * threads),
                     static_cast<unsigned long long>(cpu.scratch_bytes));
     plan.info.slice_count = ceil_div(cpu.tasks, cpu.tasks_per_slice);
     plan.info.max_slice_flops = flops * double(cpu.tasks_per_slice);

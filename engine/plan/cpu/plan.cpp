@@ -49,11 +49,12 @@ FoveaResult plan_workspace(FoveaPlan_T& plan, FoveaDiag* diag) {
     const uint64_t each = row_scratch_bytes(plan);
     plan.info.workspace_bytes = each * std::max<uint64_t>(plan.properties.cpu_threads, 1);
     if (plan.info.workspace_bytes > p.workspace_limit)
-        return fail(diag, FOVEA_LIMIT_EXCEEDED, "workspace_limit",
-                    "workspace_limit is %llu; %u workers with a row of %llu bytes each need %llu",
-                    static_cast<unsigned long long>(p.workspace_limit),
-                    std::max(plan.properties.cpu_threads, 1u), static_cast<unsigned long long>(each),
-                    static_cast<unsigned long long>(plan.info.workspace_bytes));
+        return fail(
+            diag, FOVEA_LIMIT_EXCEEDED, "workspace_limit",
+            "workspace_limit is %llu bytes; it must be at least %llu: a row of %llu for each CPU thread",
+            static_cast<unsigned long long>(p.workspace_limit),
+            static_cast<unsigned long long>(plan.info.workspace_bytes),
+            static_cast<unsigned long long>(each));
     return FOVEA_OK;
 }
 

@@ -519,8 +519,8 @@ FoveaResult plan_vulkan_backward(FoveaPlan_T& plan, FoveaDiag* diag) {
     FoveaPlanInfo& info = plan.info;
     FoveaResult r;
     if (p.kernel != FOVEA_KERNEL_AUTO && p.kernel != FOVEA_KERNEL_FLASH)
-        return fail(diag, FOVEA_UNSUPPORTED, "kernel", "kernel %s has no gradients on Vulkan",
-                    foveaKernelName(p.kernel));
+        return fail(diag, FOVEA_UNSUPPORTED, "kernel",
+                    "kernel %s has no gradients on Vulkan; auto and flash have", foveaKernelName(p.kernel));
     if ((r = check_attention(plan, diag))) return r;
     for (const Shader shader :
          {Shader::backward_query, Shader::backward_key, Shader::backward_bias, Shader::backward_row,

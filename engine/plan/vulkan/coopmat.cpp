@@ -33,10 +33,10 @@ const char* device_obstacle(const FoveaDeviceProperties& properties, FoveaPrecis
     constexpr uint32_t kNeeded = FOVEA_FEATURE_COOPMAT | FOVEA_FEATURE_F16_STORAGE |
                                  FOVEA_FEATURE_SUBGROUP_SIZE_CONTROL | FOVEA_FEATURE_SUBGROUP_SHUFFLE;
     constexpr const char* kLacks =
-        "the device lacks cooperative matrices, float16 arithmetic and storage, shuffles, or full "
+        "the device does not support cooperative matrices, float16 arithmetic and storage, shuffles, or full "
         "subgroups of a chosen size";
     if (precision == FOVEA_PRECISION_F32)
-        return "it rounds factors to float16, which FOVEA_PRECISION_F16_INPUTS must allow, or to bfloat16 "
+        return "it rounds its inputs to float16, which FOVEA_PRECISION_F16_INPUTS must allow, or to bfloat16 "
                "(FOVEA_PRECISION_BF16_INPUTS)";
     const bool bfloat16 = precision == FOVEA_PRECISION_BF16_INPUTS;
     if (const char* why = missing_features(
@@ -51,11 +51,12 @@ const char* device_obstacle(const FoveaDeviceProperties& properties, FoveaPrecis
 
 // With subgroups of 8 a tile's matrices fill the registers of its few lanes, and the compiler spills them to
 // memory.
-constexpr const char* kTooNarrow = "the device's subgroups have too few registers for a tile of matrices";
+constexpr const char* kTooNarrow =
+    "the device's subgroups have too few registers for a tile of cooperative matrices";
 bool is_too_narrow(const FoveaDeviceProperties& properties) {
     return has_few_registers(properties) && properties.min_subgroup_size < 16;
 }
-constexpr const char* kNoUnits = "a driver of software has no matrix units";
+constexpr const char* kNoUnits = "a software driver has no hardware for cooperative matrices";
 
 // The subgroups that matrices are of. Of few registers the narrowest, which have the most for each lane; else
 // the device's own.
@@ -81,9 +82,9 @@ const char* choose_linear_matrices(const FoveaDeviceProperties& properties, cons
     if (const char* why = device_obstacle(properties, desc.precision)) return why;
     if (properties.device_class == FOVEA_CLASS_CPU) return kNoUnits;
     if (is_too_narrow(properties)) return kTooNarrow;
-    if (desc.rows < kMinRows) return "there are too few rows to fill a matrix";
+    if (desc.rows < kMinRows) return "there are too few rows to fill a cooperative matrix";
     const uint32_t subgroups = subgroups_for(properties), m = properties.coopmat_m, n = properties.coopmat_n;
-    if (subgroups == 0) return "a subgroup is larger than a workgroup may be";
+    if (subgroups == 0) return "a subgroup is larger than the largest workgroup";
     using shader::kMatrixDepth, shader::kMatrixPad, shader::kMatrixSide, shader::kMatrixLargeSide;
     // The larger tile loads half as much for each product, if its sums find registers and its workgroups
     // work.
@@ -95,7 +96,7 @@ const char* choose_linear_matrices(const FoveaDeviceProperties& properties, cons
         const uint32_t columns = side / (subgroups > 1 ? 2 : 1);
         const uint32_t rows = side / (subgroups > 2 ? subgroups / 2 : 1);
         if (rows % m || columns % n || kMatrixDepth % properties.coopmat_k)
-            why = "the device's matrices do not fit into a subgroup's part of a tile";
+            why = "the device's cooperative matrices do not fit into a subgroup's part of a tile";
         else if (FOVEA_LINEAR_SHARED_BYTES(side, side, subgroups, m, n) > properties.max_shared_bytes)
             why = "the tile does not fit properties.max_shared_bytes";
         else {
@@ -162,11 +163,12 @@ const char* flash_coopmat2_obstacle(const FoveaPlan_T& plan) {
     constexpr uint32_t kNeeded =
         FOVEA_FEATURE_COOPMAT2 | FOVEA_FEATURE_F16_ARITHMETIC | FOVEA_FEATURE_F16_STORAGE;
     if (const char* why = flash_obstacle(plan)) return why;
-    if (wants(p, FOVEA_OUTPUT_ROW_STATS)) return "row statistics are wanted, which it does not keep";
+    if (wants(p, FOVEA_OUTPUT_ROW_STATS)) return "it does not support row statistics, and they are requested";
     if (p.precision != FOVEA_PRECISION_F16_INPUTS)
-        return "it rounds factors to float16, which FOVEA_PRECISION_F16_INPUTS must allow";
+        return "it rounds its inputs to float16, which FOVEA_PRECISION_F16_INPUTS must allow";
     constexpr const char* kLacks =
-        "the device lacks VK_NV_cooperative_matrix2 with flexible dimensions, or float16 arithmetic and "
+        "the device does not support VK_NV_cooperative_matrix2 with flexible dimensions, or float16 "
+        "arithmetic and "
         "storage";
     if (const char* why = missing_features(properties, kNeeded, kLacks)) return why;
     if (!properties.coopmat2_m || !properties.coopmat2_n || !properties.coopmat2_k) return kLacks;
@@ -175,7 +177,8 @@ const char* flash_coopmat2_obstacle(const FoveaPlan_T& plan) {
     if (!properties.coopmat2_threads)
         if (const char* why = missing_features(properties, FOVEA_FEATURE_SUBGROUP_SIZE_CONTROL, kNoSize))
             return why;
-    if (p.kernel == FOVEA_KERNEL_AUTO) return "no GPU has measured it: it is taken by name only";
+    if (p.kernel == FOVEA_KERNEL_AUTO)
+        return "it has not been measured on a GPU, and runs only when it is asked for";
     return nullptr;
 }
 

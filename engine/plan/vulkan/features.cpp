@@ -12,9 +12,9 @@ struct Named {
     const char* switches;     // as Vulkan calls them
     const char* not_enabled;  // null: there is nothing to enable
 };
-#define FOVEA_OFF(what)                                    \
-    "the device has it, but its host did not enable " what \
-    " (FoveaVulkanDevice::enabled_features; "              \
+#define FOVEA_OFF(what)                                                \
+    "the device supports it, but the application did not enable " what \
+    " (FoveaVulkanDevice::enabled_features; "                          \
     "foveaEnableRecommendedFeatures does)"
 constexpr Named kNamed[] = {
     {FOVEA_FEATURE_F16_STORAGE, "storageBuffer16BitAccess", FOVEA_OFF("storageBuffer16BitAccess")},

@@ -85,14 +85,14 @@ uint32_t tile_class(const Problem& p) {
 // threads.
 SubgroupChoice subgroup_for(const FoveaPlan_T& plan, uint32_t threads, bool exact) {
     if (has_compressed(plan.problem))
-        return {0, "keys or values are 8-bit floats or blocks, which the form with subgroups does not read"};
+        return {0, "the KV cache is quantized, which the form with subgroups does not support"};
     const uint32_t least = exact ? threads : is_software(plan) ? kMinSoftwareLanes : kMinLanes;
     const SubgroupChoice choice = choose_subgroup(plan.properties, threads, least);
     const auto column_blocks = [&](uint64_t lanes) {
         return ceil_div(plan.problem.dim_v, 4 * lanes * shader::kFlashMaxColumnQuads);
     };
     if (choice.size && column_blocks(choice.size) > column_blocks(threads))
-        return {0, "a subgroup holds too few value columns, every score would be computed once more"};
+        return {0, "a subgroup holds too few value columns: every score would be computed twice"};
     return choice;
 }
 
@@ -338,11 +338,11 @@ uint32_t flash_column_blocks(const FoveaPlan_T& plan) {
 
 const char* flash_obstacle(const FoveaPlan_T& plan) {
     const Problem& p = plan.problem;
-    if (p.outputs & kMatrixOutputs) return "a matrix is wanted";
+    if (p.outputs & kMatrixOutputs) return "it does not support matrix outputs, and one is requested";
     if (p.group > kHalfWord) return "more than 65535 query heads share a key/value head";
     if (p.dim_qk > kHalfWord || p.dim_v > kHalfWord) return "dim_qk or dim_v is above 65535";
     if (!wants(p, FOVEA_OUTPUT_O | FOVEA_OUTPUT_LSE | FOVEA_OUTPUT_ROW_STATS))
-        return "neither o nor lse nor row statistics are wanted";
+        return "none of o, lse and row statistics is requested";
     return nullptr;
 }
 
@@ -389,7 +389,7 @@ void explain_flash(const FoveaPlan_T& plan, TextSink& text) {
     text.line(
         "tiles of %u rows x %u keys, %u value columns, %u threads%s, %s", f.rows, f.block_keys, f.columns,
         f.threads, f.measured ? " (measured on this device)" : "",
-        f.quads ? "four elements at a time" : "single elements (a dim or a stride is no multiple of 4)");
+        f.quads ? "four elements at a time" : "single elements (a dim or a stride is not a multiple of 4)");
     if (f.form == FlashForm::coopmat2)
         text.line("each tile's matrices are of its %s, factors in float16, depth %u",
                   f.subgroup_size ? "subgroup" : "workgroup", f.depth);

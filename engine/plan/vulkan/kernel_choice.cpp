@@ -12,8 +12,7 @@ namespace {
 
 const char* staged_obstacle(const FoveaPlan_T& plan) {
     if (!has_compressed(plan.problem)) return nullptr;
-    return "keys or values are 8-bit floats or blocks, which only the flash kernels read, and they keep no "
-           "matrix";
+    return "the KV cache is quantized, which only the flash kernels support, and they have no matrix outputs";
 }
 
 // The best first.

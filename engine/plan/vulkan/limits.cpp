@@ -157,22 +157,24 @@ FoveaResult VulkanLimits::groups(uint64_t x, uint64_t y, uint64_t z) const {
     for (int i = 0; i < 3; ++i)
         if (counts[i] > properties_.max_workgroup_count[i])
             return fail(diag_, FOVEA_LIMIT_EXCEEDED, "properties.max_workgroup_count",
-                        "the smallest slice needs %llu workgroups in dimension %d; the device takes %u",
+                        "the smallest slice needs %llu workgroups in dimension %d; the device's limit is %u",
                         static_cast<unsigned long long>(counts[i]), i, properties_.max_workgroup_count[i]);
     return FOVEA_OK;
 }
 
 FoveaResult VulkanLimits::workspace(uint64_t bytes, uint64_t limit) const {
     if (bytes <= limit) return FOVEA_OK;
-    return fail(diag_, FOVEA_LIMIT_EXCEEDED, "workspace_limit",
-                "workspace_limit is %llu bytes; the smallest slice, one query row, needs %llu",
-                static_cast<unsigned long long>(limit), static_cast<unsigned long long>(bytes));
+    return fail(
+        diag_, FOVEA_LIMIT_EXCEEDED, "workspace_limit",
+        "workspace_limit is %llu bytes; it must be at least %llu, for the smallest slice (one query row)",
+        static_cast<unsigned long long>(limit), static_cast<unsigned long long>(bytes));
 }
 
 FoveaResult VulkanLimits::cost(double flops, double limit) const {
     if (flops <= limit) return FOVEA_OK;
     return fail(diag_, FOVEA_LIMIT_EXCEEDED, "max_slice_cost",
-                "max_slice_cost is %g FLOP; the smallest slice costs %g", limit, flops);
+                "max_slice_cost is %g FLOP; it must be at least %g, the cost of the smallest slice", limit,
+                flops);
 }
 
 }  // namespace fovea

@@ -18,8 +18,8 @@ bool is_for_all_heads(const Problem& p) {
 
 const char* obstacle_of(const FoveaPlan_T& plan, const FlashPlan& f) {
     const Problem& p = plan.problem;
-    if (!p.mask.present && !p.bias.present) return "there is no mask and no bias";
-    if (plan.vulkan.visible.key_limit == 0) return "it has no columns";
+    if (!p.mask.present && !p.bias.present) return "the call has neither a mask nor a bias";
+    if (plan.vulkan.visible.key_limit == 0) return "the mask has no columns";
     if (plan.properties.mask_map == FOVEA_MASK_MAP_NEVER) return "the device's properties ask for none";
     if (plan.properties.mask_map == FOVEA_MASK_MAP_ALWAYS) return nullptr;
     if (p.len_q < kMinQueries) return "there are few queries";

@@ -26,8 +26,8 @@ FoveaResult check_length(const char* field, uint64_t value, FoveaDiag* diag) {
 
 FoveaResult check_kernel(FoveaKernel kernel, FoveaDiag* diag) {
     if (kernel == FOVEA_KERNEL_AUTO) return FOVEA_OK;
-    return fail(diag, FOVEA_UNSUPPORTED, "kernel", "kernel %s is one of the CPU's; Vulkan has AUTO only",
-                foveaKernelName(kernel));
+    return fail(diag, FOVEA_UNSUPPORTED, "kernel",
+                "kernel %s is not available on Vulkan for this operation; use auto", foveaKernelName(kernel));
 }
 
 void begin_operation(FoveaPlan_T& plan, const char* reason) {

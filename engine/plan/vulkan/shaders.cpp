@@ -30,9 +30,10 @@ FoveaResult require_shader(Shader shader, FoveaDiag* diag) {
     return static_cast<void>(shader), static_cast<void>(diag), FOVEA_OK;
 #endif
     if (kShaderWords[uint32_t(shader)].words) return FOVEA_OK;
-    return fail(diag, FOVEA_UNSUPPORTED, "kernel",
-                "this build has no code for shader %s: it was made without a GLSL compiler that can build it",
-                foveaShaderName(uint32_t(shader)));
+    return fail(
+        diag, FOVEA_UNSUPPORTED, "kernel",
+        "shader %s is not in this build, whose GLSL compiler could not build it; build with a newer glslang",
+        foveaShaderName(uint32_t(shader)));
 }
 
 }  // namespace fovea

@@ -200,7 +200,7 @@ void explain_staged(const FoveaPlan_T& plan, TextSink& text) {
         text.line(
             "%s: tiles of %u x %u, %u threads, %s, %s", name, t.rows, t.columns, t.threads,
             t.shared ? "in shared memory" : "straight from the buffers",
-            quads ? "four elements at a time" : "single elements (dim or a stride is no multiple of 4)");
+            quads ? "four elements at a time" : "single elements (dim or a stride is not a multiple of 4)");
     };
     tile("scores", s.score_tile, s.score_quads);
     text.line("softmax: %u threads for each row", s.row_threads);

@@ -21,9 +21,9 @@ constexpr Exception kExceptions[] = {
 
 SubgroupChoice choose_subgroup(const FoveaDeviceProperties& properties, uint32_t threads, uint32_t least) {
     constexpr uint32_t kNeeded = FOVEA_FEATURE_SUBGROUP_ARITHMETIC | FOVEA_FEATURE_SUBGROUP_SIZE_CONTROL;
-    if (const char* why =
-            missing_features(properties, kNeeded,
-                             "the device lacks arithmetic in subgroups or full subgroups of a chosen size"))
+    if (const char* why = missing_features(
+            properties, kNeeded,
+            "the device does not support subgroup arithmetic or full subgroups of a chosen size"))
         return {0, why};
     for (const Exception& e : kExceptions)
         if (properties.vendor_id == e.vendor_id) return {0, e.why};
@@ -32,7 +32,7 @@ SubgroupChoice choose_subgroup(const FoveaDeviceProperties& properties, uint32_t
     const uint32_t size = properties.max_subgroup_size < threads ? properties.max_subgroup_size : threads;
     if (size < least) return {0, "the device's subgroups are too narrow for the workgroup"};
     if (properties.max_workgroup_subgroups && threads / size > properties.max_workgroup_subgroups)
-        return {0, "the device takes fewer subgroups in a workgroup (maxComputeWorkgroupSubgroups)"};
+        return {0, "the device allows fewer subgroups in a workgroup (maxComputeWorkgroupSubgroups)"};
     return {size, nullptr};
 }
 

@@ -30,7 +30,8 @@ Result<LearnedLesson> learned_lesson(LearnedModel learned, std::span<const uint3
     lesson.learned = std::move(learned);
     const std::span<const uint32_t> shown = tokens.empty() ? std::span(lesson.learned.sample) : tokens;
     if (shown.empty())
-        return Error{FOVEA_INVALID_ARGUMENT, "tokens", "tokens: there are none, and the model has no sample"};
+        return Error{FOVEA_INVALID_ARGUMENT, "tokens",
+                     "tokens is empty, and the model has no sample to use instead; give tokens"};
     Result<ModelInput> input = learned_input(lesson.learned, shown);
     if (!input) return input.error();
     for (const Token& token : input->tokens) lesson.tokens.push_back(token.text);

@@ -23,15 +23,16 @@ Lesson read(const EmbeddedFile& file) { return lesson_from_json(lesson_json(file
 std::string_view short_name(std::string_view name) { return name.substr(0, 5); }
 
 Error unknown(std::string_view name) {
-    std::string text = "there is no lesson '" + std::string(name) + "'; a level is 1 to 7, a name is one of";
+    std::string text =
+        "lesson is '" + std::string(name) + "'; it must be a level from 1 to 7, a task or a name";
     size_t shown = 0;
     for (const EmbeddedFile& file : lesson_facts()) {
         const bool same_tutorial = name.size() >= 2 && file.name.substr(0, 2) == name.substr(0, 2);
         if (same_tutorial) {
-            text += (shown++ == 0 ? " " : ", ") + std::string(file.name);
+            text += (shown++ == 0 ? ": " : ", ") + std::string(file.name);
         }
     }
-    if (shown == 0) text += " t0-01-embedding ... t4-01-gpt-attention (all: fovea lesson --list)";
+    if (shown == 0) text += " such as t1-08 (`fovea lesson --list` names all)";
     return Error{FOVEA_INVALID_ARGUMENT, "lesson", text};
 }
 

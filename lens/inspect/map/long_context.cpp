@@ -58,7 +58,7 @@ Result<LongContext> long_context(uint32_t tokens) {
     if (tokens == 0 || tokens > kMaxTokens)
         return Error{
             FOVEA_INVALID_ARGUMENT, "tokens",
-            "tokens is " + std::to_string(tokens) + "; it must be in 1 .. " + std::to_string(kMaxTokens)};
+            "tokens is " + std::to_string(tokens) + "; it must be from 1 to " + std::to_string(kMaxTokens)};
     LongContext out;
     Attention call;
     call.batch(1).heads(1).lengths(tokens, tokens).dims(kLongContextDim).causal();
@@ -97,7 +97,7 @@ Result<LongContext> long_context(std::string_view preset) {
         known += (known.empty() ? "" : ", ") + std::string(p.name);
     }
     return Error{FOVEA_INVALID_ARGUMENT, "preset",
-                 "preset '" + std::string(preset) + "' is not one of " + known};
+                 "preset is '" + std::string(preset) + "'; it must be one of " + known};
 }
 
 }  // namespace fovea

@@ -100,8 +100,7 @@ bool MapSource::advance() {
             tiles_.store(done->id, std::move(done->pixels));
         else
             tiles_.give_back(done->id);
-        if (done->error && done->error->code != FOVEA_CANCELLED)
-            problem_ = done->error->field + ": " + done->error->text;
+        if (done->error && done->error->code != FOVEA_CANCELLED) problem_ = done->error->text;
     }
     if (job_ && !tiles_.wanted(job_->id)) cancelled_ = true;
     if (!job_ && problem_.empty())
@@ -293,7 +292,7 @@ Result<void> MapSource::know_rows_of(const FoveaMapTileDesc& tile) {
 }
 
 Result<void> MapSource::sums(const FoveaAttentionDesc& call, const HostBindings& bindings) {
-    if (cancelled_) return Error{FOVEA_CANCELLED, "run", "given up"};
+    if (cancelled_) return Error{FOVEA_CANCELLED, "run", "the map was cancelled"};
     const Result<Plan> plan = plan_small(true, call, [&](const FoveaAttentionDesc& small) {
         return plan_attention(engine_->properties(), small);
     });

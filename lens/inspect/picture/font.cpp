@@ -118,11 +118,10 @@ Result<Font> Font::open_first(const std::vector<std::string>& paths) {
         }
         tried.append(tried.empty() ? "" : ", ").append(path);
     }
-    return Error{
-        FOVEA_IO_ERROR, "font",
-        "no font to write with; install DejaVu Sans (Debian: fonts-dejavu-core) or name a font file. "
-        "Tried: " +
-            tried};
+    return Error{FOVEA_IO_ERROR, "font",
+                 "the picture needs a font; install DejaVu Sans (Debian: fonts-dejavu-core) or give a font "
+                 "file (tried: " +
+                     tried + ")"};
 }
 
 double Font::width(std::string_view text, double size_px) const {

@@ -52,7 +52,7 @@ void read_gguf_pattern(ConfigReader& s, ModelConfig& f) {
     else if (period && *period <= kMostLayers)
         for (uint64_t n = 0; n < f.layers; ++n) f.windowed[n] = *period == 0 || n % *period < *period - 1;
     else
-        s.fail(wrong(name, name + " is neither a number of layers nor a list for each of the " +
+        s.fail(wrong(name, name + " must be a number of layers, or a list with an entry for each of the " +
                                std::to_string(f.layers) + " layers"));
 }
 
@@ -65,11 +65,11 @@ void read_gguf_windows(const Family& family, ConfigReader& s, ModelConfig& f) {
     if (keys == 0 || s.error()) return;
     if (!f.causal)
         return s.fail(unknown(s.name_of({}, kKey),
-                              "windows of a model whose tokens see what follows them "
-                              "are not supported in GGUF files"));
+                              "a sliding window without a causal mask is not supported in GGUF files"));
     if (family.window == WindowRule::by_use_sliding && keys < f.context)
-        return s.fail(unknown(s.name_of({}, kKey), s.name_of({}, kKey) + " is " + std::to_string(keys) +
-                                                       "; the file does not say which layers have it"));
+        return s.fail(unknown(s.name_of({}, kKey),
+                              s.name_of({}, kKey) + " is " + std::to_string(keys) +
+                                  ", which is not supported without the list of layers that have it"));
     f.window = std::min<uint64_t>(keys, 1u << 30) - 1;
     // A Llama file with windows is a Mistral.
     const WindowRule rule = family.window == WindowRule::none ? WindowRule::all : family.window;
@@ -114,9 +114,9 @@ void read_windows(const Family& family, ConfigReader& s, ModelConfig& f) {
     for (const JsonValue& one : list) {
         const std::string_view type = one.text();
         if (type != "sliding_attention" && type != "full_attention")
-            s.fail(unknown("layer_types", "layer " + std::to_string(n) + " is of type '" +
+            s.fail(unknown("layer_types", "layer " + std::to_string(n) + " has the type '" +
                                               printable_name(type, 40) +
-                                              "'; full_attention and sliding_attention are computed"));
+                                              "'; full_attention and sliding_attention are supported"));
         f.windowed[n++] = type == "sliding_attention";
     }
 }
@@ -134,7 +134,7 @@ void read_sizes(const Family& family, ConfigReader& s, ModelConfig& f) {
     if (!s.error() && !family.grouped && f.kv_heads != f.heads) {
         const std::string name = s.name_of({"num_key_value_heads"}, "attention.head_count_kv");
         s.fail(unknown(name, name + " is " + std::to_string(f.kv_heads) + "; a " + f.family +
-                                 " model has as many as heads, " + std::to_string(f.heads)));
+                                 " model must have as many as heads, " + std::to_string(f.heads)));
     }
     if (s.error()) return;
     if (f.heads % f.kv_heads != 0)
@@ -144,9 +144,9 @@ void read_sizes(const Family& family, ConfigReader& s, ModelConfig& f) {
     f.head_width = s.whole({"head_dim"}, "attention.key_length", 1u << 16);
     if (const uint64_t value = s.is_gguf() ? s.whole({}, "attention.value_length") : 0;
         value != 0 && f.head_width != 0 && value != f.head_width)
-        s.fail(unknown("attention.value_length", "heads' values are " + std::to_string(value) +
-                                                     " wide, their keys " + std::to_string(f.head_width) +
-                                                     ", which no family here has"));
+        s.fail(unknown("attention.value_length", "the values of a head are " + std::to_string(value) +
+                                                     " wide and its keys " + std::to_string(f.head_width) +
+                                                     "; they must be equal"));
     if (f.head_width == 0 && s.left_out({"head_dim"})) f.head_width = family.head_width;
     if (f.head_width == 0) {
         if (f.width % f.heads != 0)
@@ -156,7 +156,8 @@ void read_sizes(const Family& family, ConfigReader& s, ModelConfig& f) {
         f.head_width = f.width / f.heads;
     }
     if (f.heads * f.head_width > kMostWidth)
-        return s.fail(wrong("head_dim", "all heads together are wider than " + std::to_string(kMostWidth)));
+        return s.fail(wrong("head_dim", "num_attention_heads times head_dim is above the limit, " +
+                                            std::to_string(kMostWidth)));
     f.hidden = s.whole({"intermediate_size", "n_inner"}, "feed_forward_length");
     if (f.hidden == 0 && s.left_out({"intermediate_size", "n_inner"})) f.hidden = d.hidden;
     if (f.hidden == 0) f.hidden = 4 * f.width;
@@ -170,13 +171,14 @@ void read_numerics(const Family& family, ConfigReader& s, ModelConfig& f) {
                          family.norm == NormKind::rms ? "attention.layer_norm_rms_epsilon"
                                                       : "attention.layer_norm_epsilon")
                     .value_or(family.epsilon);
-    if (!(f.epsilon >= 0) || f.epsilon > 1) s.fail(wrong("epsilon", "the norms' epsilon is not from 0 to 1"));
+    if (!(f.epsilon >= 0) || f.epsilon > 1)
+        s.fail(wrong("epsilon", "the epsilon of the norms must be from 0 to 1"));
     f.activation = family.activation;
     const auto activation = [&](std::string_view key, std::string_view text) {
         if (const auto known = activation_of(text)) return *known;
         s.fail(unknown(std::string(key),
                        "the activation is '" + printable_name(text, 40) +
-                           "'; gelu, gelu_new, gelu_pytorch_tanh, silu and relu are computed"));
+                           "'; gelu, gelu_new, gelu_pytorch_tanh, silu and relu are supported"));
         return f.activation;
     };
     if (s.is_gguf()) {
@@ -236,7 +238,7 @@ void read_numerics(const Family& family, ConfigReader& s, ModelConfig& f) {
     if (family.is_roberta) {
         const auto pad = s.number({"pad_token_id"}, "");
         if (pad && !(*pad >= 0 && *pad <= double(kMostWidth) && *pad == std::floor(*pad)))
-            s.fail(wrong("pad_token_id", "pad_token_id is not a token ID"));
+            s.fail(wrong("pad_token_id", "pad_token_id must be a token ID: an integer of at least 0"));
         else
             f.pad_token = uint32_t(pad.value_or(1));
     }
@@ -256,12 +258,11 @@ Result<KnownModel> read_config(const Checkpoint& files) {
     const std::string& architecture = s.architecture();
     const char* const key = s.is_gguf() ? "general.architecture" : "model_type";
     if (architecture.empty())
-        return wrong(key,
-                     std::string(key) + " is missing: the file does not say what family the model is of");
+        return wrong(key, std::string(key) + " is missing; it must name the family of the model");
     const Family* family = s.is_gguf() ? family_of_gguf(architecture) : family_of_type(architecture);
     if (!family)
-        return unknown(key, "the model is of the family '" + printable_name(architecture, 60) +
-                                "', which is not known; " + known_families() + " are");
+        return unknown(key, "the model's family is '" + printable_name(architecture, 60) +
+                                "', which is not supported; the supported families are " + known_families());
     KnownModel known{family, {}};
     ModelConfig& f = known.config;
     f.family = std::string(family->name);

@@ -91,12 +91,13 @@ F32Tensor CheckpointModel::Loader::tensor(const std::string& name, Shape shape, 
         if (needed && survey)
             survey->missing.push_back(name);
         else if (needed)
-            fail(bad_checkpoint("tensor", "no tensor '" + name + "'"));
+            fail(bad_checkpoint("tensor", "tensor '" + name + "' is missing"));
         return F32Tensor(Shape{0});
     }
     if (weight->shape != shape) {
         fail(bad_checkpoint("shape", "tensor '" + printable_name(name) + "' has shape " +
-                                         format_shape(weight->shape) + ", expected " + format_shape(shape)));
+                                         format_shape(weight->shape) + "; it must have " +
+                                         format_shape(shape)));
         return F32Tensor(Shape{0});
     }
     if (survey) {
@@ -243,7 +244,7 @@ Embedding CheckpointModel::Loader::embedding() {
     if (family_.names->positions.empty()) return e;
     const StoredWeight* places = files_.find(rooted(names_.positions) + ".weight");
     if (places && places->shape.size() != 2)
-        fail(bad_checkpoint("shape", "tensor '" + printable_name(places->name) + "' is no matrix"));
+        fail(bad_checkpoint("shape", "tensor '" + printable_name(places->name) + "' is not a matrix"));
     F32Tensor all = tensor(rooted(names_.positions) + ".weight",
                            {places && places->shape.size() == 2 ? places->shape[0] : 0, config_.width}, true);
     const StoredWeight* types =

@@ -11,10 +11,12 @@ namespace fovea {
 Result<F32Tensor> CheckpointModel::embed_patches(const F32Tensor& patches) const {
     const ModelConfig& f = *config_;
     if (f.patches == 0)
-        return bad_checkpoint("patches", "a " + f.family + " model reads tokens, not patches of pictures");
+        return bad_checkpoint("patches",
+                              "a " + f.family + " model reads tokens, not patches of pictures; give tokens");
     if (patches.shape != Shape{f.patches, f.patch_width})
         return bad_checkpoint("patches", "the patches have shape " + format_shape(patches.shape) +
-                                             ", expected " + format_shape(Shape{f.patches, f.patch_width}));
+                                             "; they must have " +
+                                             format_shape(Shape{f.patches, f.patch_width}));
     Loader loader(*files_, *family_, f, root_);
     const PatchEmbedding e = loader.patch_embedding();
     if (loader.error()) return *loader.error();
@@ -41,9 +43,9 @@ Result<F32Tensor> CheckpointModel::embed(std::span<const uint32_t> ids, uint64_t
     F32Tensor x({ids.size(), config_->width});
     for (size_t i = 0; i < ids.size(); ++i) {
         if (ids[i] >= config_->vocabulary)
-            return bad_checkpoint("tokens", "token " + std::to_string(i) + " is number " +
+            return bad_checkpoint("tokens", "token " + std::to_string(i) + " has the ID " +
                                                 std::to_string(ids[i]) + "; the model has " +
-                                                std::to_string(config_->vocabulary));
+                                                std::to_string(config_->vocabulary) + " tokens");
         if (Result<void> r = read_rows(table, ids[i], x.row(i)); !r) return r.error();
     }
     return embedded(embedding, ids, std::move(x), first);
@@ -113,7 +115,7 @@ Result<F32Tensor> CheckpointModel::logits(F32Tensor rows, EngineRunner* engine) 
     loader.prediction(ends);
     const StoredWeight* matrix = unembedding_of(*files_, *family_, *config_, root_);
     if (!matrix)
-        return bad_checkpoint("unembedding", "the files hold no unembedding, so that there are no logits");
+        return bad_checkpoint("unembedding", "the model's files have no unembedding, which logits need");
     const std::string bias_name = std::string(loader.names().head_bias);
     const uint64_t count = matrix->shape[0];
     F32Tensor bias(Shape{0});

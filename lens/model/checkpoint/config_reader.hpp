@@ -77,8 +77,8 @@ class ConfigReader {
             if (const auto all = v->numbers(); all && !all->empty()) {
                 for (const double x : *all)
                     if (x != all->front())
-                        fail(unknown_setting(name, name + " differs from layer to layer; one number for "
-                                                          "all layers is supported"));
+                        fail(unknown_setting(name, name + " differs from layer to layer; it must be the same "
+                                                          "for all layers"));
                 found = all->front();
             }
         } else {
@@ -95,7 +95,7 @@ class ConfigReader {
         if (!given || error_) return 0;
         if (*given >= 1 && *given <= double(most) && *given == std::floor(*given)) return uint64_t(*given);
         const std::string name = name_of(keys, gguf);
-        fail(wrong_setting(name, name + " is not a whole number from 1 to " + std::to_string(most)));
+        fail(wrong_setting(name, name + " is not an integer from 1 to " + std::to_string(most)));
         return 0;
     }
     // The configuration class's number where config.json leaves the key out.
@@ -103,7 +103,9 @@ class ConfigReader {
         uint64_t n = whole(keys, gguf, most);
         if (n == 0 && left_out(keys)) n = otherwise;
         const std::string name = name_of(keys, gguf);
-        if (n == 0) fail(wrong_setting(name, name + " is missing; the weights do not tell it"));
+        if (n == 0)
+            fail(wrong_setting(
+                name, name + " is missing, and the weights do not tell it; the configuration must have it"));
         return n;
     }
     bool truth(SettingKeys keys, bool fallback, std::string_view gguf = {}) {

@@ -31,13 +31,14 @@ Result<void> read_patches(const StoredWeight& filter, const StoredWeight* positi
         f.patch_width *= filter.shape[i];
     if (filter.shape.size() != 4 || filter.shape[0] != f.width || f.patch_width == 0 || f.patch_width > kMost)
         return bad_checkpoint("shape", "tensor '" + printable_name(filter.name) + "' has shape " +
-                                           format_shape(filter.shape) + ", expected [" +
+                                           format_shape(filter.shape) + "; it must have [" +
                                            std::to_string(f.width) + ", channels, rows, columns]");
-    if (!positions) return bad_checkpoint("tensor", "no tensor of the positions of patches");
+    if (!positions) return bad_checkpoint("tensor", "the tensor of the positions of patches is missing");
     if (positions->shape.size() != 3 || positions->shape[1] < 2 || positions->shape[1] > kMost)
         return bad_checkpoint("shape", "tensor '" + printable_name(positions->name) + "' has shape " +
-                                           format_shape(positions->shape) + ", expected [1, 1 + patches, " +
-                                           std::to_string(f.width) + "]");
+                                           format_shape(positions->shape) +
+                                           "; it must have [1, 1 + patches, " + std::to_string(f.width) +
+                                           "]");
     f.patches = positions->shape[1] - 1;
     return {};
 }
@@ -62,7 +63,7 @@ Result<void> read_table(const Checkpoint& files, const WeightNames& names, const
     if (table.shape.size() != 2 || table.shape[1] != config.width || table.shape[0] == 0 ||
         table.shape[0] > (1u << 28))
         return bad_checkpoint("shape", "tensor '" + printable_name(table.name) + "' has shape " +
-                                           format_shape(table.shape) + ", expected [tokens, " +
+                                           format_shape(table.shape) + "; it must have [tokens, " +
                                            std::to_string(config.width) + "]");
     config.vocabulary = table.shape[0];
     return {};
@@ -132,7 +133,7 @@ Result<void> CheckpointModel::Loader::survey_all(const StoredWeight& table, Chec
     const StoredWeight* out = unembedding_of(files_, family_, config_, root_);
     if (out && (out->shape.size() != 2 || out->shape[1] != config_.width))
         return bad_checkpoint("shape", "tensor '" + printable_name(out->name) + "' has shape " +
-                                           format_shape(out->shape) + ", expected [tokens, " +
+                                           format_shape(out->shape) + "; it must have [tokens, " +
                                            std::to_string(config_.width) + "]");
     model.has_unembedding_ = out != nullptr;
     if (!out && config_.causal) all.missing.push_back(std::string(names_.unembedding) + ".weight");

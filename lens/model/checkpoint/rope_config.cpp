@@ -52,12 +52,12 @@ bool is_positive(double x) { return x > 0 && std::isfinite(x); }
 void check_rope(const RopeConfig& config, ConfigReader& s) {
     const Rope& rope = config.rope;
     const char* const field = s.is_gguf() ? "rope.scaling" : "rope_scaling";
-    if (!is_positive(rope.theta)) s.fail(wrong_setting("rope_theta", "rope_theta is not above 0"));
+    if (!is_positive(rope.theta)) s.fail(wrong_setting("rope_theta", "rope_theta must be above 0"));
     if (!is_positive(rope.magnitude))
-        s.fail(wrong_setting(field, "rotated rows are multiplied by a number that is not positive"));
+        s.fail(wrong_setting(field, "the factor of rotated rows must be above 0"));
     for (const auto* divisors : {&rope.divisors, &config.long_divisors})
         if (!std::all_of(divisors->begin(), divisors->end(), is_positive))
-            s.fail(wrong_setting(field, "rotary positions are divided by a number that is not positive"));
+            s.fail(wrong_setting(field, "the divisors of rotary positions must be above 0"));
 }
 
 // Keys of rope_scaling and of rope_parameters that some type has, and those that change nothing.
@@ -109,7 +109,7 @@ class RopeObject {
         } else {
             settings_.fail(unknown_setting("rope_scaling",
                                            "rotary positions are scaled by '" + printable_name(type, 40) +
-                                               "'; linear, llama3, yarn and longrope are computed"));
+                                               "'; linear, llama3, yarn and longrope are supported"));
         }
     }
 
@@ -124,7 +124,7 @@ class RopeObject {
     }
     double number(std::string_view key) {
         if (const auto found = find(key)) return *found;
-        settings_.fail(wrong_setting("rope_scaling", "rope_scaling needs the number " + std::string(key)));
+        settings_.fail(wrong_setting("rope_scaling", "rope_scaling needs a number for " + std::string(key)));
         return 1;
     }
     double original_length() {
@@ -156,10 +156,10 @@ class RopeObject {
              {std::pair{"short_factor", &out.rope.divisors}, {"long_factor", &out.long_divisors}}) {
             for (const JsonValue& v : object_[key].items()) to->push_back(v.number());
             if (to->size() != out.rope.width / 2)
-                settings_.fail(
-                    wrong_setting("rope_scaling", std::string(key) + " has " + std::to_string(to->size()) +
-                                                      " numbers; half of the rotated columns are " +
-                                                      std::to_string(out.rope.width / 2)));
+                settings_.fail(wrong_setting("rope_scaling",
+                                             std::string(key) + " has " + std::to_string(to->size()) +
+                                                 " elements; it must have half of the rotated columns, " +
+                                                 std::to_string(out.rope.width / 2)));
         }
     }
 
@@ -176,13 +176,13 @@ std::vector<double> numbers_of(const Checkpoint& files, std::string_view name, u
     std::vector<float> values(count);
     if (weight->shape != std::vector<uint64_t>{count})
         s.fail(wrong_setting("shape", "tensor '" + std::string(name) + "' does not have " +
-                                          std::to_string(count) + " numbers"));
+                                          std::to_string(count) + " elements"));
     else if (Result<void> r = read_rows(*weight, 0, values); !r)
         s.fail(r.error());
     else if (!std::all_of(values.begin(), values.end(), is_positive))
         s.fail(wrong_setting("tensor", "tensor '" + std::string(name) +
-                                           "' has a number that is not positive; rotary positions are "
-                                           "divided by its numbers"));
+                                           "' has an element that is not above 0; rotary positions are "
+                                           "divided by its elements"));
     return {values.begin(), values.end()};
 }
 
@@ -223,8 +223,9 @@ void read_rope_json(const Family& family, ConfigReader& s, ModelConfig& f) {
         const double rotated =
             share ? *share : s.number({"partial_rotary_factor", "rotary_pct"}, "").value_or(family.rotated);
         if (!(rotated > 0 && rotated <= 1)) {
-            s.fail(wrong_setting("partial_rotary_factor",
-                                 "the share of a head's columns that is rotated is not above 0 and up to 1"));
+            s.fail(
+                wrong_setting("partial_rotary_factor",
+                              "the share of a head's columns that is rotated must be above 0 and at most 1"));
             return rope;
         }
         rope.rope.width = uint64_t(double(f.head_width) * rotated);
@@ -272,7 +273,7 @@ void read_rope_gguf(const Family& family, const Checkpoint& files, ConfigReader&
     const bool is_yarn = name == "yarn";
     if (name == "linear" && factor != 1) rope.rope.divisors.assign(pairs, factor);
     if (name == "longrope" && factor != 1)
-        fail("rope.scaling.factor", std::to_string(factor) + "; of longrope the factors must be tensors");
+        fail("rope.scaling.factor", std::to_string(factor) + "; longrope needs its factors as tensors");
     if (name != "none" && name != "linear" && name != "longrope" && !is_yarn)
         fail("rope.scaling.type",
              "'" + printable_name(name, 40) + "'; none, linear, yarn and longrope are supported");

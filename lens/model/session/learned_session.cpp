@@ -92,10 +92,10 @@ Result<SessionModel> learned_session(const Session& s, std::shared_ptr<const Lea
         text.tokens.empty() || (text.tokens.size() == 1 && vocabulary[text.tokens[0]] == kFirstToken);
     if (says_nothing)
         return Error{FOVEA_INVALID_ARGUMENT, "text",
-                     "there is no token of the task " + learned->task + " in the text; its tokens are " +
+                     "the text has no token of the task " + learned->task + "; its tokens are " +
                          vocabulary[0] + ", " + vocabulary[1] + " and so on"};
     if (!text.left_out.empty())
-        out.notes.push_back({"text", "left out, as it is no token of the task " + learned->task + ": " +
+        out.notes.push_back({"text", "left out, as it is not a token of the task " + learned->task + ": " +
                                          printable_name(text.left_out, 40)});
     const size_t most = most_learned_tokens(*learned);
     if (text.tokens.size() > most) {

@@ -77,7 +77,7 @@ Result<ReadSession> read_address(std::string_view fragment, const SessionReader&
         fragment.remove_prefix(std::min(end + 1, fragment.size()));
         if (given.key == "v") {
             if (given.text != model_table("session")["version"].number_text())
-                return refused_session("the address is of version " + printable_name(given.text, 20) +
+                return refused_session("the address has version " + printable_name(given.text, 20) +
                                        "; this program reads version 1");
         } else if (!given.key.empty()) {
             reading.add(std::move(given));

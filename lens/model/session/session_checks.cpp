@@ -431,7 +431,7 @@ class Reading {
         if (given.scalar && field.set(s, given.text, key)) return;
         const std::string taken = field.get(s, key);
         note(given.key, given.key + " is " +
-                            (given.scalar ? printable_name(given.text, 40) : "no single value") +
+                            (given.scalar ? printable_name(given.text, 40) : "a list or an object") +
                             "; it must be " + limits_text(key) + ": " + (taken.empty() ? "nothing" : taken) +
                             " is taken");
     }
@@ -497,7 +497,7 @@ class Reading {
                                         [&](const auto& f) { return f.first == given.key; });
         if (key == keys.end()) {
             if (!former)
-                note(given.key, "there is no key " + printable_name(given.key, 40) + ": it is left out");
+                note(given.key, "a session has no key " + printable_name(given.key, 40) + "; it is left out");
             return;
         }
         if (std::find(reader_.unseen.begin(), reader_.unseen.end(), given.key) == reader_.unseen.end())
@@ -523,7 +523,7 @@ void add_note(std::vector<SessionNote>& notes, SessionNote note) {
     if (notes.size() < kMost)
         notes.push_back(std::move(note));
     else if (notes.size() == kMost)
-        notes.push_back({"", "there is more that could not be taken as it is"});
+        notes.push_back({"", "more of the session could not be used as it is"});
 }
 
 void SessionReading::note(std::string_view key, std::string text) {
@@ -547,8 +547,8 @@ Session SessionReading::take() {
     Session s = reading.take(all);
     for (SessionNote& one : reading.notes) add_note(notes, std::move(one));
     if (unknown > kMostUnknown)
-        note("", "there are " + std::to_string(unknown - kMostUnknown) +
-                     " more keys that no session has: they are left out");
+        note("", "a session does not have " + std::to_string(unknown - kMostUnknown) +
+                     " more of the keys; they are left out");
     return s;
 }
 

@@ -60,17 +60,17 @@ Result<void> read_values(const std::string& name, const JsonValue& json, Session
         count *= n;
         if (!(n >= 1 && n <= kMostSide && n == std::floor(n) && count <= kMostElements))
             return refused_session("the shape of " + name +
-                                   " is not [heads, tokens, width] of numbers from 1 to 16777216");
+                                   " must be [heads, tokens, width], integers from 1 to 16777216");
         out.shape.push_back(uint64_t(n));
     }
     if (out.shape.size() < 2 || out.shape.size() > 4)
-        return refused_session("the shape of " + name + " is not [heads, tokens, width]");
+        return refused_session("the shape of " + name + " must be [heads, tokens, width]");
     if (json["f32"].kind() != JsonValue::Kind::text) return refused_session(name + " has no data");
     const std::optional<std::vector<uint8_t>> bytes = from_base64(json["f32"].text());
-    if (!bytes) return refused_session(name + ": its data are not base64");
+    if (!bytes) return refused_session("the data of " + name + " are not base64");
     if (double(bytes->size()) != count * 4)
-        return refused_session(name + " has " + std::to_string(bytes->size()) +
-                               " bytes; its shape asks for " + json_number(count * 4));
+        return refused_session(name + " has " + std::to_string(bytes->size()) + " bytes; its shape needs " +
+                               json_number(count * 4));
     out.values.resize(bytes->size() / 4);
     for (size_t i = 0; i < out.values.size(); ++i) {
         uint32_t bits = 0;
@@ -81,7 +81,8 @@ Result<void> read_values(const std::string& name, const JsonValue& json, Session
 }
 
 Result<void> read_tensor(const std::string& name, const JsonValue& json, SessionTensor& out) {
-    if (json.kind() != JsonValue::Kind::object) return refused_session("tensor " + name + " is no object");
+    if (json.kind() != JsonValue::Kind::object)
+        return refused_session("tensor " + name + " is not an object");
     if (!json.find("path")) return read_values(name, json, out);
     out.path = json["path"].text();
     out.name = json["name"].text();
@@ -94,7 +95,7 @@ Result<void> read_tokens(const JsonValue& json, std::vector<std::string>& out) {
     const auto is_text = [](const JsonValue& token) { return token.kind() == JsonValue::Kind::text; };
     if (json.kind() != JsonValue::Kind::array ||
         !std::all_of(json.items().begin(), json.items().end(), is_text))
-        return refused_session("the tokens of its tensors are no list of texts");
+        return refused_session("the tokens of the session's tensors are not a list of texts");
     out.reserve(json.items().size());
     for (const JsonValue& token : json.items()) out.emplace_back(token.text());
     return {};
@@ -104,7 +105,8 @@ Result<std::shared_ptr<const SessionTensors>> read_tensors(const JsonValue& json
                                                            SessionReading& reading) {
     if (parent && json.text() == "same") return parent->tensors;
     if (json.kind() == JsonValue::Kind::null) return std::shared_ptr<const SessionTensors>();
-    if (json.kind() != JsonValue::Kind::object) return refused_session("its tensors are no object");
+    if (json.kind() != JsonValue::Kind::object)
+        return refused_session("the tensors of the session are not an object");
     auto tensors = std::make_shared<SessionTensors>();
     for (const auto& [name, value] : json.members()) {
         if (name == "tokens") {
@@ -117,13 +119,14 @@ Result<std::shared_ptr<const SessionTensors>> read_tensors(const JsonValue& json
                                                     : nullptr;
         if (!tensor) {
             reading.note("tensors",
-                         "there is no tensor " + printable_name(name, 40) + " in a session: it is left out");
+                         "a session has no tensor " + printable_name(name, 40) + "; it is left out");
             continue;
         }
         if (Result<void> r = read_tensor(name, value, *tensor); !r) return r.error();
     }
     const auto missing = [](const SessionTensor& t) { return t.values.empty() && t.path.empty(); };
-    if (missing(tensors->q) || missing(tensors->k)) return refused_session("its tensors lack q or k");
+    if (missing(tensors->q) || missing(tensors->k))
+        return refused_session("q or k is missing from the session's tensors; both are needed");
     return std::shared_ptr<const SessionTensors>(std::move(tensors));
 }
 
@@ -132,7 +135,7 @@ Result<ReadSession> read_part(const JsonValue& json, const SessionReader& reader
                               const std::string& place) {
     SessionReading reading{reader, place, {}};
     if (json["state"].kind() != JsonValue::Kind::object)
-        return refused_session(place + "its state is no object");
+        return refused_session(place + "the state of the session is not an object");
     for (const char* group : {"state", "desktop"})
         for (const auto& [key, value] : json[group].members()) reading.add(given_of(key, value));
     ReadSession read{reading.take(), {}};
@@ -208,15 +211,15 @@ std::string part_json(const Session& part, const Session& whole) {
 Result<ReadSession> read_session(std::string_view text, const SessionReader& reader) {
     size_t halves = 0;
     const Result<JsonValue> json = parse_json(without_half_characters(text, halves), kMostDepth);
-    if (!json) return refused_session("it is not a session file: " + json.error().text);
+    if (!json) return refused_session("this is not a session file: " + json.error().text);
     const JsonValue& table = model_table("session");
     if ((*json)["format"].text() != table["format"].text())
-        return refused_session("it is not a session file of this program");
+        return refused_session("this is not a session file of this program; give a file that ends in .fovea");
     const JsonValue& version = (*json)["version"];
     const std::string known(table["version"].number_text());
     if (version.kind() != JsonValue::Kind::number || version.number() != table["version"].number())
         return refused_session(
-            "it is of version " +
+            "the session has version " +
             (version.scalar_text().empty() ? "none" : printable_name(version.scalar_text(), 20)) +
             "; this program reads version " + known);
     Result<ReadSession> read = read_part(*json, reader, nullptr, "");

@@ -155,7 +155,7 @@ void take_edits(const Session& s, F32Tensor& inputs, AttentionPart& part, std::v
         const std::string told =
             "edits has " + name + " " + std::to_string(edit.row) + " " + std::to_string(edit.column) + "; ";
         if (layer && !is_present(*layer)) {
-            notes.push_back({"edits", told + "there is no " + name + " here: it is not used"});
+            notes.push_back({"edits", told + "this level has no " + name + ", so it is not used"});
             continue;
         }
         F32Tensor& matrix = layer ? layer->weight : inputs;
@@ -168,7 +168,8 @@ void take_edits(const Session& s, F32Tensor& inputs, AttentionPart& part, std::v
 }
 
 void tell_unused_edits(const Session& s, const char* why, std::vector<SessionNote>& notes) {
-    if (!s.edits.empty()) notes.push_back({"edits", std::string("edits are of a level's own layer: ") + why});
+    if (!s.edits.empty())
+        notes.push_back({"edits", std::string("edits are only used in the layer of a level: ") + why});
 }
 
 Model level_model(const Session& s, const SessionModel* previous) {
@@ -193,13 +194,13 @@ Error refused(const std::string& field, std::string text) {
 // [heads, tokens, width], whatever of [width], batch and heads the file left out.
 Result<F32Tensor> as_heads(const std::string& name, const SessionTensor& t) {
     if (!t.path.empty())
-        return refused("tensors", name + " lies in the file " + printable_name(t.path) +
-                                      ", which is not opened here: open that file instead");
+        return refused("tensors", name + " is in the file " + printable_name(t.path) +
+                                      ", which cannot be opened from here; open that file instead");
     Shape shape = t.shape;
     if (shape.size() == 4 && shape[0] == 1) shape.erase(shape.begin());
     if (shape.size() == 2) shape.insert(shape.begin(), 1);
     if (shape.size() != 3)
-        return refused("tensors", "the shape of " + name + " is not [heads, tokens, width]");
+        return refused("tensors", "the shape of " + name + " must be [heads, tokens, width]");
     return F32Tensor(std::move(shape), t.values);
 }
 
@@ -216,7 +217,7 @@ Result<void> take_tensors(const SessionTensors& tensors, SessionModel& out) {
         *to = std::move(*taken);
     }
     if (out.input.q.rank() != 3 || out.input.k.rank() != 3)
-        return refused("tensors", "q or k is missing, or has no elements");
+        return refused("tensors", "q or k is missing or has no elements; both are needed");
     const uint64_t rows = out.input.q.shape[1], keys = out.input.k.shape[1], count = tensors.tokens.size();
     if (count != 0 && (count != rows || count != keys))
         return refused("tensors", "there are " + std::to_string(count) + " tokens for " +
@@ -269,8 +270,8 @@ F32Tensor drawn_vectors(std::span<const Token> tokens, uint64_t width, bool posi
 Result<SessionModel> session_model(const Session& s, const SessionModel* previous,
                                    std::shared_ptr<const LearnedModel> learned, size_t most) {
     if (!s.published.empty())
-        return refused("published", "the session is about the model " + printable_name(s.published, 200) +
-                                        ", which only the visualizer shows: open the session there");
+        return refused("published", "the session shows the model " + printable_name(s.published, 200) +
+                                        ", which only the visualizer opens; open the session there");
     if (!s.task.empty() && !s.tensors) {
         if (!learned || learned->task != s.task) learned = previous ? previous->learned : nullptr;
         if (!learned || learned->task != s.task) {
@@ -294,7 +295,7 @@ Result<SessionModel> session_model(const Session& s, const SessionModel* previou
         settle_rope(s, out.input.q.shape[2], part, out.notes);
     } else {
         SessionTokens tokens = session_tokens(s, most ? most : most_tokens(s.level));
-        if (tokens.tokens.empty()) return refused("text", "there is no token in the text");
+        if (tokens.tokens.empty()) return refused("text", "the text has no token");
         const LevelShape shape = shape_of(s.level);
         out.input.tokens = std::move(tokens.tokens);
         out.notes = std::move(tokens.notes);
@@ -309,8 +310,8 @@ Result<SessionModel> session_model(const Session& s, const SessionModel* previou
     model.blocks[0].attention.rules = s;
     if (s.precision == Precision::f16_inputs)
         out.notes.push_back({"precision",
-                             "products of float16 factors are what cooperative matrices of a GPU do: "
-                             "here factors are float16 and products float32"});
+                             "float16 inputs are what the cooperative matrices of a GPU use; here the "
+                             "inputs are float16 and the products float32"});
     out.model = std::make_shared<const Model>(std::move(model));
     return out;
 }

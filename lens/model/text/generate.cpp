@@ -88,7 +88,7 @@ Result<F32Tensor> Decoder::Impl::last_row(const F32Tensor& x) {
 }
 
 Result<std::vector<float>> Decoder::Impl::run(std::span<const uint32_t> ids) {
-    if (ids.empty()) return wrong("tokens", "there is no token");
+    if (ids.empty()) return wrong("tokens", "tokens is empty; it must have at least one token");
     if (ids.size() > capacity_ - ids_.size())
         return wrong("tokens", std::to_string(ids.size()) + " tokens do not fit after " +
                                    std::to_string(ids_.size()) + "; there is room for " +
@@ -124,16 +124,16 @@ Result<Decoder> Decoder::open(const CheckpointModel& model, uint64_t capacity,
     const ModelConfig& f = model.config();
     if (!f.causal)
         return Error{FOVEA_UNSUPPORTED, "model",
-                     "a " + f.family + " model is an encoder: it generates no text"};
+                     "a " + f.family + " model is an encoder, which generates no text; use a decoder model"};
     if (!model.missing().empty())
-        return wrong("tensor", "no tensor '" + model.missing()[0] + "' in " +
+        return wrong("tensor", "tensor '" + model.missing()[0] + "' is missing from " +
                                    printable_name(model.files().path.string(), 400));
-    if (capacity == 0) return wrong("capacity", "there must be room for at least one token");
+    if (capacity == 0) return wrong("capacity", "capacity is 0; it must be at least 1");
     // Learned positions end; rotary ones only lose their meaning there.
     if (!f.rope && f.context != 0 && capacity > f.context)
         return Error{FOVEA_LIMIT_EXCEEDED, "capacity",
-                     std::to_string(capacity) + " tokens; the model has learned " +
-                         std::to_string(f.context) + " positions"};
+                     "capacity is " + std::to_string(capacity) + "; the model has learned " +
+                         std::to_string(f.context) + " positions, which is the limit"};
     return Decoder(std::make_shared<Impl>(model, capacity, options));
 }
 

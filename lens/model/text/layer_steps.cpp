@@ -11,7 +11,7 @@ Result<void> LayerSteps::take(const F32Tensor& x, uint64_t held) {
     rows_ = x.rows(), width_ = x.columns(), held_ = held;
     if (held_ + rows_ <= capacity_) return {};
     return Error{FOVEA_LIMIT_EXCEEDED, "rows",
-                 std::to_string(rows_) + " rows after " + std::to_string(held_) + "; there is room for " +
+                 std::to_string(rows_) + " rows after " + std::to_string(held_) + " exceed the capacity, " +
                      std::to_string(capacity_)};
 }
 
@@ -30,7 +30,7 @@ FoveaAttentionDesc LayerSteps::attention_call(const AttentionPart& a) const {
 }
 
 Result<void> LayerSteps::copy(Role, Role) {
-    return Error{FOVEA_UNSUPPORTED, "block", "a text's layers have all of their parts"};
+    return Error{FOVEA_UNSUPPORTED, "block", "a layer of a text model must have all of its parts"};
 }
 
 Result<void> LayerSteps::norm(const Norm& n, uint32_t heads, Role from, Role to) {
@@ -56,7 +56,8 @@ Result<void> LayerSteps::layer(uint64_t n, const Block& b) {
         !is_present(a.output) || a.rules.alibi ||
         (b.order == BlockOrder::parallel && b.feed_forward_norm.kind == NormKind::none))
         return Error{FOVEA_UNSUPPORTED, "block",
-                     "layer " + std::to_string(n) + " has other parts than a text's layers"};
+                     "layer " + std::to_string(n) +
+                         " does not have the parts of a text model's layer, which are needed"};
     block_ = &b;
     begin(n);
     return walk(b, block_steps(b));

@@ -10,7 +10,8 @@
 namespace fovea {
 
 Result<void> check_logits(std::span<const float> logits) {
-    if (logits.empty()) return Error{FOVEA_INVALID_ARGUMENT, "logits", "there are no logits"};
+    if (logits.empty())
+        return Error{FOVEA_INVALID_ARGUMENT, "logits", "logits is empty; it must have at least one element"};
     const auto wrong =
         std::find_if(logits.begin(), logits.end(), [](float logit) { return !std::isfinite(logit); });
     if (wrong == logits.end()) return {};
@@ -58,7 +59,8 @@ Result<ComparedTokens> compared_tokens(std::span<const float> logits, std::span<
 
 Result<F32Tensor> logits_of(const Model& model, F32Tensor rows) {
     if (!is_present(model.unembedding))
-        return Error{FOVEA_INVALID_ARGUMENT, "unembedding", "the model has no unembedding"};
+        return Error{FOVEA_INVALID_ARGUMENT, "unembedding",
+                     "the model has no unembedding, which logits need"};
     if (rows.columns() != model.unembedding.d_in())
         return Error{FOVEA_INVALID_ARGUMENT, "rows",
                      "rows are " + std::to_string(rows.columns()) + " wide; the unembedding takes " +

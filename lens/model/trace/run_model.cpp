@@ -34,7 +34,7 @@ Result<void> check_options(const ModelConfig& f, uint64_t tokens, const ModelRun
         if (patch.head >= f.heads)
             return wrong_change("patches", limit_text("a patch's head", patch.head, f.heads));
         if (patch.context.shape != Shape{tokens, f.head_width})
-            return wrong_change("patches", "a patch's context has another shape than [" +
+            return wrong_change("patches", "a patch's context must have the shape [" +
                                                std::to_string(tokens) + ", " + std::to_string(f.head_width) +
                                                "]");
     }
@@ -44,8 +44,8 @@ Result<void> check_options(const ModelConfig& f, uint64_t tokens, const ModelRun
         return wrong_change("first_layer", limit_text("the first layer", options.first_layer, f.layers));
     const bool enters = options.first_layer > 0 || !options.entering.values.empty();
     if (enters && options.entering.shape != Shape{tokens, f.width})
-        return wrong_change("entering", "what enters layer " + std::to_string(options.first_layer) +
-                                            " has another shape than [" + std::to_string(tokens) + ", " +
+        return wrong_change("entering", "the input of layer " + std::to_string(options.first_layer) +
+                                            " must have the shape [" + std::to_string(tokens) + ", " +
                                             std::to_string(f.width) + "]");
     return {};
 }
@@ -164,11 +164,11 @@ Result<std::vector<HeadPatch>> head_contexts(const CheckpointModel& model, std::
 Result<ModelRun> run_model(const CheckpointModel& model, std::span<const uint32_t> ids,
                            const ModelRunOptions& options) {
     const ModelConfig& f = model.config();
-    if (ids.empty()) return wrong_change("tokens", "there is no token");
+    if (ids.empty()) return wrong_change("tokens", "tokens is empty; it must have at least one token");
     for (const std::string& name : model.missing())
         if (!name.starts_with("lm_head") && !name.starts_with("embed_out"))
-            return wrong_change(
-                "tensor", "no tensor '" + name + "' in " + printable_name(model.files().path.string(), 400));
+            return wrong_change("tensor", "tensor '" + name + "' is missing from " +
+                                              printable_name(model.files().path.string(), 400));
     if (Result<void> r = check_options(f, ids.size(), options); !r) return r.error();
     Result<F32Tensor> x =
         options.entering.values.empty() ? model.embed(ids) : Result<F32Tensor>(options.entering);

@@ -270,8 +270,7 @@ Result<F32Tensor> Trace::Impl::flow_stage(StageId id, uint32_t head, uint32_t n)
 Error Trace::Impl::no_stage(std::string_view name, uint32_t n) const {
     std::string known;
     for (const TraceStage& one : stages(n)) known += (known.empty() ? "" : ", ") + stage_name(one.id);
-    return wrong("stage",
-                 "there is no stage '" + printable_name(name, 40) + "' here; the layer has " + known);
+    return wrong("stage", "stage is '" + printable_name(name, 40) + "'; this layer has " + known);
 }
 
 Result<F32Tensor> Trace::Impl::stage(StageId id, uint32_t head, uint32_t n) {

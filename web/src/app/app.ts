@@ -306,7 +306,7 @@ export class App {
             own = this.own;
         try {
             if (!own && !state.text.trim())
-                throw new Error("Type at least one word: the last result is still shown.");
+                throw new Error("Type at least one word; the last result is still shown");
             const model = own ? undefined : tasks.find(({ task }) => task === state.task);
             if (model && model.bytes >= largeModel && this.result?.state.task !== model.task)
                 this.onTrouble(`${model.name}: ${megabytes(model.bytes)} are loaded once.`, false);

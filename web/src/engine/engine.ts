@@ -43,7 +43,7 @@ export class Engine {
     ask<K extends Kind>(kind: K, ask: Requests[K]["ask"]): Promise<Requests[K]["answer"]> {
         return new Promise((resolve, reject) => {
             if (!this.worker) {
-                reject(new Error("the engine is not running"));
+                reject(new Error("the engine is not running; reload the page"));
                 return;
             }
             const request: Request<K> = { id: this.nextId++, kind, ask };

@@ -82,15 +82,17 @@ export class EngineSession {
         if (!q.data.length) return { session, notes, own: null };
         for (const { shape, data } of [q, k, v])
             if (data.length && shape.length !== 3)
-                throw new Error(`tensors of a session are [heads, tokens, width], not ${shape.join(" × ")}`);
+                throw new Error(
+                    `a tensor of the session has shape [${shape.join(", ")}]; it must be [heads, tokens, width]`,
+                );
         const [heads, rows, dim] = q.shape,
             [kv, keys, keyDim] = k.shape;
-        if (!k.data.length) throw new Error("its tensors lack k");
-        if (dim !== keyDim) throw new Error(`queries are ${dim} wide, keys ${keyDim}; they must be equal`);
+        if (!k.data.length) throw new Error("the session's tensors have no k; q and k are needed");
+        if (dim !== keyDim) throw new Error(`queries are ${dim} wide and keys ${keyDim}; they must be equal`);
         const dimV = v.data.length ? v.shape[2] : 0;
         if (dimV && (v.shape[0] !== kv || v.shape[1] !== keys))
             throw new Error(
-                `values are for ${v.shape[0]} heads and ${v.shape[1]} tokens, keys for ${kv} and ${keys}`,
+                `values have ${v.shape[0]} heads and ${v.shape[1]} tokens, keys ${kv} and ${keys}; both must be equal`,
             );
         const own = {
             shape: { heads, kv, rows, keys, dim, dimV },
@@ -138,7 +140,7 @@ export class EngineSession {
     // The model that sessions of its task show.
     takeLearned(bytes: Uint8Array): void {
         const address = this.module._webAllocate(bytes.length);
-        if (!address) throw new Error("the browser has no memory for a learned model");
+        if (!address) throw new Error("the browser has no memory left for a trained model");
         this.module.HEAPU8.set(bytes, address);
         try {
             if (!this.module._webLearned(address, bytes.length)) this.fail();
@@ -198,7 +200,7 @@ export class EngineSession {
         try {
             if (addresses.some((a, i) => !a && parts[i].length))
                 throw new Error(
-                    `the browser has no memory for ${parts.reduce((n, p) => n + p.byteLength, 0)} more bytes`,
+                    `the browser has no memory left for ${parts.reduce((n, p) => n + p.byteLength, 0)} more bytes`,
                 );
             parts.forEach((part, i) => this.module.HEAPF32.set(part, addresses[i] / 4));
             return use(addresses);
@@ -218,7 +220,7 @@ export class EngineSession {
         const address = this.module._webAllocate(bytes.length || 1);
         if (!address)
             throw new Error(
-                `the browser has no memory for the file's ${bytes.length.toLocaleString("en")} bytes`,
+                `the browser has no memory left for the file's ${bytes.length.toLocaleString("en")} bytes`,
             );
         this.module.HEAPU8.set(bytes, address);
         return this.json<FileTensor[]>(this.module._webOpenFile(address, bytes.length, isNpy ? 1 : 0));

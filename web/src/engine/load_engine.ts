@@ -15,7 +15,7 @@ export async function loadEngine(folder: string, threads: number): Promise<Engin
 // The weights of a task's model, a file of lens/model/learned.
 export async function loadLearned(task: string): Promise<Uint8Array> {
     const file = LEARNED_FILES[task];
-    if (!file) throw new Error(`there is no model of the task ${task} here`);
+    if (!file) throw new Error(`this site has no model of the task ${task}`);
     const answer = await fetch(new URL(`../${file}`, import.meta.url));
     if (!answer.ok) throw new Error(`the model of the task ${task} could not be loaded (${answer.status})`);
     return new Uint8Array(await answer.arrayBuffer());

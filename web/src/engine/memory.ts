@@ -5,7 +5,7 @@ interface Module {
 }
 
 function given(address: number, bytes: number): number {
-    if (!address) throw new RangeError(`no memory for ${bytes} more bytes`);
+    if (!address) throw new RangeError(`the browser has no memory left for ${bytes} more bytes`);
     return address >>> 0;
 }
 
@@ -15,6 +15,6 @@ export const allocate = (module: Module, bytes: number) =>
 
 // The engine reads a text up to its first U+0000.
 export function allocateText(module: Module, text: string): number {
-    if (text.includes("\0")) throw new Error("the text has the character U+0000: leave it out");
+    if (text.includes("\0")) throw new Error("the text has the character U+0000; leave it out");
     return given(module.stringToNewUTF8(text), text.length);
 }

@@ -15,7 +15,7 @@ export async function sessionText(app: App): Promise<string> {
         size = own ? own.q.byteLength + own.k.byteLength + (own.v?.byteLength ?? 0) : 0;
     if (size > largestEmbedded)
         throw new Error(
-            `a session holds tensors of up to ${withCommas(largestEmbedded)} bytes; these have ${withCommas(size)}`,
+            `the tensors have ${withCommas(size)} bytes; the limit of a session is ${withCommas(largestEmbedded)}`,
         );
     return app.engine.ask("writeSession", { address: toHash(state) });
 }

@@ -75,7 +75,8 @@ const looksFused = (tensor: FileTensor) =>
 function cut(values: Float32Array, shape: number[], order: string, letter: string, heads: number): Heads {
     const width = shape.at(-1)! / 3,
         rows = shape.at(-2)!;
-    if (!Number.isInteger(width)) throw new Error(`the tensor is ${shape.at(-1)} wide: no multiple of 3`);
+    if (!Number.isInteger(width))
+        throw new Error(`the tensor is ${shape.at(-1)} wide; it must be a multiple of 3, for q, k and v`);
     if (!Number.isInteger(heads) || heads < 1 || width % heads)
         throw new Error(`heads is ${heads}; it must divide the width, ${width}`);
     const first = order.indexOf(letter) * width,
@@ -165,17 +166,17 @@ async function open(app: App, files: File[]): Promise<void> {
         const bytes = files.reduce((sum, { size }) => sum + size, 0);
         if (bytes > maxBytes)
             throw new Error(
-                `it has ${withCommas(bytes)} bytes; this page reads up to ${withCommas(maxBytes)}`,
+                `the file has ${withCommas(bytes)} bytes; the limit of this page is ${withCommas(maxBytes)}`,
             );
         if (files.length > 1 && !files.every((f) => /\.npy$/i.test(f.name)))
-            throw new Error("several files at once must all be .npy: one tensor each");
+            throw new Error("several files at once must all be .npy, one tensor each");
         if (/\.fovea$/i.test(name)) {
             await app.open(utf8.decode(await file.arrayBuffer()), name);
             sheet.hidden = true;
             return;
         }
         if (!/\.(safetensors|npy|npz)$/i.test(name))
-            throw new Error("its name must end in .safetensors, .npy, .npz or .fovea");
+            throw new Error("the file's name must end in .safetensors, .npy, .npz or .fovea");
         const read = async (f: File) => ({ name: f.name, bytes: new Uint8Array(await f.arrayBuffer()) });
         const tensors = await app.engine.ask("openFiles", { files: await Promise.all(files.map(read)) });
         showSheet(app, name, tensors, refuse);
@@ -242,7 +243,7 @@ async function show(
                 const tensor = tensors[index];
                 if (!mayBeFused(tensor))
                     throw new Error(
-                        `${tensor.name} is ${shapeText(tensor.shape)}: q, k and v in one are [tokens, 3 × width]`,
+                        `${tensor.name} is ${shapeText(tensor.shape)}; a fused tensor of q, k and v must be [tokens, 3 × width]`,
                     );
                 const values = await app.engine.ask("fileTensor", { index });
                 return cut(values, tensor.shape, order, letter, input("own-heads").valueAsNumber);
@@ -250,31 +251,38 @@ async function show(
             const { shape, name: tensorName } = tensors[index];
             if (shape.length !== layout.length)
                 throw new Error(
-                    `${tensorName} has ${shape.length} dimensions; the queries have ${layout.length}`,
+                    `${tensorName} has ${shape.length} dimensions; it must have ${layout.length}, as the queries do`,
                 );
             return arrange(await app.engine.ask("fileTensor", { index }), shape, layout);
         };
         const q = await load("q"),
             k = await load("k"),
             v = await load("v");
-        if (!q || !k) throw new Error("queries and keys are needed");
+        if (!q || !k) throw new Error("choose tensors for queries and keys; both are needed");
         for (const [what, { heads, rows, dim }] of Object.entries({
             queries: q,
             keys: k,
             ...(v && { values: v }),
         }))
             if (heads * rows * dim === 0)
-                throw new Error(`the ${what} are empty: ${heads} heads, ${rows} tokens, ${dim} numbers each`);
-        if (q.dim !== k.dim) throw new Error(`queries are ${q.dim} wide, keys ${k.dim}; they must be equal`);
+                throw new Error(
+                    `the ${what} have ${heads} heads, ${rows} tokens and ${dim} elements each; none may be 0`,
+                );
+        if (q.dim !== k.dim)
+            throw new Error(`queries are ${q.dim} wide and keys ${k.dim}; they must be equal`);
         if (q.heads % k.heads)
-            throw new Error(`${q.heads} query heads are no multiple of ${k.heads} key heads`);
+            throw new Error(
+                `there are ${q.heads} query heads and ${k.heads} key heads; the first must be a multiple of the second`,
+            );
         if (v && (v.rows !== k.rows || v.heads !== k.heads))
             throw new Error(
-                `values are for ${v.heads} heads and ${v.rows} tokens, keys for ${k.heads} and ${k.rows}`,
+                `values have ${v.heads} heads and ${v.rows} tokens, keys ${k.heads} and ${k.rows}; both must be equal`,
             );
         const longest = Math.max(q.rows, k.rows);
         if (longest > mostRows)
-            throw new Error(`${withCommas(longest)} tokens; a map is shown up to ${withCommas(mostRows)}`);
+            throw new Error(
+                `the tensors have ${withCommas(longest)} tokens; the limit of a map is ${withCommas(mostRows)}`,
+            );
         const { heads, rows, dim } = q,
             shape = { heads, kv: k.heads, rows, keys: k.rows, dim, dimV: v?.dim ?? 0 },
             own = { shape, q: q.data, k: k.data, v: v?.data ?? null };

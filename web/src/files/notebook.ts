@@ -48,11 +48,11 @@ export function cellsOf(layer: Layer): string[] {
         output = projects && wo ? find("output") : undefined,
         shown = [...given, end, context, ...(output ? [wo, output] : [])];
     if (given.some((s) => !s) || !layer.visible.length)
-        throw new Error("a notebook needs queries, keys and a mask that are small enough to be shown");
+        throw new Error("this layer is too large for a notebook; export arrays (npy)");
     const numbers = shown.reduce((sum, s) => sum + s!.data.length, 0);
     if (numbers > mostNumbers)
         throw new Error(
-            `a notebook holds ${mostNumbers.toLocaleString("en")} numbers, this layer has ${numbers.toLocaleString("en")}: export arrays (npy)`,
+            `this layer has ${numbers.toLocaleString("en")} elements; the limit of a notebook is ${mostNumbers.toLocaleString("en")}: export arrays (npy)`,
         );
     const cells = [
         `import numpy as np\n\ntokens = ${JSON.stringify(tokens)}\nheads = ${heads}`,

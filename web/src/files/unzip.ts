@@ -20,24 +20,24 @@ function crcOf(bytes: Uint8Array): number {
 
 async function inflate(bytes: Uint8Array<ArrayBuffer>, size: number): Promise<Uint8Array<ArrayBuffer>> {
     if (size > mostInflated * bytes.length)
-        throw new Error(`the archive says that ${bytes.length} bytes become ${size}, which cannot be`);
+        throw new Error(`the archive is damaged: ${bytes.length} packed bytes cannot become ${size}`);
     const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate-raw"));
     const out = new Uint8Array(size);
     let at = 0;
     const reader = stream.getReader();
     for (;;) {
         const { done, value } = await reader.read().catch(() => {
-            throw new Error("its packed bytes are damaged");
+            throw new Error("the packed bytes are damaged");
         });
         if (done) break;
         if (at + value.length > size) {
             void reader.cancel().catch(() => {});
-            throw new Error("it is longer than the archive says");
+            throw new Error("the entry is longer than the archive says");
         }
         out.set(value, at);
         at += value.length;
     }
-    if (at !== size) throw new Error(`it has ${at} bytes where the archive says ${size}`);
+    if (at !== size) throw new Error(`the entry has ${at} bytes, and the archive says ${size}`);
     return out;
 }
 
@@ -52,10 +52,10 @@ export async function unzip(
     let end = file.length - 22;
     const first = Math.max(0, end - 0xffff);
     while (end >= first && (u32(end) !== 0x06054b50 || u16(end + 20) !== file.length - 22 - end)) --end;
-    if (end < first) throw new Error("this is no zip archive, or its end is missing");
+    if (end < first) throw new Error("this is not a zip archive, or its end is missing");
     const count = u16(end + 10),
         begin = u32(end + 16);
-    if (begin === mark32 || count === 0xffff) throw new Error("archives over 4 GB are not read here");
+    if (begin === mark32 || count === 0xffff) throw new Error("archives over 4 GB are not supported");
     if (begin + u32(end + 12) > end || u32(end + 4) || u16(end + 8) !== count)
         throw new Error(`the archive's directory is damaged at byte ${end}`);
     const names = new Set<string>(),
@@ -85,7 +85,7 @@ export async function unzip(
         };
         if (names.has(name)) refuse("the archive has two entries of this name");
         names.add(name);
-        if ([packed, size, start].includes(mark32)) refuse("archives over 4 GB are not read here");
+        if ([packed, size, start].includes(mark32)) refuse("archives over 4 GB are not supported");
         if (flags & ~knownFlags) refuse(flags & 1 ? "it is encrypted" : "it has unknown flags");
         if (method !== 0 && method !== 8)
             refuse(`packed by method ${method}; only stored and deflated entries are read`);
@@ -122,6 +122,7 @@ export async function unzip(
     }
     places.sort((a, b) => a.from - b.from);
     for (let i = 1; i < places.length; ++i)
-        if (places[i].from < places[i - 1].to) throw new Error(`${places[i].name}: overlaps another entry`);
+        if (places[i].from < places[i - 1].to)
+            throw new Error(`${places[i].name}: the entry overlaps another one`);
     return entries;
 }

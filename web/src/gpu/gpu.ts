@@ -158,7 +158,7 @@ export class Gpu {
         const entry = gpu ?? (globalThis.navigator as Navigator | undefined)?.gpu;
         if (!entry) throw new Error("this browser has no WebGPU");
         const adapter = await entry.requestAdapter({ powerPreference: "high-performance" });
-        if (!adapter) throw new Error("WebGPU finds no GPU");
+        if (!adapter) throw new Error("WebGPU found no GPU");
         const info = adapter.info;
         if (info?.isFallbackAdapter && !fallback)
             throw new Error("only a software WebGPU adapter is available");
@@ -180,7 +180,7 @@ export class Gpu {
         const size = Math.max(16, upTo(bytes, 16));
         if (size > this.device.limits.maxBufferSize)
             throw new GpuRefusal(
-                `a buffer of ${size} bytes; maxBufferSize is ${this.device.limits.maxBufferSize}`,
+                `a buffer of ${size} bytes is needed; the GPU's limit is ${this.device.limits.maxBufferSize}`,
             );
         const buffer = this.device.createBuffer({ size, usage: usage.storage });
         if (data) this.write(buffer, data);
@@ -277,7 +277,7 @@ export class Gpu {
         const kernel = await this.findKernel(shader, constants, flags);
         if (!kernel)
             throw new GpuRefusal(
-                `there is no kernel for shader ${shader}, constants ${constants.join()}, flags ${flags}`,
+                `this page has no kernel for shader ${shader}, constants ${constants.join()}, flags ${flags}`,
             );
         const key = `${shader} ${kernel.constants.join()} ${kernel.flags}`;
         let made = this.pipelines.get(key);
@@ -292,7 +292,7 @@ export class Gpu {
     private async makePipeline(kernel: Kernel): Promise<Pipeline> {
         if (kernel.slots.length > this.limits.storageBuffers)
             throw new GpuRefusal(
-                `${kernel.name} binds ${kernel.slots.length} storage buffers here; the GPU takes ${this.limits.storageBuffers}`,
+                `${kernel.name} binds ${kernel.slots.length} storage buffers; the GPU's limit is ${this.limits.storageBuffers}`,
             );
         const module = this.device.createShaderModule({ code: kernel.code, label: kernel.name });
         const wrong = (await module.getCompilationInfo()).messages.find(

@@ -78,7 +78,8 @@ export class Calls {
         let names = this.fields.get(index);
         if (!names) this.fields.set(index, (names = this.json<string[]>(this.module._webCallFields(index))));
         for (const [name, value] of Object.entries(numbers)) {
-            if (!names.includes(name)) throw new Error(`a call of ${operation} has no ${name}`);
+            if (!names.includes(name))
+                throw new Error(`${name} is not a field of ${operation}; its fields are ${names.join(", ")}`);
             if (!isHeld(name, value))
                 throw new Error(
                     `${name} is ${value}; it must be ${floats.test(name) ? "a number that float32 holds" : "an integer that the field holds"}`,
@@ -164,7 +165,7 @@ export class Calls {
 
 function bytesOf(tensors: Tensors, number: number, bytes: number): Uint8Array {
     const view = tensors.get(number);
-    if (!view && bytes) throw new Error(`the call needs binding ${number}`);
+    if (!view && bytes) throw new Error(`binding ${number} is missing; the call needs ${bytes} bytes there`);
     if (!view) return new Uint8Array(0);
     if (view.byteLength !== bytes)
         throw new Error(`binding ${number} has ${view.byteLength} bytes; the call needs ${bytes}`);

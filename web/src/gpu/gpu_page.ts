@@ -53,7 +53,8 @@ export class PageGpu {
         const calls = new Calls(module);
         try {
             const difference = await differenceFromCpu(calls, gpu, damaged ? (v) => (v[0] += 1) : undefined);
-            if (difference) throw new Error(`this GPU computes something else: ${difference}`);
+            if (difference)
+                throw new Error(`the results of this GPU are wrong (${difference}); it is not used`);
         } catch (error) {
             gpu.close();
             throw error;

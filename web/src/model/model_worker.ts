@@ -14,7 +14,7 @@ let session: ModelSession | null = null;
 
 async function start(variant: string, threads: number): Promise<null> {
     const folder = MODEL_FOLDERS[variant] ?? MODEL_FOLDERS.simd;
-    if (!folder) throw new Error("this site has no engine for models");
+    if (!folder) throw new Error("this site was built without the engine for models");
     const url = new URL(`../${folder}/model.mjs`, import.meta.url);
     const { default: create } = (await import(url.href)) as {
         default: (options: object) => Promise<ModelModule>;
