@@ -6,6 +6,7 @@
 #       --run              the command line               --python    the builder of Python wheels
 #       --visualizer       the visualizer                 --browsers  Firefox and WebKit
 #       --web              the web page                   --library   the library (preset core)
+#       --docs             the documentation site
 #   --check installs nothing; exits 1 and names the packages when some are missing. --list only names them.
 # Everything newer than Debian 12 comes from scripts/get-vulkan-tools.sh, without root.
 set -euo pipefail
@@ -25,6 +26,8 @@ build=(git doxygen clang clang-format libvulkan-dev vulkan-tools vulkan-validati
 newer=("mesa-vulkan-drivers 25.0")
 wheels=("python3-packaging 23.2" "python3-scikit-build-core 0.8")
 newer_suite=
+# Doxygen reads the headers, Sphinx makes the site.
+docs=(git doxygen python3 python3-sphinx python3-myst-parser python3-breathe furo python3-sphinx-copybutton)
 # Chromium brings the second Vulkan driver and runs the browser tests.
 case $codename in
 bookworm)
@@ -44,7 +47,7 @@ noble)
 esac
 
 kind=--build
-[[ ! ${1:-} =~ ^--(build|run|visualizer|web|tests|python|browsers|library)$ ]] || { kind=$1 && shift; }
+[[ ! ${1:-} =~ ^--(build|run|visualizer|web|tests|python|browsers|docs|library)$ ]] || { kind=$1 && shift; }
 needs_node=no
 case $kind in
 --build)
@@ -59,7 +62,7 @@ case $kind in
     needs_node=yes
     ;;
 --tests)
-    packages=(python3-pip python3-venv python3-numpy mypy advancecomp libopenmpi-dev openmpi-bin libmpich-dev mpich)
+    packages=(python3-pip python3-venv python3-numpy mypy advancecomp libopenmpi-dev openmpi-bin libmpich-dev mpich "${docs[@]}")
     newer=("${wheels[@]}")
     ;;
 --python)
@@ -69,6 +72,10 @@ case $kind in
 --browsers)
     packages=(firefox-esr webkit2gtk-driver)
     [[ $codename != noble ]] || packages=(webkit2gtk-driver) # its Firefox is a snap
+    newer=()
+    ;;
+--docs)
+    packages=("${docs[@]}")
     newer=()
     ;;
 --library)

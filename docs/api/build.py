@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Builds the reference of the public headers into build/docs/api with Doxygen, and says which names are documented by
+"""Reads the public headers with Doxygen: HTML goes to build/docs/api, and XML for the site (docs/site/build.py) to
+build/docs/xml. Says which names are documented by
 nothing, and which functions of the C boundary are on no page (exit 1).
 
     build.py
@@ -50,7 +51,8 @@ def documented(lines, number):
 
 def main():
     (ROOT / 'build' / 'docs').mkdir(parents=True, exist_ok=True)
-    shutil.rmtree(ROOT / 'build' / 'docs' / 'api', ignore_errors=True)  # pages of names that are gone
+    for folder in ('api', 'xml'):
+        shutil.rmtree(ROOT / 'build' / 'docs' / folder, ignore_errors=True)  # pages of names that are gone
     run = subprocess.run(['doxygen', 'docs/api/Doxyfile'], cwd=ROOT, capture_output=True, text=True)
     if run.returncode:
         print(run.stderr)
