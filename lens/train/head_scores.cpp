@@ -41,7 +41,7 @@ HeadLabel head_label(const HeadScores& scores) {
     for (size_t n = 0; n < kHeadScores; ++n)
         if (scores[n] >= kLeast && scores[n] > label.value)
             label = {true, static_cast<HeadScore>(n), scores[n], {}};
-    label.text = label.named ? std::string(head_score_label(label.score)) : "no single job";
+    label.text = label.named ? std::string(head_score_label(label.score)) : "no clear role";
     return label;
 }
 

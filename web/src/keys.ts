@@ -1,5 +1,6 @@
 // One table binds the keys and documents them. Letters act while the matrix or nothing that takes text has the focus.
 import type { App } from "./app/app.ts";
+import { fill } from "./page/format.ts";
 import { byId, input } from "./page/dom.ts";
 import type { MaskEditor } from "./layer/mask.ts";
 import type { Workbench } from "./layer/stage.ts";
@@ -17,83 +18,93 @@ export function connectKeys(app: App, workbench: Workbench, editor: MaskEditor, 
     const heads = () => app.result?.heads ?? 1;
     const head = (by: number) => app.change({ head: (app.state.head + by + heads()) % heads() });
     const bindings: Binding[] = [
-        { keys: ["PageDown"], shown: "Page down", does: "next stage", run: () => workbench.stepStage(1) },
-        { keys: ["PageUp"], shown: "Page up", does: "previous stage", run: () => workbench.stepStage(-1) },
-        { keys: ["]"], shown: "]", does: "next head", run: () => head(1) },
-        { keys: ["["], shown: "[", does: "previous head", run: () => head(-1) },
+        {
+            keys: ["PageDown"],
+            shown: texts.lesson.pageDown,
+            does: texts.keys.nextStage,
+            run: () => workbench.stepStage(1),
+        },
+        {
+            keys: ["PageUp"],
+            shown: texts.lesson.pageUp,
+            does: texts.keys.previousStage,
+            run: () => workbench.stepStage(-1),
+        },
+        { keys: ["]"], shown: "]", does: texts.keys.nextHead, run: () => head(1) },
+        { keys: ["["], shown: "[", does: texts.keys.previousHead, run: () => head(-1) },
         {
             keys: [" ", "m"],
-            shown: "Space",
-            does: "causal mask on or off",
+            shown: texts.keys.space,
+            does: texts.keys.causal,
             run: () => app.change({ mask: app.state.mask === "causal" ? "none" : "causal" }),
         },
         {
             keys: ["d"],
             shown: "D",
-            does: "dropout on or off",
+            does: texts.keys.dropout,
             run: () => app.change({ p: app.state.p > 0 ? 0 : 0.5 }),
         },
         {
             keys: ["s"],
             shown: "S",
-            does: "scaling on or off",
+            does: texts.keys.scaling,
             run: () => app.change({ scale: app.state.scale === "none" ? "auto" : "none" }),
         },
         {
             keys: ["l"],
             shown: "L",
-            does: "logarithmic colors",
+            does: texts.keys.log,
             run: () => app.change({ log: !app.state.log }, { numbers: false }),
         },
         {
             keys: ["r"],
             shown: "R",
-            does: "automatic color range",
+            does: texts.keys.range,
             run: () => app.change({ lo: "", hi: "" }, { numbers: false }),
         },
         {
             keys: ["n"],
             shown: "N",
-            does: "range without the outermost hundredths",
+            does: texts.keys.narrow,
             run: () => narrowRange(app, workbench),
         },
         {
             keys: ["b"],
             shown: "B",
-            does: "mask editor: Space shows or hides, Shift with arrows paints along",
+            does: texts.keys.editor,
             run: () => editor.toggle(!editor.isOn),
         },
         {
             keys: ["x"],
             shown: "X",
-            does: "swap the compared heads",
+            does: texts.keys.swap,
             run: () => {
                 if (app.state.cmp >= 0) app.change({ head: app.state.cmp, cmp: app.state.head });
             },
         },
-        { keys: ["."], shown: ".", does: "next step of the walk", run: () => story.turn(1) },
-        { keys: [","], shown: ",", does: "previous step of the walk", run: () => story.turn(-1) },
-        { keys: ["f"], shown: "F", does: "fit the matrix", run: () => matrix.fit() },
+        { keys: ["."], shown: ".", does: texts.keys.nextStep, run: () => story.turn(1) },
+        { keys: [","], shown: ",", does: texts.keys.previousStep, run: () => story.turn(-1) },
+        { keys: ["f"], shown: "F", does: texts.keys.fit, run: () => matrix.fit() },
         {
             keys: ["t"],
             shown: "T",
-            does: "table or picture",
+            does: texts.keys.table,
             run: () => app.change({ table: !app.state.table }, { numbers: false }),
         },
-        { keys: ["g"], shown: "G", does: "go to a cell", run: () => openGoTo(app) },
+        { keys: ["g"], shown: "G", does: texts.keys.goTo, run: () => openGoTo(app) },
         {
             keys: ["?"],
             shown: "?",
-            does: "this list",
+            does: texts.keys.help,
             run: () => byId<HTMLDialogElement>("help").showModal(),
         },
     ];
     const fixed: [string, string][] = [
-        ["Arrows", "move the picked cell; with Shift by 16"],
-        ["Home, End", "first and last key; with Ctrl the corners"],
-        ["+ −", "zoom the matrix"],
-        ["Alt + 1–7", "choose a level"],
-        ["C", "on a head’s picture: compare it with the shown head"],
+        [texts.keys.arrows, texts.keys.move],
+        [texts.keys.ends, texts.keys.corners],
+        ["+ −", texts.keys.zoom],
+        ["Alt + 1–7", texts.keys.level],
+        ["C", texts.keys.compare],
     ];
     byId("help-body").innerHTML =
         `<dl>${[...fixed, ...bindings.map((b): [string, string] => [b.shown, b.does])].map(([k, d]) => `<dt><kbd>${k}</kbd></dt><dd>${d}</dd>`).join("")}</dl>`;
@@ -149,8 +160,11 @@ function connectGoTo(app: App, workbench: Workbench): void {
             (at, axis) => !Number.isInteger(at) || at < 0 || at >= lists[axis].length,
         );
         if (wrong >= 0) {
-            byId("goto-note").textContent =
-                `There is no ${wrong ? "key" : "query"} “${input(wrong ? "goto-key" : "goto-query").value}”: a token, or a number from 0 to ${lists[wrong].length - 1}.`;
+            byId("goto-note").textContent = fill(
+                wrong ? texts.keys.noKey : texts.keys.noQuery,
+                input(wrong ? "goto-key" : "goto-query").value,
+                lists[wrong].length - 1,
+            );
             return;
         }
         dialog.close();

@@ -1,5 +1,6 @@
 // Controls on one side, the state on the other.
 import type { App } from "./app/app.ts";
+import { fill } from "./page/format.ts";
 import { byId, fillOptions, hide, input, select, setText } from "./page/dom.ts";
 import { firstState, levels, limits, presetState, type State } from "./page/state.ts";
 import type { MaskEditor } from "./layer/mask.ts";
@@ -110,9 +111,9 @@ function show(app: App): void {
     input("temperature").value = String(sliderOf(state.temp));
     setText(byId("temperature-out"), state.temp.toFixed(2));
     input("softcap").value = String(state.cap);
-    setText(byId("softcap-out"), state.cap ? state.cap.toFixed(2) : "off");
+    setText(byId("softcap-out"), state.cap ? state.cap.toFixed(2) : texts.page.off);
     input("window").value = String(state.win);
-    setText(byId("window-out"), `${state.win} back`);
+    setText(byId("window-out"), fill(texts.spoken.back, state.win));
     hide("window-box", state.mask !== "window");
     input("p").value = String(state.p);
     setText(byId("p-out"), state.p.toFixed(2));

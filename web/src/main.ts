@@ -1,7 +1,7 @@
 // Brings the static page to life.
 import { App, type Held } from "./app/app.ts";
 import { byId, hide, setHtml, setText, taskEnds } from "./page/dom.ts";
-import { duration, withCommas } from "./page/format.ts";
+import { duration, fill, withCommas } from "./page/format.ts";
 import { connectExport, sessionText } from "./files/exporting.ts";
 import { connectFiles } from "./files/files.ts";
 import { Flow } from "./layer/flow.ts";
@@ -70,7 +70,7 @@ function connectTrouble(): void {
         if (!canRetry) return;
         const retry = document.createElement("button");
         retry.className = "primary";
-        retry.textContent = "Try again";
+        retry.textContent = texts.app.tryAgain;
         retry.addEventListener("click", () => {
             delete box.dataset.lasting;
             box.hidden = true;
@@ -92,19 +92,25 @@ function showBadge(): void {
     const root = document.documentElement;
     root.classList.toggle("is-live", info !== null);
     if (!info) {
-        setHtml(byId("badge-text"), "static page");
+        setHtml(byId("badge-text"), texts.page.still);
         return;
     }
-    const threads = `${info.threads} thread${info.threads > 1 ? "s" : ""}`,
-        gpu = info.gpu.name ? ", WebGPU" : /^(this GPU|the GPU was)/.test(info.gpu.reason) ? ", no GPU" : "";
+    const threads = fill(info.threads > 1 ? texts.app.threads : texts.app.oneThread, info.threads),
+        gpu = info.gpu.name
+            ? ", WebGPU"
+            : /^(this GPU|the GPU was)/.test(info.gpu.reason)
+              ? `, ${texts.app.noGpu}`
+              : "";
     setHtml(
         byId("badge-text"),
-        `live<span class="more">: ${engineNames[info.variant]}, ${threads}${gpu}</span>`,
+        `${texts.app.live}<span class="more">: ${engineNames[info.variant]}, ${threads}${gpu}</span>`,
     );
     byId("badge").title = [
         info.reason,
-        info.gpu.name ? `deep zoom on ${info.gpu.name}` : info.gpu.reason && `no GPU: ${info.gpu.reason}`,
-        app.result ? `last result in ${duration(app.result.ms)}` : "",
+        info.gpu.name
+            ? fill(texts.app.zoomOn, info.gpu.name)
+            : info.gpu.reason && `${texts.app.noGpu}: ${info.gpu.reason}`,
+        app.result ? fill(texts.app.lastResult, duration(app.result.ms)) : "",
     ]
         .filter(Boolean)
         .join("; ");
@@ -136,7 +142,7 @@ async function startEngine(): Promise<void> {
     if (wanted === "static") {
         await connected;
         withoutEngine(true);
-        app.onTrouble("The address asks for the page without its engine (engine=static).", false, true);
+        app.onTrouble(texts.app.noEngine, false, true);
         return;
     }
     try {
@@ -150,10 +156,7 @@ async function startEngine(): Promise<void> {
         await connected;
         app.engine.stop("not started");
         withoutEngine(true);
-        app.onTrouble(
-            `The engine could not start: ${(error as Error).message}. The page shows its first result.`,
-            true,
-        );
+        app.onTrouble(fill(texts.app.notStarted, (error as Error).message), true);
     }
 }
 
@@ -164,26 +167,22 @@ app.engine.onDeath = (reason) => {
     if (/memory/.test(reason) && ++refusals > 1) {
         if (app.state.level !== 7 || app.state.len <= 16) {
             withoutEngine(true);
-            app.onTrouble(`The engine stopped: ${reason}. A shorter text may fit.`, true);
+            app.onTrouble(fill(texts.app.shorter, reason), true);
             return;
         }
         app.change({ len: Math.floor(app.state.len / 2) });
-        app.onTrouble(
-            `The engine stopped: ${reason}. Showing ${withCommas(app.state.len)} tokens instead.`,
-            false,
-            true,
-        );
+        app.onTrouble(fill(texts.app.fewer, reason, withCommas(app.state.len)), false, true);
         void startEngine();
         return;
     }
     if (restarts++ < 2) {
         void startEngine().then(() => {
-            byId("announce").textContent = "The engine stopped and was started again.";
+            byId("announce").textContent = texts.app.restarted;
         });
         return;
     }
     withoutEngine(true);
-    app.onTrouble(`The engine stopped: ${reason}.`, true);
+    app.onTrouble(fill(texts.app.stopped, reason), true);
 };
 
 // Classes of the root by the address: what a page within another keeps, and larger type.
@@ -230,17 +229,18 @@ await taskEnds();
 connectFiles(app, new ModelDoor(app));
 connectKeys(app, workbench, editor, story);
 byId("badge").addEventListener("pointerenter", showBadge);
+// The other language shows the same; a single file has one.
+document.getElementById("language")?.addEventListener("click", (event) => {
+    (event.target as HTMLAnchorElement).hash = location.hash;
+});
 byId("share").addEventListener("click", async () => {
     if (app.own) {
-        app.onTrouble(
-            `A link cannot hold the tensors of ${app.ownName}: save them as a session file (Export) instead.`,
-            false,
-        );
+        app.onTrouble(fill(texts.app.tensorsInLink, app.ownName), false);
         return;
     }
     if (!isWhole(app.state)) {
         app.onTrouble(
-            `This page needs ${withCommas(toHash(app.state).length)} characters, and a link holds ${withCommas(longestAddress)}: save it as a session file (Export) instead.`,
+            fill(texts.app.longLink, withCommas(toHash(app.state).length), withCommas(longestAddress)),
             false,
         );
         return;
@@ -248,20 +248,20 @@ byId("share").addEventListener("click", async () => {
     const url = new URL(toHash(app.state), location.href).href;
     try {
         await navigator.clipboard.writeText(url);
-        byId("share").textContent = "Link copied";
+        byId("share").textContent = texts.app.copied;
     } catch {
         location.hash = toHash(app.state);
-        byId("share").textContent = "Link is in the address bar";
+        byId("share").textContent = texts.app.inAddress;
     }
     setTimeout(() => {
-        byId("share").textContent = "Copy link";
+        byId("share").textContent = texts.page.copyLink;
     }, 2500);
 });
 app.onShow.add(() =>
     setText(
         byId("embed-code"),
         app.own
-            ? "Your own tensors cannot be in an address."
+            ? texts.app.tensorsInFrame
             : `<iframe src="${location.origin}${location.pathname}${addressOf(app.state)}&bare=1" width="640" height="480"></iframe>`,
     ),
 );
@@ -270,10 +270,7 @@ const lost = (history.state as Held | null)?.own;
 if (lost)
     app.onResult.add(function tell() {
         app.onResult.delete(tell);
-        app.onTrouble(
-            `The tensors of ${lost} were shown here. A page cannot keep them over a reload: open the file again, or save a session file (Export) next time.`,
-            false,
-        );
+        app.onTrouble(fill(texts.app.lost, lost), false);
     });
 // For tests and the curious: what the page knows.
 Object.assign(globalThis, {

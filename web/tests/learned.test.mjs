@@ -24,7 +24,7 @@ describe("heads that learned", { skip: missing ?? false }, () => {
         withPage({ hash: "" }, async (page) => {
             assert.deepEqual(await names(page), [
                 "previous token",
-                "no single job",
+                "no clear role",
                 "induction",
                 "induction",
             ]);

@@ -149,5 +149,5 @@ test("the place of a weight in its row is said in English", () => {
         ].map((nth) => `${nth} highest of 1000`),
         "lowest of 1000",
     ]);
-    assert.equal(page.place(0, 1), "the only key seen");
+    assert.equal(page.place(0, 1), "the only visible key");
 });

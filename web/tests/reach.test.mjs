@@ -158,9 +158,9 @@ describe("reach", { skip: missing ?? false }, () => {
         await page.keyboard.press("Space");
         assert.equal(
             await heard(),
-            "query Your, key Your: hidden. 20 of 36 visible (55.6%); 1 row sees nothing: its context is 0.",
+            "query Your, key Your: masked. 20 of 36 visible (55.6%); 1 row is fully masked: its context is 0.",
         );
-        assert.match(await page.evaluate(() => document.activeElement.textContent), /, hidden$/);
+        assert.match(await page.evaluate(() => document.activeElement.textContent), /, masked$/);
         assert.deepEqual(await hidden(), [0, ...upper]);
         await page.keyboard.press("ArrowRight");
         await page.keyboard.press("Space");
@@ -186,7 +186,7 @@ describe("reach", { skip: missing ?? false }, () => {
         await page.keyboard.press("ArrowUp");
         await page.keyboard.press("ArrowLeft");
         await page.keyboard.press("Enter");
-        assert.match(await heard(), /^4 cells hidden\. 20 of 36 visible/);
+        assert.match(await heard(), /^4 cells masked\. 20 of 36 visible/);
         assert.deepEqual(
             await hidden(),
             [0, ...upper.slice(3), 28, 34, 35].sort((a, b) => a - b),
@@ -228,7 +228,7 @@ describe("reach", { skip: missing ?? false }, () => {
         await page.keyboard.press("Enter");
         assert.match(
             await page.textContent("#goto-note"),
-            /There is no key “9”: a token, or a number from 0 to 5/,
+            /There is no key “9”: enter a token, or an index from 0 to 5/,
         );
         await page.keyboard.press("Control+a");
         await page.keyboard.type("journey");

@@ -166,7 +166,7 @@ describe("walks", { skip: missing ?? false }, () => {
             await settled(page);
             assert.equal(await page.evaluate(() => globalThis.fovea.app.state.stage), "scores");
             await page.click("#flow-play"); // reduced motion: all at once, and it says so
-            assert.match(await page.textContent("#flow-note"), /All of its way/);
+            assert.match(await page.textContent("#flow-note"), /whole path of the word/);
         }),
     );
 

@@ -24,6 +24,7 @@ import { kernelTable, pageKernels } from "./kernels.mjs";
 import { storiesOf, tablesOf } from "./tables.mjs";
 import { writeClassPages } from "./class_pages.mjs";
 import { sourceHash, standalone } from "./standalone.mjs";
+import { bundleIn, languages, textsOf } from "./texts.mjs";
 
 const web = dirname(dirname(fileURLToPath(import.meta.url)));
 const root = dirname(web);
@@ -121,24 +122,36 @@ function writeKernels() {
     return name;
 }
 
-async function bundle(engines, trainer, modelEngines, learnedFiles) {
-    const common = {
+const nameOf = (result, entry) =>
+    Object.entries(result.metafile.outputs)
+        .find(([, o]) => o.entryPoint?.endsWith(entry))[0]
+        .split("/")
+        .pop();
+
+// Files of another language than English begin with its name.
+async function optionsIn(language) {
+    const { define, plugins } = await bundleIn(language),
+        names = language === "en" ? "[name]-[hash]" : `${language}-[name]-[hash]`;
+    return {
         bundle: true,
         minify: true,
         format: "esm",
         target: "es2022",
         outdir: join(out, "assets"),
         metafile: true,
-        entryNames: "[name]-[hash]",
+        entryNames: names,
+        chunkNames: names,
         legalComments: "none",
         logLevel: "warning",
         charset: "utf8",
+        define,
+        plugins,
     };
-    const nameOf = (result, entry) =>
-        Object.entries(result.metafile.outputs)
-            .find(([, o]) => o.entryPoint?.endsWith(entry))[0]
-            .split("/")
-            .pop();
+}
+
+// Bundles the scripts and styles that are the same in every language.
+async function bundle(engines, trainer, modelEngines, learnedFiles) {
+    const common = await optionsIn("en");
     // Code that only a reader with a GPU loads.
     const gpu = await build({ ...common, entryPoints: [join(web, "src/gpu/gpu_page.ts")] });
     const worker = await build({
@@ -161,9 +174,11 @@ async function bundle(engines, trainer, modelEngines, learnedFiles) {
     const playground = await build({
         ...common,
         entryPoints: [join(web, "src/playground/playground.ts")],
-        define: { TRAIN_WORKER_FILE: JSON.stringify(nameOf(trainWorker, "src/playground/train_worker.ts")) },
+        define: {
+            ...common.define,
+            TRAIN_WORKER_FILE: JSON.stringify(nameOf(trainWorker, "src/playground/train_worker.ts")),
+        },
     });
-    const vectors = await build({ ...common, entryPoints: [join(web, "src/layer/vectors.ts")] });
     const modelWorker = await build({
         ...common,
         entryPoints: [join(web, "src/model/model_worker.ts")],
@@ -171,34 +186,48 @@ async function bundle(engines, trainer, modelEngines, learnedFiles) {
     });
     const models = await build({
         ...common,
-        plugins: [cssAsText],
+        plugins: [...common.plugins, cssAsText],
         entryPoints: [join(web, "src/model/models.ts")],
         define: {
+            ...common.define,
             MODEL_WORKER_FILE: JSON.stringify(nameOf(modelWorker, "src/model/model_worker.ts")),
         },
     });
-    const main = await build({
-        ...common,
-        plugins: [cssAsText],
-        splitting: true, // modules requested later are loaded later
-        chunkNames: "[name]-[hash]",
-        entryPoints: [join(web, "src/main.ts")],
-        define: {
+    const style = await build({ ...common, entryPoints: [join(web, "src/style.css")] });
+    return {
+        style: nameOf(style, "src/style.css"),
+        files: {
             WORKER_FILE: JSON.stringify(workerName),
             WORKER_TEXT: '""',
-            VECTORS_FILE: JSON.stringify(nameOf(vectors, "src/layer/vectors.ts")),
             MODELS_FILE: JSON.stringify(nameOf(models, "src/model/models.ts")),
             PLAYGROUND_FILE: JSON.stringify(trainer && nameOf(playground, "src/playground/playground.ts")),
         },
+    };
+}
+
+// Bundles the page's own script in a language.
+async function bundleMain(language, files) {
+    const common = await optionsIn(language),
+        vectors = await build({ ...common, entryPoints: [join(web, "src/layer/vectors.ts")] });
+    const main = await build({
+        ...common,
+        plugins: [...common.plugins, cssAsText],
+        splitting: true, // modules requested later are loaded later
+        entryPoints: [join(web, "src/main.ts")],
+        define: {
+            ...common.define,
+            ...files,
+            VECTORS_FILE: JSON.stringify(nameOf(vectors, "src/layer/vectors.ts")),
+        },
     });
-    const style = await build({ ...common, entryPoints: [join(web, "src/style.css")] });
-    return { main: nameOf(main, "src/main.ts"), style: nameOf(style, "src/style.css"), worker: workerName };
+    return nameOf(main, "src/main.ts");
 }
 
 // The same functions that draw the live page draw its first state here.
-async function staticParts(engineTarget, entry) {
-    const file = join(root, "build", `web-${entry}.mjs`);
+async function staticParts(engineTarget, entry, language) {
+    const file = join(root, "build", `web-${entry}-${language}.mjs`);
     await build({
+        ...(await bundleIn(language)),
         bundle: true,
         format: "esm",
         platform: "node",
@@ -239,11 +268,22 @@ function compress() {
     return sizes;
 }
 
+// Returns the size of the first view in another language, with the worker and style that all languages share.
+const pageOf = (sizes, language) =>
+    Object.entries(sizes)
+        .filter(([file]) =>
+            [`${language}.html`, `assets/${language}-main-`, "assets/worker-", "assets/style-"].some((name) =>
+                file.startsWith(name),
+            ),
+        )
+        .reduce((sum, [, size]) => sum + size, 0);
+
 function report() {
-    const sizes = compress();
+    const sizes = compress(),
+        ofLanguage = /^(assets\/)?[a-z]{2}[-.]/; // other than English
     const sum = (test) =>
         Object.entries(sizes)
-            .filter(([f]) => test(f))
+            .filter(([f]) => !ofLanguage.test(f) && test(f))
             .reduce((a, [, n]) => a + n, 0);
     const kb = (n) => `${(n / 1000).toFixed(1)} KB`;
     const later = sum((f) => /^assets\/(copies|edit|model_stories|playground|train_worker|vectors)-/.test(f)),
@@ -266,6 +306,8 @@ function report() {
             `engine ${variant}: ${kb(sum((f) => f.startsWith(`engine/${variant}-`) && f.split("/")[1].match(/^(.*)-[0-9a-f]+$/)[1] === variant))}`,
         );
     }
+    for (const language of languages.slice(1))
+        console.log(`page in ${language}: ${kb(pageOf(sizes, language))}`);
     console.log(`learned models, one when it is shown: ${kb(sum((f) => f.startsWith("learned/")))}`);
     if (trainer) console.log(`trainer: ${kb(sum((f) => f.startsWith("train/")))}`);
     writeFileSync(join(root, "build", "web-sizes.json"), JSON.stringify(sizes, null, 1));
@@ -319,25 +361,52 @@ const trainer = onlyPage
     : trainerVariant
       ? takeBuilt(trainerVariant, "train", "train", "")
       : "";
-const names = await bundle(engines, trainer, modelEngines, copyLearned());
-const drawing = engines[variants.find((v) => v === "simd") ?? variants[0]];
-let html = readFileSync(join(web, "src/index.html"), "utf8");
-for (const [name, text] of Object.entries({
-    ...(await staticParts(drawing, "static")),
-    mainFile: `assets/${names.main}`,
-    styleFile: `assets/${names.style}`,
-    // The first view: its task's own preview, by a whole address if the site's is known.
-    preview: process.env.FOVEA_SITE
-        ? new URL("task/induction/preview.png", process.env.FOVEA_SITE).href
-        : "task/induction/preview.png",
-    early: sourceHash(html.match(/<script>(.*?)<\/script>/)[1]),
-    version: JSON.parse(readFileSync(join(web, "package.json"), "utf8")).version,
-}))
-    html = html.replaceAll(`{{${name}}}`, () => text);
-const missing = html.match(/\{\{\w+\}\}/);
-if (missing) throw new Error(`index.html: nothing fills ${missing[0]}`);
-writeFileSync(join(out, "index.html"), html);
-writeClassPages(await staticParts(drawing, "class_pages"), { out, styleFile: `assets/${names.style}` });
+const { style, files } = await bundle(engines, trainer, modelEngines, copyLearned());
+const drawing = engines[variants.find((v) => v === "simd") ?? variants[0]],
+    styleFile = `assets/${style}`;
+
+// A reader whose browser speaks German gets the German page, unless the address asks for English.
+const choose = {
+    en: '/^de/.test(navigator.language)&&!/lang=en/.test(location.search)&&location.replace("de.html"+location.search+location.hash);',
+    de: "",
+};
+async function pageIn(language) {
+    const { page } = await textsOf(language),
+        mainFile = `assets/${await bundleMain(language, files)}`;
+    let html = readFileSync(join(web, "src/index.html"), "utf8");
+    const fill = (parts) => {
+        for (const [name, text] of Object.entries(parts)) html = html.replaceAll(`{{${name}}}`, () => text);
+    };
+    fill({
+        ...page,
+        ...(await staticParts(drawing, "static", language)),
+        choose: choose[language],
+        mainFile,
+        styleFile,
+        // The preview of the task that the first view shows; an absolute address if the site's is known.
+        preview: process.env.FOVEA_SITE
+            ? new URL("task/induction/preview.png", process.env.FOVEA_SITE).href
+            : "task/induction/preview.png",
+        version: JSON.parse(readFileSync(join(web, "package.json"), "utf8")).version,
+    });
+    fill({ early: sourceHash(html.match(/<script>(.*?)<\/script>/)[1]) });
+    const missing = html.match(/\{\{\w+\}\}/);
+    if (missing) throw new Error(`index.html in ${language}: nothing fills ${missing[0]}`);
+    writeFileSync(join(out, fileOf(language)), html);
+    return { html, mainFile };
+}
+const fileOf = (language) => (language === "en" ? "index.html" : `${language}.html`);
+const pages = {};
+for (const language of languages) {
+    pages[language] = await pageIn(language);
+    writeClassPages(await staticParts(drawing, "class_pages", language), {
+        out,
+        styleFile,
+        language,
+        file: fileOf(language),
+        label: (await textsOf(language)).lesson.all,
+    });
+}
 for (const file of ["icon.svg", "app.webmanifest"]) copyFileSync(join(web, "src", file), join(out, file));
 const precache = filesUnder(out)
     .map((f) => relative(out, f).replaceAll("\\", "/"))
@@ -351,7 +420,10 @@ const worker = readFileSync(join(web, "src/sw.js"), "utf8")
             precache.filter((f) => !/^(engine|train|model|level|task)\//.test(f) && !large.test(f)),
         ),
     )
-    .replace("__VERSION__", hashOf(precache.join() + html));
+    .replace(
+        "__VERSION__",
+        hashOf(precache.join() + languages.map((language) => pages[language].html).join()),
+    );
 writeFileSync(join(out, "sw.js"), worker);
 // For hosts that read it (Netlify, Cloudflare Pages): threads at once, and names with a hash for ever.
 writeFileSync(
@@ -372,13 +444,17 @@ writeFileSync(
 `,
 );
 report();
-const single = await standalone({
-    web,
-    engine: join(out, engines.simd ?? engines[variants[0]]),
-    learned: learned.filter(({ task }) => task !== "text"), // which is as large as all else
-    html,
-    styleFile: `assets/${names.style}`,
-    mainFile: `assets/${names.main}`,
-    out: join(root, "build", "fovea.html"),
-});
-console.log(`the page as one file, build/fovea.html: ${(single / 1e6).toFixed(1)} MB`);
+for (const language of languages) {
+    const name = language === "en" ? "fovea.html" : `fovea-${language}.html`;
+    const single = await standalone({
+        web,
+        engine: join(out, engines.simd ?? engines[variants[0]]),
+        learned: learned.filter(({ task }) => task !== "text"), // which is as large as all else
+        ...pages[language],
+        ...(await bundleIn(language)),
+        choose: choose[language],
+        styleFile,
+        out: join(root, "build", name),
+    });
+    console.log(`the page as one file, build/${name}: ${(single / 1e6).toFixed(1)} MB`);
+}

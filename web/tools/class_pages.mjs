@@ -40,9 +40,15 @@ function crcOf(bytes) {
 
 const quoted = (text) => text.replace(/[&<>"]/g, (c) => `&#${c.charCodeAt(0)};`);
 
-export function writeClassPages(pages, { out, styleFile, site = process.env.FOVEA_SITE ?? "" }) {
+export function writeClassPages(
+    pages,
+    { out, styleFile, language, file, label, site = process.env.FOVEA_SITE ?? "" },
+) {
     const links = pages
-        .map(({ path, title }) => `<li><a href="../../${path}/">${quoted(title)}</a></li>`)
+        .map(
+            ({ path, title }) =>
+                `<li><a href="../../${path}/${file === "index.html" ? "" : file}">${quoted(title)}</a></li>`,
+        )
         .join("");
     for (const { path, title, about, html, picture } of pages) {
         const folder = join(out, path);
@@ -50,9 +56,9 @@ export function writeClassPages(pages, { out, styleFile, site = process.env.FOVE
         writeFileSync(join(folder, "preview.png"), png(picture));
         const image = site ? new URL(`${path}/preview.png`, site).href : "preview.png";
         writeFileSync(
-            join(folder, "index.html"),
+            join(folder, file),
             `<!doctype html>
-<html lang="en">
+<html lang="${language}">
 <head>
 <meta charset="utf-8">
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'">
@@ -73,7 +79,7 @@ export function writeClassPages(pages, { out, styleFile, site = process.env.FOVE
 <main class="wrap class-page">
 ${html}
 </main>
-<nav class="wrap class-links" aria-label="All levels and tasks"><ol>${links}</ol></nav>
+<nav class="wrap class-links" aria-label="${label}"><ol>${links}</ol></nav>
 </body>
 </html>
 `,

@@ -9,7 +9,18 @@ import { cssAsText } from "./css_text.mjs";
 export const sourceHash = (text) => `'sha256-${createHash("sha256").update(text).digest("base64")}'`;
 
 // `html` is the site's page; `engine` the folder of the built engine; `learned` tasks and the files of their weights.
-export async function standalone({ web, engine, learned, html, styleFile, mainFile, out }) {
+export async function standalone({
+    web,
+    engine,
+    learned,
+    html,
+    styleFile,
+    mainFile,
+    out,
+    define,
+    plugins,
+    choose,
+}) {
     const options = {
         bundle: true,
         minify: true,
@@ -43,19 +54,20 @@ export async function standalone({ web, engine, learned, html, styleFile, mainFi
             format: "iife",
             logOverride: { "empty-import-meta": "silent" },
             entryPoints: [join(web, "src/worker.ts")],
-            plugins: [within],
+            plugins: [within, ...plugins],
             loader: { ".wasm": "binary", ".safetensors": "binary" },
             platform: "browser",
             external: ["module"],
-            define: { ENGINE_FOLDERS: '{"simd":""}', GPU_FILE: '""', KERNELS_FILE: '""' },
+            define: { ...define, ENGINE_FOLDERS: '{"simd":""}', GPU_FILE: '""', KERNELS_FILE: '""' },
         }),
     );
     const main = textOf(
         await build({
             ...options,
-            plugins: [cssAsText],
+            plugins: [cssAsText, ...plugins],
             entryPoints: [join(web, "src/main.ts")],
             define: {
+                ...define,
                 WORKER_FILE: '""',
                 WORKER_TEXT: JSON.stringify(worker),
                 VECTORS_FILE: '""',
@@ -68,7 +80,14 @@ export async function standalone({ web, engine, learned, html, styleFile, mainFi
         .replaceAll("<!--", "<\\!--");
     const style = textOf(await build({ ...options, entryPoints: [join(web, "src/style.css")] }));
     const icon = `data:image/svg+xml;base64,${readFileSync(join(web, "src/icon.svg")).toString("base64")}`;
+    // A single file has one language, so the link to the other one and the redirect are removed.
+    const early = html.match(/<script>(.*?)<\/script>/)[1],
+        kept = early.replace(choose, ""),
+        [link] = html.match(/<a id="language".*?<\/a>/);
     const swaps = [
+        [early, kept],
+        [sourceHash(early), sourceHash(kept)],
+        [link, ""],
         [`<link rel="stylesheet" href="${styleFile}">`, `<style>${style}</style>`],
         [`<script type="module" src="${mainFile}"></script>`, ""],
         ["</body>", `<script type="module">${main}</script></body>`],

@@ -1,14 +1,30 @@
 // Makes web/src/page/model_tables.ts from the tables of lens/model/tables: what a session is, the levels and the stages, for
 // TypeScript. C++ reads the same files.
-import { readFileSync, statSync } from "node:fs";
+import { existsSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 
 const types = { integer: "number", number: "number", boolean: "boolean", list: "number[]" };
 
-const reader = (folder) => (name) => JSON.parse(readFileSync(join(folder, `${name}.json`), "utf8"));
+// Reads a table. The texts in folder/LANGUAGE/name.json replace its own at the same places.
+const reader = (folder, language) => (name) => {
+    const read = (...path) => JSON.parse(readFileSync(join(folder, ...path), "utf8")),
+        words = join(language, `${name}.json`);
+    return existsSync(join(folder, words))
+        ? over(read(`${name}.json`), read(words), words)
+        : read(`${name}.json`);
+};
+// Throws an error for an entry that the table lacks.
+function over(table, words, where) {
+    if (typeof words === "string") return words;
+    for (const [key, text] of Object.entries(words)) {
+        if (!(key in table)) throw new Error(`${where}: there is no ${key} to translate`);
+        table[key] = over(table[key], text, `${where}, ${key}`);
+    }
+    return table;
+}
 
 /** web/src/lessons/model_stories.ts, loaded when a reader asks to be walked through a level. */
-export function storiesOf(folder) {
+export function storiesOf(folder, language = "en") {
     return `// Made from lens/model/tables by web/tools/tables.mjs.
 import type { State } from "../page/model_tables.ts";
 
@@ -25,15 +41,15 @@ export interface Step {
     see: string;
 }
 /** Of each level in its order, and of each task by name. */
-export const stories = ${JSON.stringify(reader(folder)("stories"))} as {
+export const stories = ${JSON.stringify(reader(folder, language)("stories"))} as {
     levels: Step[][];
     tasks: Record<string, Step[]>;
 };
 `;
 }
 
-export function tablesOf(folder) {
-    const read = reader(folder);
+export function tablesOf(folder, language = "en") {
+    const read = reader(folder, language);
     const { version, keys } = read("session"),
         stages = read("stages"),
         levels = read("levels"),

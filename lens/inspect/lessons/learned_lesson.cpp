@@ -8,7 +8,7 @@
 namespace fovea {
 namespace {
 
-const std::string kUnnamed = "no single job";
+const std::string kUnnamed = "no clear role";
 
 HeatmapPanel panel_of(const LearnedLesson& lesson, const LearnedHead& head) {
     HeatmapPanel panel;

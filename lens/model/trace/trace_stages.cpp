@@ -48,7 +48,7 @@ std::string Trace::Impl::formula_of(StageId id, uint32_t n) const {
     if (id == StageId::values) return projected(a.value, false);
     if (id == StageId::scores && bare) return "X·Xᵀ";
     if (id == StageId::scaled) return std::string(bare ? "X·Xᵀ / " : "Q·Kᵀ / ") + divisor_text(r);
-    if (id == StageId::masked && !has_bias(n)) return "s, −∞ if hidden";
+    if (id == StageId::masked && !has_bias(n)) return "s, −∞ if masked";
     if (id == StageId::masked && !hides_any(n)) return "s + bias";
     if (id == StageId::weights && masks_after(n)) return "A / Σⱼ";
     if (id == StageId::context && bare) return "A·X";

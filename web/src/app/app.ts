@@ -1,5 +1,6 @@
 // The state, the engine's latest results, and who wants to hear of changes.
 import { taskEnds } from "../page/dom.ts";
+import { fill } from "../page/format.ts";
 import { Engine } from "../engine/engine.ts";
 import type { Computed, Note, OwnTensors, Stage, Steps } from "../engine/protocol.ts";
 import {
@@ -305,11 +306,10 @@ export class App {
         const state = this.state,
             own = this.own;
         try {
-            if (!own && !state.text.trim())
-                throw new Error("Type at least one word; the last result is still shown");
+            if (!own && !state.text.trim()) throw new Error(texts.app.noWord);
             const model = own ? undefined : tasks.find(({ task }) => task === state.task);
             if (model && model.bytes >= largeModel && this.result?.state.task !== model.task)
-                this.onTrouble(`${model.name}: ${megabytes(model.bytes)} are loaded once.`, false);
+                this.onTrouble(fill(texts.app.loading, model.name, megabytes(model.bytes)), false);
             const { steps, ...computed } = await this.engine.ask("compute", {
                 address: toHash(state),
                 head: state.head,

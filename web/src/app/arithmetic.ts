@@ -1,5 +1,6 @@
 // The arithmetic of one value of any stage other than a matrix of queries and keys, from the stages that the engine
 // computed. Sums are in float32 and in the plain order, as in the engine's strict arithmetic.
+import { fill } from "../page/format.ts";
 import type { Learned, Stage } from "../engine/protocol.ts";
 
 export interface Term {
@@ -76,8 +77,14 @@ function projected(
     if (!x || !w) return null;
     const terms = sumOf(range(x.columns), x.row(i), transposed ? w.row(column) : w.column(column));
     return {
-        what: `row of ${token} × ${transposed ? "row" : "column"} ${column} of ${name}`,
-        names: [from === "context" ? from : "x", "w", "product"],
+        what: fill(
+            texts.steps.projected,
+            token,
+            transposed ? texts.steps.row : texts.steps.column,
+            column,
+            name,
+        ),
+        names: [from === "context" ? texts.steps.context : "x", "w", texts.steps.product],
         terms,
         steps: [],
         value: terms.at(-1)?.running ?? 0,
@@ -125,7 +132,7 @@ export function arithmeticOf(source: Source, id: string, i: number, column: numb
         }
         if (found && source.learned?.rotates && (id === "queries" || id === "keys")) {
             found.value = here.at(i, column);
-            found.steps.push([`turned by its place, ${i}`, found.value]);
+            found.steps.push([fill(texts.steps.turned, i), found.value]);
         }
         return found;
     }
@@ -140,8 +147,8 @@ export function arithmeticOf(source: Source, id: string, i: number, column: numb
         if (!values) return null;
         const terms = sumOf(source.keyTokens, weights.row(i), values.column(column % wide));
         return {
-            what: `weights of ${token} × column ${column % wide} of the values`,
-            names: ["weight", "value", "share"],
+            what: fill(texts.steps.mixed, token, column % wide),
+            names: texts.steps.mixedNames.split(",") as [string, string, string],
             terms,
             steps: [],
             value: terms.at(-1)?.running ?? 0,
@@ -168,12 +175,12 @@ export function arithmeticOf(source: Source, id: string, i: number, column: numb
         let running = 0;
         for (const term of terms) term.running = running = fround(running + term.product);
         return {
-            what: `scores of ${token}, less the largest, ${highest.toFixed(4)}`,
-            names: ["score", "exp", "exp"],
+            what: fill(texts.steps.lessLargest, token, highest.toFixed(4)),
+            names: [texts.steps.scoreName, "exp", "exp"],
             terms,
             steps: [
-                ["log of the sum", Math.log(running)],
-                ["+ the largest", Math.log(running) + highest],
+                [texts.steps.logOfSum, Math.log(running)],
+                [texts.steps.plusLargest, Math.log(running) + highest],
             ],
             value: Math.log(running) + highest,
             uses: [["masked", "row", i]],
@@ -183,8 +190,8 @@ export function arithmeticOf(source: Source, id: string, i: number, column: numb
         const row = matrix(source, "masked_weights")!.row(i),
             terms = sumOf(source.keyTokens, row, new Float32Array(row.length).fill(1));
         return {
-            what: `weights of ${token} that are left`,
-            names: ["weight", "", "weight"],
+            what: fill(texts.steps.left, token),
+            names: [texts.steps.weightName, "", texts.steps.weightName],
             terms,
             steps: [],
             value: terms.at(-1)?.running ?? 0,

@@ -1,6 +1,7 @@
 // Pieces of the page as HTML text. The build draws the first state with them, the live page every other.
 import {
     escape,
+    fill,
     fixed,
     formula,
     number,
@@ -10,6 +11,7 @@ import {
     valueOf,
     withCommas,
 } from "../page/format.ts";
+import { said as saidBy } from "../texts/said.ts";
 import type { Arithmetic } from "./arithmetic.ts";
 import type { Learned, LessonName, LessonResult, ScoreSteps, Stage, Steps } from "../engine/protocol.ts";
 import { levels, stageTexts, tasks, type State, type TensorShape } from "../page/state.ts";
@@ -17,16 +19,16 @@ import { levels, stageTexts, tasks, type State, type TensorShape } from "../page
 // `current`: a level, 0 for none of them; or a task.
 export function levelsHtml(current: number | string): string {
     const isTask = typeof current === "string",
-        first = `<li><a href="#v=1&amp;task=${tasks[0].task}" data-task="${tasks[0].task}"${isTask ? ' aria-current="true"' : ""}><b>0</b> <span>Learned heads</span></a></li>`;
+        first = `<li><a href="#v=1&amp;task=${tasks[0].task}" data-task="${tasks[0].task}"${isTask ? ' aria-current="true"' : ""}><b>0</b> <span>${texts.lesson.learned}</span></a></li>`;
     const items = levels.map(
         (level, i) =>
             `<li><a href="#v=1&amp;level=${i + 1}" data-level="${i + 1}"${i + 1 === current ? ' aria-current="true"' : ""}><b>${i + 1}</b> <span>${level.name}</span></a></li>`,
     );
     const more = [
-        ["play", "Training"],
-        ["zoom", "Deep zoom"],
-        ["own", "Your tensors"],
-        ["model", "Your model"],
+        ["play", texts.lesson.training],
+        ["zoom", texts.page.zoomTitle],
+        ["own", texts.lesson.tensors],
+        ["model", texts.lesson.model],
     ].map(
         ([id, name], i) =>
             `<li class="more"><a href="#${id}" data-section="${id}"><b>${i + 8}</b> <span>${name}</span></a></li>`,
@@ -46,7 +48,7 @@ export function introHtml(level: number, task = ""): string {
                 ? `<b aria-current="true">${name}</b>`
                 : `<a href="#v=1&amp;task=${other}" data-task="${other}">${name}${bytes >= largeModel ? ` (${megabytes(bytes)})` : ""}</a>`,
         );
-        return `<h2>Heads that learned</h2><p class="prose">${learned.lead} <span class="tasks">${others.join(" ")}</span></p>`;
+        return `<h2>${texts.lesson.headsThatLearned}</h2><p class="prose">${learned.lead} <span class="tasks">${others.join(" ")}</span></p>`;
     }
     const { title, lead } = levels[level - 1];
     return `<h2>${title}</h2><p class="prose">${lead.replace(/\s+/g, " ")}</p>`;
@@ -54,7 +56,7 @@ export function introHtml(level: number, task = ""): string {
 
 // In place of a level's words while the reader's own tensors are shown.
 export const ownIntroHtml = (name: string, { heads, kv, rows, keys, dim }: TensorShape) =>
-    `<h2>Your tensors</h2><p class="prose"><em>${escape(name)}</em>: ${heads} query and ${kv} key heads, ${withCommas(rows)} queries, ${withCommas(keys)} keys, ${withCommas(dim)} numbers each. <button type="button" class="quiet" data-back>Back to the sentence</button></p>`;
+    `<h2>${texts.lesson.ownTensors}</h2><p class="prose">${fill(texts.lesson.ownAbout, `<em>${escape(name)}</em>`, heads, kv, withCommas(rows), withCommas(keys), withCommas(dim))} <button type="button" class="quiet" data-back>${texts.lesson.toSentence}</button></p>`;
 
 // Where a stage has a matrix for each head, the one in view is shown; the rail tells of all.
 export function railHtml(stages: Stage[], current: string, heads: number): string {
@@ -65,16 +67,22 @@ export function railHtml(stages: Stage[], current: string, heads: number): strin
                     heads > 1 && stageTexts[stage.id].pairs && stage.shape.length === 2
                         ? [heads, ...stage.shape]
                         : stage.shape;
-            return `<li><button type="button" data-stage="${stage.id}"${stage.id === current ? ' aria-current="true"' : ""}><span class="rail-name">${text.label}</span><span class="rail-shape">${shapeText(shape)}</span><span class="rail-formula">${formula(stage.formula)}</span></button></li>`;
+            return `<li><button type="button" data-stage="${stage.id}"${stage.id === current ? ' aria-current="true"' : ""}><span class="rail-name">${text.label}</span><span class="rail-shape">${shapeText(shape)}</span><span class="rail-formula">${formula(saidBy(stage.formula))}</span></button></li>`;
         })
         .join("")}</ol>`;
 }
 
+function headPlace(index: number, { labels, layers }: Pick<Learned, "labels" | "layers">): string {
+    const each = labels.length / layers;
+    return fill(
+        each > 1 ? texts.stage.placeOfMany : texts.stage.place,
+        Math.floor(index / each) + 1,
+        (index % each) + 1,
+    );
+}
 export const headName = (index: number, learned: Learned | null = null) => {
-    if (!learned) return `Head ${index + 1}`;
-    const each = learned.labels.length / learned.layers,
-        place = `layer ${Math.floor(index / each) + 1}${each > 1 ? `, head ${(index % each) + 1}` : ""}`;
-    return `${learned.labels[index]} (${place})`;
+    if (!learned) return fill(texts.stage.head, index + 1);
+    return `${saidBy(learned.labels[index])} (${headPlace(index, learned)})`;
 };
 
 // A head's weights as shades of a drawing, a path for each shade: most cells of a head that learned are empty.
@@ -95,14 +103,12 @@ export interface NamedHeads extends Pick<Learned, "layers" | "labels"> {
 }
 const leastRest = 0.25;
 export function learnedHtml(heads: NamedHeads, current: number, off: number): string {
-    const each = heads.labels.length / heads.layers;
     const list = heads.labels.map((label, n) => {
-        const place = `layer ${Math.floor(n / each) + 1}${each > 1 ? `, head ${(n % each) + 1}` : ""}`,
-            rests = heads.first[n] >= leastRest && label !== "first token",
+        const rests = heads.first[n] >= leastRest && label !== "first token",
             isOff = ((off >>> n) & 1) === 1;
-        return `<button type="button" data-head="${n}" aria-pressed="${n === current}"${isOff ? ' class="off"' : ""}>${weightsSvg(heads.weights[n])}<b>${label}</b>${rests ? "<span>else first token</span>" : ""}<small>${place}${isOff ? ", off" : ""}</small></button>`;
+        return `<button type="button" data-head="${n}" aria-pressed="${n === current}"${isOff ? ' class="off"' : ""}>${weightsSvg(heads.weights[n])}<b>${saidBy(label)}</b>${rests ? `<span>${texts.stage.elseFirst}</span>` : ""}<small>${headPlace(n, heads)}${isOff ? texts.stage.isOff : ""}</small></button>`;
     });
-    return `<h2 class="label">Heads, by what they look at</h2><div class="learned-heads n${heads.labels.length}">${list.join("")}</div>`;
+    return `<h2 class="label">${texts.stage.byRole}</h2><div class="learned-heads n${heads.labels.length}">${list.join("")}</div>`;
 }
 
 // The sequence, and below each token what the model says comes next; of a model that knows many words, the likeliest.
@@ -122,10 +128,10 @@ export function saidHtml(
             )
             .join("");
     return (
-        `<p class="note">After <b><bdi>${escape(tokens[row])}</bdi></b> the model says <b><bdi>${escape(said[row][0])}</bdi></b>, and is ${percent(sure[row][0])} sure.</p>` +
+        `<p class="note">${fill(texts.stage.said, escape(tokens[row]), escape(said[row][0]), percent(sure[row][0]))}</p>` +
         (vocabulary.length > fewWords ? `<ol class="next">${others}</ol>` : "") +
-        `<div class="said-scroll" tabindex="0" role="region" aria-label="What the model says comes next"><table class="said"><tbody><tr><th scope="row">sequence</th>${tokens.map((t, n) => cell(t, n)).join("")}</tr>` +
-        `<tr><th scope="row">next, it says</th>${said.map(([t], n) => cell(t, n, tokens[n + 1] === t ? " hit" : sure[n][0] < 0.5 ? " unsure" : "")).join("")}</tr></tbody></table></div>`
+        `<div class="said-scroll" tabindex="0" role="region" aria-label="${texts.stage.saidLabel}"><table class="said"><tbody><tr><th scope="row">${texts.stage.sequence}</th>${tokens.map((t, n) => cell(t, n)).join("")}</tr>` +
+        `<tr><th scope="row">${texts.stage.saysNext}</th>${said.map(([t], n) => cell(t, n, tokens[n + 1] === t ? " hit" : sure[n][0] < 0.5 ? " unsure" : "")).join("")}</tr></tbody></table></div>`
     );
 }
 
@@ -154,8 +160,8 @@ export function tableHtml(
         return `<tr><th scope="row"><bdi>${escape(rows[i])}</bdi></th>${Array.from(cells, (x, j) => `<td class="${shade(x, i * width + j)}${picked && picked[0] === i && picked[1] === j ? " picked" : ""}">${text(x)}</td>`).join("")}${sums ? `<td class="sum">${fixed(sum)}</td>` : ""}</tr>`;
     });
     const about = stageTexts[stage.id];
-    const corner = stageTexts[stage.id].pairs ? "query ↓ key →" : "token";
-    return `<table class="numbers"><caption class="unseen">${about.label}: ${about.about}</caption><thead><tr><th scope="col" class="corner">${corner}</th>${head}${sums ? '<th scope="col" class="sum">sum</th>' : ""}</tr></thead><tbody>${body.join("")}</tbody></table>`;
+    const corner = stageTexts[stage.id].pairs ? texts.stage.pairs : texts.stage.token;
+    return `<table class="numbers"><caption class="unseen">${about.label}: ${about.about}</caption><thead><tr><th scope="col" class="corner">${corner}</th>${head}${sums ? `<th scope="col" class="sum">${texts.stage.sum}</th>` : ""}</tr></thead><tbody>${body.join("")}</tbody></table>`;
 }
 
 export interface InspectorContext {
@@ -181,8 +187,8 @@ function productTable(steps: ScoreSteps): string {
             (d) =>
                 `<tr><th scope="row">${d}</th><td>${number(steps.q[d])}</td><td>${number(steps.k[d])}</td><td>${number(steps.products[d])}</td>${many ? "" : `<td>${number(steps.running[d])}</td>`}</tr>`,
         );
-    const note = many ? `<p class="note">The 8 largest of ${order.length} products.</p>` : "";
-    return `<table class="products"><thead><tr><th scope="col">d</th><th scope="col">q</th><th scope="col">k</th><th scope="col">q·k</th>${many ? "" : '<th scope="col">sum</th>'}</tr></thead><tbody>${rows.join("")}</tbody></table>${note}`;
+    const note = many ? `<p class="note">${fill(texts.steps.largest, 8, order.length)}</p>` : "";
+    return `<table class="products"><thead><tr><th scope="col">d</th><th scope="col">q</th><th scope="col">k</th><th scope="col">q·k</th>${many ? "" : `<th scope="col">${texts.stage.sum}</th>`}</tr></thead><tbody>${rows.join("")}</tbody></table>${note}`;
 }
 
 // A table of terms: the largest of many, in their order, and what they come to.
@@ -201,14 +207,19 @@ export function arithmeticHtml({ what, names, terms, steps, value }: Arithmetic)
                 cells = [term.a, ...(single ? [] : [term.b]), ...(b === "" ? [] : [term.product])];
             return `<tr><th scope="row"><bdi>${escape(String(term.label))}</bdi></th>${cells.map((x) => `<td>${number(x)}</td>`).join("")}${many ? "" : `<td>${number(term.running)}</td>`}</tr>`;
         });
-    const heads = [a, ...(single ? [] : [b]), ...(b === "" ? [] : [product]), ...(many ? [] : ["sum"])];
-    const table = `<table class="products"><thead><tr><th scope="col"></th>${heads.map((name) => `<th scope="col">${name}</th>`).join("")}</tr></thead><tbody>${rows.join("")}</tbody></table>${many ? `<p class="note">The ${mostTerms} largest of ${terms.length} terms.</p>` : ""}`;
+    const heads = [
+        a,
+        ...(single ? [] : [b]),
+        ...(b === "" ? [] : [product]),
+        ...(many ? [] : [texts.stage.sum]),
+    ];
+    const table = `<table class="products"><thead><tr><th scope="col"></th>${heads.map((name) => `<th scope="col">${name}</th>`).join("")}</tr></thead><tbody>${rows.join("")}</tbody></table>${many ? `<p class="note">${fill(texts.steps.largestTerms, mostTerms, terms.length)}</p>` : ""}`;
     const sum = terms.at(-1)?.running ?? 0;
     const list = [
         step(formula(what), "", table),
-        step(`sum of ${terms.length} terms`, number(sum)),
+        step(fill(texts.steps.sumOf, terms.length), number(sum)),
         ...steps.map(([name, x]) => step(name, number(x))),
-        step("comes to", `<b>${number(value)}</b>`),
+        step(texts.steps.comesTo, `<b>${number(value)}</b>`),
     ];
     return `<ol class="steps">${list.join("")}</ol>`;
 }
@@ -228,7 +239,7 @@ function barsHtml(steps: Steps, context: InspectorContext): string {
     // The shares of the sum, which dropout takes from 1.
     const sum = weights.reduce((a, w) => a + w, 0),
         entropy = sum > 0 ? -weights.reduce((a, w) => a + (w > 0 ? (w / sum) * Math.log(w / sum) : 0), 0) : 0;
-    return `<h3 class="label">The whole row</h3><p class="row-facts">sum ${fixed(sum, 3)}, entropy ${fixed(Math.abs(entropy), 2)} of ${fixed(Math.log(Math.max(1, steps.visibleKeys)), 2)} nats</p><ol class="bars">${bars.join("")}</ol>`;
+    return `<h3 class="label">${texts.steps.wholeRow}</h3><p class="row-facts">${fill(texts.steps.rowFacts, fixed(sum, 3), fixed(Math.abs(entropy), 2), fixed(Math.log(Math.max(1, steps.visibleKeys)), 2))}</p><ol class="bars">${bars.join("")}</ol>`;
 }
 
 // Every step from a query and a key to their weight.
@@ -239,21 +250,24 @@ export function scoreSteps(steps: ScoreSteps, { scale, temp, cap, p, alibi }: Sc
     const list = [step(`q · k`, number(steps.dot), productTable(steps))];
     if (divisor !== "1") list.push(step(`÷ ${divisor}`, number(steps.score)));
     if (cap > 0) list.push(step(`softcap ${cap}`, number(steps.capped)));
-    if (alibi) list.push(step(`+ distance bias ${number(steps.alibi)}`, number(steps.capped + steps.alibi)));
-    if (steps.hiddenBy) list.push(step(`hidden: ${escape(steps.hiddenBy)}`, "−∞"));
+    if (alibi)
+        list.push(step(fill(texts.steps.bias, number(steps.alibi)), number(steps.capped + steps.alibi)));
+    if (steps.hiddenBy) list.push(step(fill(texts.steps.masked, escape(saidBy(steps.hiddenBy))), "−∞"));
     const empty = steps.visibleKeys === 0;
     if (!empty) {
         list.push(
             step(
-                `− largest of the row, ${number(steps.rowMax)}`,
+                fill(texts.steps.lessMost, number(steps.rowMax)),
                 number(valueOf(steps.masked) - valueOf(steps.rowMax)),
             ),
         );
         list.push(step("exp", number(steps.exponential)));
-        list.push(step(`÷ sum of the row, ${number(steps.denominator)}`, number(steps.weight)));
+        list.push(step(fill(texts.steps.overSum, number(steps.denominator)), number(steps.weight)));
     }
     if (steps.hasDropout)
-        list.push(step(steps.kept ? `kept, ÷ (1 − ${p})` : "dropped", number(steps.finalWeight)));
+        list.push(
+            step(steps.kept ? fill(texts.steps.kept, p) : texts.steps.dropped, number(steps.finalWeight)),
+        );
     return list;
 }
 
@@ -271,20 +285,20 @@ export function inspectorHtml(steps: Steps, c: InspectorContext): string {
         .map((v) => number(v))
         .join("  ");
     const more = steps.v.length > 3 ? " …" : "";
-    list.push(step(`× value of ${key}`, `<span class="vector">${share}${more}</span>`));
-    list.push(step(`of the context of ${query}`, `<span class="vector">${whole}${more}</span>`));
+    list.push(step(fill(texts.steps.timesValue, key), `<span class="vector">${share}${more}</span>`));
+    list.push(step(fill(texts.steps.ofContext, query), `<span class="vector">${whole}${more}</span>`));
     const isWeight = c.label === stageTexts.weights.label || c.label === stageTexts.dropped.label;
     const rank = empty
-        ? "this row sees no key"
+        ? texts.steps.emptyRow
         : steps.hiddenBy
-          ? "hidden by the mask"
+          ? texts.steps.hidden
           : steps.hasDropout && !steps.kept
-            ? "dropped"
+            ? texts.steps.dropped
             : place(steps.rank, steps.visibleKeys);
     const what = isWeight
-        ? '<span class="what">attention weight, </span>'
-        : `${c.label.toLowerCase()}; attention weight ${number(steps.finalWeight)}, `;
-    return `<div><p class="label">Query <b>${query}</b> → key <b>${key}</b></p><p class="big">${number(c.value)}</p><p class="note">${what}${rank}</p><ol class="steps">${list.join("")}</ol></div><div>${barsHtml(steps, c)}</div>`;
+        ? texts.steps.weight
+        : fill(texts.steps.alsoWeight, c.label.toLowerCase(), number(steps.finalWeight));
+    return `<div><p class="label">${fill(texts.steps.pair, query, key)}</p><p class="big">${number(c.value)}</p><p class="note">${what}${rank}</p><ol class="steps">${list.join("")}</ol></div><div>${barsHtml(steps, c)}</div>`;
 }
 
 // Prints the tutorial's tables next to the computed ones and marks differences.
@@ -305,10 +319,10 @@ export function lessonHtml(lesson: LessonResult): string {
                         .join("")}</tr>`,
             ).join("")}</tbody></table>`;
         const name = escape(table.label || table.tensor);
-        return `<section class="lesson-table"><h3>${name} <span class="${table.exact ? "same" : "other"}">${table.exact ? "same digits" : "differs"}</span></h3>${table.note ? `<p class="note">${escape(table.note)}</p>` : ""}<div class="beside scroll" tabindex="0" role="region" aria-label="${name}"><figure><figcaption>The tutorial prints</figcaption>${grid(table.theirs, table.ours)}</figure><figure><figcaption>Fovea computes</figcaption>${grid(table.ours, table.theirs)}</figure></div></section>`;
+        return `<section class="lesson-table"><h3>${name} <span class="${table.exact ? "same" : "other"}">${table.exact ? texts.lesson.same : texts.lesson.differs}</span></h3>${table.note ? `<p class="note">${escape(table.note)}</p>` : ""}<div class="beside scroll" tabindex="0" role="region" aria-label="${name}"><figure><figcaption>${texts.lesson.theirs}</figcaption>${grid(table.theirs, table.ours)}</figure><figure><figcaption>${texts.lesson.ours}</figcaption>${grid(table.ours, table.theirs)}</figure></div></section>`;
     });
     const about = escape(lesson.about.replaceAll("-inf", "−∞"));
-    return `<p class="note">${about} ${lesson.tables ? `<b>${lesson.exact} of ${lesson.tables}</b> printed tables are the same, digit for digit.` : "It prints no numbers to compare with."}</p>${tables.join("")}`;
+    return `<p class="note">${about} ${lesson.tables ? fill(texts.lesson.exact, lesson.exact, lesson.tables) : texts.lesson.noTables}</p>${tables.join("")}`;
 }
 
 export function lessonOptions(lessons: LessonName[]): string {

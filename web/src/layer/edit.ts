@@ -16,6 +16,7 @@ export interface EditLimits {
     least: number; // least value of a number
     most: number;
     cells: number; // cells that the reader can edit
+    fill: (text: string, ...values: number[]) => string; // that of page/format.ts
 }
 
 // Sets the cell's number to that of the field; an empty field restores the first number. Null if the text is not a
@@ -63,7 +64,7 @@ export function openCell(
     field.className = "cell-field";
     field.inputMode = "decimal";
     field.autocomplete = "off";
-    field.ariaLabel = `New number of row ${row}, column ${column}; empty for the first one`;
+    field.ariaLabel = limits.fill(texts.stage.newNumber, row, column);
     field.value = String(Number(content.data[row * content.columns + column].toPrecision(7)));
     const style = {
         left: Math.max(0, Math.min(left, outer.width - wide)) + host.scrollLeft,
@@ -87,9 +88,7 @@ export function openCell(
                 : withEdit(app.state.edits, limits, [stage.id, row, column], field.value);
         if (edits === null) {
             field.ariaInvalid = "true";
-            workbench.say(
-                `A cell holds a number from ${limits.least} to ${limits.most}, and ${limits.cells} cells can be your own.`,
-            );
+            workbench.say(limits.fill(texts.stage.badNumber, limits.least, limits.most, limits.cells));
             return false;
         }
         close(focus);

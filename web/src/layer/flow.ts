@@ -4,7 +4,7 @@ import { arithmeticOf } from "../app/arithmetic.ts";
 import type { App, Result } from "../app/app.ts";
 import { autoRange, colorTable, isDark, picture, themeColors } from "../page/colors.ts";
 import { byId, drawnInSight, setHtml, setText } from "../page/dom.ts";
-import { escape, shapeText } from "../page/format.ts";
+import { escape, fill, shapeText } from "../page/format.ts";
 import type { Stage } from "../engine/protocol.ts";
 import type { Workbench } from "./stage.ts";
 import { stageTexts } from "../page/state.ts";
@@ -105,10 +105,7 @@ export class Flow {
                 )
                 .join(""),
         );
-        setHtml(
-            byId("flow-about"),
-            `Framed is what the picked number is made of. <b><bdi>${escape(token)}</bdi></b> asks with its query, is answered by keys, and takes its share of the values.`,
-        );
+        setHtml(byId("flow-about"), fill(texts.flow.about, escape(token)));
         const { i, j, stage, head } = app.state,
             numbers = [head, isDark()].join(),
             key = [i, j, stage, this.lit].join();
@@ -189,7 +186,7 @@ export class Flow {
     private play(): void {
         clearInterval(this.timer);
         if (matchMedia("(prefers-reduced-motion: reduce)").matches || !this.app.result) {
-            setText(byId("flow-note"), "All of its way is framed.");
+            setText(byId("flow-note"), texts.flow.whole);
             return;
         }
         const end = this.shown(this.app.result).length;

@@ -2,7 +2,7 @@
 import type { App, Result } from "../app/app.ts";
 import { colorTable, isDark, picture } from "../page/colors.ts";
 import { byId, hide, select, setText } from "../page/dom.ts";
-import { number } from "../page/format.ts";
+import { fill, number } from "../page/format.ts";
 import { stageTexts } from "../page/state.ts";
 import { MatrixView } from "../matrix/matrix.ts";
 import type { MatrixContent } from "../matrix/matrix_content.ts";
@@ -31,8 +31,8 @@ export class Heads {
         private readonly workbench: Workbench,
     ) {
         const handlers = { pick: (row: number, column: number) => workbench.pick(row, column) };
-        this.a = new MatrixView(byId("compare-a"), handlers, "First head of the comparison");
-        this.b = new MatrixView(byId("compare-b"), handlers, "Second head of the comparison");
+        this.a = new MatrixView(byId("compare-a"), handlers, texts.heads.first);
+        this.b = new MatrixView(byId("compare-b"), handlers, texts.heads.second);
         byId("thumbs").addEventListener("click", (event) => {
             const head = (event.target as Element).closest<HTMLElement>("[data-head]")?.dataset.head;
             if (head !== undefined) this.choose(Number(head), event.shiftKey);
@@ -76,7 +76,9 @@ export class Heads {
         const heads = `${wanted.join()} ${result.state.task}`;
         if (other.dataset.heads !== heads)
             other.replaceChildren(
-                ...wanted.map((i) => new Option(i < 0 ? "none" : headName(i, result.learned), String(i))),
+                ...wanted.map(
+                    (i) => new Option(i < 0 ? texts.heads.none : headName(i, result.learned), String(i)),
+                ),
             );
         other.dataset.heads = heads;
         other.value = String(wanted.includes(state.cmp) ? state.cmp : -1);
@@ -85,9 +87,17 @@ export class Heads {
             button.classList.toggle("b", i === state.cmp);
             setText(button.querySelector("span")!, headName(i, result.learned));
             const stats = result.stats[i];
-            setText(button.querySelector("small")!, stats ? `entropy ${stats.entropy.toFixed(2)}` : "");
+            setText(
+                button.querySelector("small")!,
+                stats ? fill(texts.heads.entropy, stats.entropy.toFixed(2)) : "",
+            );
             (button as HTMLElement).title = stats
-                ? `mean distance ${stats.distance.toFixed(2)} tokens; ${(100 * stats.first).toFixed(0)}% on the first token; ${(100 * stats.previous).toFixed(0)}% on the previous one`
+                ? fill(
+                      texts.heads.facts,
+                      stats.distance.toFixed(2),
+                      (100 * stats.first).toFixed(0),
+                      (100 * stats.previous).toFixed(0),
+                  )
                 : "";
             if (this.drawn !== result) this.thumbnail(button.querySelector("canvas")!, result, i);
         });
@@ -144,22 +154,26 @@ export class Heads {
         }
         const row = Math.min(state.i, a.rows - 1),
             rowOf = (data: Float32Array) => data.subarray(row * a.columns, (row + 1) * a.columns);
-        setText(
-            byId("compare-title"),
-            `${headName(state.head, result.learned)} and ${headName(other, result.learned)}`,
-        );
+        const names = [state.head, other].map((head) => headName(head, result.learned));
+        setText(byId("compare-title"), fill(texts.heads.and, ...names));
         setText(
             byId("compare-note"),
-            `Largest difference ${number(largest)} at ${a.rowLabels[Math.floor(where / a.columns)]} → ${a.columnLabels[where % a.columns]}, mean absolute difference ${number(sum / Math.max(1, count))}.` +
+            fill(
+                texts.heads.largest,
+                number(largest),
+                a.rowLabels[Math.floor(where / a.columns)],
+                a.columnLabels[where % a.columns],
+                number(sum / Math.max(1, count)),
+            ) +
                 (stage.id === "weights" && row >= 0
-                    ? ` Jensen–Shannon divergence of the row of ${a.rowLabels[row]}: ${number(jensenShannon(rowOf(a.data), rowOf(there.data)))} (0 the same, 0.6931 nothing in common).`
+                    ? fill(
+                          texts.heads.divergence,
+                          a.rowLabels[row],
+                          number(jensenShannon(rowOf(a.data), rowOf(there.data))),
+                      )
                     : "") +
-                (state.how === "triangle"
-                    ? ` Below the diagonal ${headName(state.head, result.learned)}, above it ${headName(other, result.learned)}.`
-                    : "") +
-                (state.how === "difference"
-                    ? ` ${headName(state.head, result.learned)} minus ${headName(other, result.learned)}.`
-                    : ""),
+                (state.how === "triangle" ? fill(texts.heads.triangles, ...names) : "") +
+                (state.how === "difference" ? fill(texts.heads.difference, ...names) : ""),
         );
         hide("compare-b", state.how !== "side");
         this.a.set(

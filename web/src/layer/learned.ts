@@ -34,7 +34,7 @@ function show(result: Result): void {
     const { learned, state } = result;
     for (const id of ["learned", "said", "head-off"]) hide(id, !learned);
     document.documentElement.classList.toggle("is-learned", learned !== null);
-    setText(byId("text-label"), learned ? "Your sequence" : "Your sentence");
+    setText(byId("text-label"), learned ? texts.page.sequence : texts.stage.sentence);
     if (!learned) return;
     const count = result.thumbnailSize ** 2,
         weights = learned.labels.map((_, head) =>
@@ -51,7 +51,7 @@ function show(result: Result): void {
         ),
     );
     const off = ((state.off >>> result.headIndex) & 1) === 1;
-    setText(byId("head-off"), off ? "Switch on" : "Switch off");
+    setText(byId("head-off"), off ? texts.stage.headOn : texts.page.headOff);
     byId("head-off").setAttribute("aria-pressed", String(off));
     setHtml(byId("said"), saidHtml(result.tokens, learned, Math.min(state.i, result.tokens.length - 1)));
 }

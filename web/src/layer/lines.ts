@@ -2,7 +2,7 @@
 // larger weights; below them, faint, the strong ones of all other words. A click on a word picks its row.
 import type { App, Result } from "../app/app.ts";
 import { byId, hide, setHtml } from "../page/dom.ts";
-import { escape, fixed } from "../page/format.ts";
+import { escape, fill, fixed } from "../page/format.ts";
 
 const step = 44,
     height = 132,
@@ -44,7 +44,7 @@ export function linesHtml(result: Result, row: number): string {
         .sort((a, b) => b.w - a.w)
         .slice(0, 3)
         .map(({ word, w }) => `${word} ${fixed(w)}`);
-    return `<svg viewBox="0 0 ${n * step} ${height}" role="img" aria-label="${escape(`${words[row]} looks at ${most.join(", ")}`)}">${others}${own}${labels.join("")}</svg>`;
+    return `<svg viewBox="0 0 ${n * step} ${height}" role="img" aria-label="${escape(fill(texts.stage.looksAt, words[row], most.join(", ")))}">${others}${own}${labels.join("")}</svg>`;
 }
 
 export function connectLines(app: App, pick: (row: number) => void): void {

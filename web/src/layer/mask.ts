@@ -1,6 +1,7 @@
 // The mask editor: cells, rectangles, rows and columns of a mask shown or hidden, by pointer or keyboard. What a rule
 // hid before becomes paint, so that each cell can be changed.
 import type { App } from "../app/app.ts";
+import { fill as fillIn } from "../page/format.ts";
 import { byId, hide, setText } from "../page/dom.ts";
 import { decodeBits, encodeBits, stageTexts, type State } from "../page/state.ts";
 import type { Workbench } from "./stage.ts";
@@ -58,7 +59,7 @@ export class MaskEditor {
         byId("paint").addEventListener("click", () => this.toggle(!this.on));
         byId("mask-done").addEventListener("click", () => this.toggle(false));
         byId("mask-invert").addEventListener("click", () =>
-            this.change("every cell is inverted", (cells) =>
+            this.change(texts.mask.inverted, (cells) =>
                 cells.forEach((v, n) => {
                     cells[n] = 1 - v;
                 }),
@@ -67,7 +68,7 @@ export class MaskEditor {
         byId("mask-symmetric").addEventListener("click", () => {
             const [rows, keys] = this.size,
                 before = this.cells();
-            this.change("what one sees of the other, the other sees of it", (cells) => {
+            this.change(texts.mask.mirrored, (cells) => {
                 for (let i = 0; i < rows; ++i)
                     for (let j = 0; j < keys; ++j) cells[i * keys + j] |= before[j * keys + i];
             });
@@ -85,13 +86,7 @@ export class MaskEditor {
                 { numbers: false },
             );
         this.show();
-        this.say(
-            on
-                ? this.possible
-                    ? "Mask editor. Move with the arrows; Space shows or hides; Shift with arrows paints along; Escape leaves."
-                    : ""
-                : "Mask editor closed.",
-        );
+        this.say(on ? (this.possible ? texts.mask.open : "") : texts.mask.closed);
         if (on) this.workbench.matrix.focus();
         else if (byId("mask-tools").contains(document.activeElement)) byId("paint").focus();
     }
@@ -150,9 +145,7 @@ export class MaskEditor {
         ++this.strokes;
         if (this.tool === "rectangle") {
             this.preview(cell);
-            this.say(
-                `${this.name(cell)}: first corner. Move to the other one; Space ${this.value ? "shows" : "hides"} all between, Escape gives up.`,
-            );
+            this.say(fillIn(this.value ? texts.mask.cornerShows : texts.mask.cornerHides, this.name(cell)));
         } else this.apply(cell);
     }
 
@@ -169,7 +162,7 @@ export class MaskEditor {
         const [, keys] = this.size,
             count = (Math.abs(cell[0] - first[0]) + 1) * (Math.abs(cell[1] - first[1]) + 1);
         this.change(
-            `${count} cells ${this.value ? "visible" : "hidden"}`,
+            fillIn(this.value ? texts.mask.cellsVisible : texts.mask.cellsHidden, count),
             (cells) => fill(cells, keys, first, cell, this.value),
             cell,
         );
@@ -183,12 +176,12 @@ export class MaskEditor {
         this.last = cell;
         const what =
             this.tool === "row"
-                ? `row of ${this.label(0, cell[0])}`
+                ? fillIn(texts.mask.row, this.label(0, cell[0]))
                 : this.tool === "column"
-                  ? `column of ${this.label(1, cell[1])}`
+                  ? fillIn(texts.mask.column, this.label(1, cell[1]))
                   : this.name(cell);
         this.change(
-            `${what}: ${this.value ? "visible" : "hidden"}`,
+            fillIn(this.value ? texts.mask.nowVisible : texts.mask.nowHidden, what),
             (cells) => {
                 for (let n = 0; n <= steps; ++n) {
                     const [i, j] = [0, 1].map((axis) =>
@@ -224,10 +217,14 @@ export class MaskEditor {
         const visible = cells.reduce((a, b) => a + b, 0);
         let empty = 0;
         for (let i = 0; i < rows; ++i) if (!cells.subarray(i * keys, (i + 1) * keys).includes(1)) ++empty;
-        const rest = empty
-            ? `; ${empty === 1 ? "1 row sees" : `${empty} rows see`} nothing: ${empty === 1 ? "its" : "their"} context is 0`
-            : "";
-        return `${visible} of ${cells.length} visible (${((100 * visible) / Math.max(1, cells.length)).toFixed(1)}%)${rest}.`;
+        const rest = empty ? fillIn(empty === 1 ? texts.mask.oneEmpty : texts.mask.empty, empty) : "";
+        return fillIn(
+            texts.mask.share,
+            visible,
+            cells.length,
+            ((100 * visible) / Math.max(1, cells.length)).toFixed(1),
+            rest,
+        );
     }
 
     private preview(cell: Cell): void {
@@ -245,7 +242,7 @@ export class MaskEditor {
         return result ? (axis ? result.keyTokens : result.tokens)[at] : "";
     }
     private name([row, column]: Cell): string {
-        return `query ${this.label(0, row)}, key ${this.label(1, column)}`;
+        return fillIn(texts.mask.pair, this.label(0, row), this.label(1, column));
     }
     private say(text: string): void {
         setText(byId("announce"), text);
@@ -268,12 +265,7 @@ export class MaskEditor {
         const [rows, keys] = this.size;
         if (rows !== keys) byId<HTMLButtonElement>("mask-symmetric").disabled = true;
         if (on)
-            setText(
-                byId("mask-facts"),
-                possible
-                    ? this.facts()
-                    : `With more than ${maxPaintedSide} tokens masks are rules, not paint: choose one in “Who sees whom”.`,
-            );
+            setText(byId("mask-facts"), possible ? this.facts() : fillIn(texts.mask.tooLong, maxPaintedSide));
         if (on || this.shown) matrix.refresh();
         this.shown = on;
     }

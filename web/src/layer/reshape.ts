@@ -1,31 +1,16 @@
 // How one projection becomes heads and heads become one again: the first tokens' numbers move to where the shape puts them.
 import { labels, type App, type Result } from "../app/app.ts";
 import { autoRange, colorAt, colorTable, css } from "../page/colors.ts";
+import { fill } from "../page/format.ts";
 import { byId, hide, setText } from "../page/dom.ts";
 import type { Stage } from "../engine/protocol.ts";
 
 const steps = [
-    {
-        name: "project",
-        text: (n: number, h: number, d: number) =>
-            `One multiplication gives ${n} rows, ${h * d} wide: [${n}, ${h * d}].`,
-    },
-    {
-        name: "cut",
-        text: (n: number, h: number, d: number) =>
-            `The width is cut into ${h} heads of ${d}; no number moves in memory: [${n}, ${h}, ${d}].`,
-    },
-    {
-        name: "heads first",
-        text: (n: number, h: number, d: number) =>
-            `Heads change places with tokens, so that each attends by itself: [${h}, ${n}, ${d}].`,
-    },
-    {
-        name: "merge",
-        text: (n: number, h: number, d: number) =>
-            `After attention the contexts go back side by side: [${n}, ${h * d}].`,
-    },
-] as const;
+    { name: texts.heads.project, text: texts.heads.projectAbout },
+    { name: texts.heads.cut, text: texts.heads.cutAbout },
+    { name: texts.heads.headsFirst, text: texts.heads.headsFirstAbout },
+    { name: texts.heads.merge, text: texts.heads.mergeAbout },
+];
 const most = { tokens: 6, width: 4, heads: 12 };
 const moveMs = 700;
 
@@ -81,7 +66,7 @@ export class Reshape {
         const [heads, rows, dim] = queries.shape;
         setText(
             byId("reshape-note"),
-            `${steps[this.step].text(rows, heads, dim)}${rows > most.tokens || dim > most.width ? ` Shown: the first ${Math.min(rows, most.tokens)} tokens and ${Math.min(dim, most.width)} numbers of a head.` : ""}`,
+            `${fill(steps[this.step].text, rows, heads, dim, heads * dim)}${rows > most.tokens || dim > most.width ? fill(texts.heads.shown, Math.min(rows, most.tokens), Math.min(dim, most.width)) : ""}`,
         );
         this.paint();
     }
@@ -145,7 +130,7 @@ export class Reshape {
             context.fillStyle = colors[h % 2];
             context.fillRect(x, y - 6, dim * cell - 2, 3);
             context.textAlign = "left";
-            context.fillText(dim * cell > 50 ? `head ${h + 1}` : String(h + 1), x, y - 15);
+            context.fillText(dim * cell > 50 ? fill(texts.heads.head, h + 1) : String(h + 1), x, y - 15);
         }
         context.fillStyle = style.getPropertyValue("--soft");
         context.textAlign = "right";

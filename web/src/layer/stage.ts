@@ -3,7 +3,8 @@ import { arithmeticOf } from "../app/arithmetic.ts";
 import { labels, type App, type Derived, type Result } from "../app/app.ts";
 import { css, histogram, themeColors, type Rgb, type Scale } from "../page/colors.ts";
 import { byId, choose, fillOptions, hide, input, select, setHtml, setText } from "../page/dom.ts";
-import { escape, fixed, formula, number, place, shapeText } from "../page/format.ts";
+import { escape, fill, fixed, formula, number, place, shapeText } from "../page/format.ts";
+import { said } from "../texts/said.ts";
 import { rewriteHtml } from "./rewrite.ts";
 import { arithmeticHtml, headName, inspectorHtml, levelsHtml, railHtml, tableHtml } from "../app/views.ts";
 import { MatrixView } from "../matrix/matrix.ts";
@@ -25,7 +26,10 @@ import {
 const largestTable = 64;
 const ofVocabulary = new Set(["logits", "probabilities"]); // a column for each word
 const railIsRow = matchMedia("(max-width: 1199px)");
-const copyButtons = `<p class="copies"><span class="label">Copy these steps as</span> ${["Text", "CSV", "LaTeX", "Python"].map((name, i) => `<button type="button" class="quiet" data-copy="${i}">${name}</button>`).join(" ")}</p>`;
+const copyButtons = `<p class="copies"><span class="label">${texts.stage.copyAs}</span> ${texts.stage.copyNames
+    .split(",")
+    .map((name, i) => `<button type="button" class="quiet" data-copy="${i}">${name}</button>`)
+    .join(" ")}</p>`;
 
 // Returns what a screen reader announces when it changes: empty if there is nothing to announce.
 function spokenFacts(state: State, stage: Stage): Record<string, string> {
@@ -33,26 +37,32 @@ function spokenFacts(state: State, stage: Stage): Record<string, string> {
     return {
         typed: `${state.text} ${state.bits}`,
         level: state.task
-            ? `Heads that learned: ${tasks.find(({ task }) => task === state.task)?.name}`
-            : `Level ${state.level}: ${levels[state.level - 1].name}`,
+            ? fill(texts.spoken.task, tasks.find(({ task }) => task === state.task)!.name)
+            : fill(texts.spoken.level, state.level, levels[state.level - 1].name),
         off: state.off
-            ? `Heads that are off: ${state.off.toString(2).split("1").length - 1}`
-            : "All heads on",
+            ? fill(texts.spoken.headsOff, state.off.toString(2).split("1").length - 1)
+            : texts.spoken.headsOn,
         stage: stageTexts[stage.id].label,
-        head: `Head ${state.head + 1}`,
-        heads: `${state.heads} query heads, ${state.kv} key/value heads`,
-        mask: `Mask: ${mask}${state.mask === "window" ? `, ${state.win} back` : ""}`,
-        route: state.route === "after" ? "Mask after the softmax" : "Mask before the softmax",
-        dropout: state.p > 0 ? `Dropout ${state.p.toFixed(2)}, seed ${state.dseed}` : "No dropout",
-        scale: `Scores divided by ${state.scale === "auto" ? "the root of the head width" : state.scale === "none" ? "1" : state.scale}`,
-        temperature: `Temperature ${state.temp.toFixed(2)}`,
-        softcap: state.cap ? `Softcap ${state.cap.toFixed(2)}` : "No softcap",
-        alibi: state.alibi ? "Distance bias on" : "Distance bias off",
-        weights: `Weights of seed ${state.seed}, ${state.init}`,
-        edits: state.edits ? `${editsOf(state.edits).length} numbers of your own` : "All numbers as drawn",
-        length: state.len ? `${state.len} tokens` : "Tokens as typed",
-        log: state.log ? "Logarithmic colors" : "Linear colors",
-        table: state.table ? "Table" : "Picture",
+        head: fill(texts.stage.head, state.head + 1),
+        heads: fill(texts.spoken.heads, state.heads, state.kv),
+        mask: `${fill(texts.spoken.mask, mask)}${state.mask === "window" ? `, ${fill(texts.spoken.back, state.win)}` : ""}`,
+        route: state.route === "after" ? texts.spoken.maskAfter : texts.spoken.maskBefore,
+        dropout:
+            state.p > 0
+                ? fill(texts.spoken.dropout, state.p.toFixed(2), state.dseed)
+                : texts.spoken.noDropout,
+        scale: fill(
+            texts.spoken.scale,
+            state.scale === "auto" ? texts.spoken.root : state.scale === "none" ? 1 : state.scale,
+        ),
+        temperature: fill(texts.spoken.temperature, state.temp.toFixed(2)),
+        softcap: state.cap ? fill(texts.spoken.softcap, state.cap.toFixed(2)) : texts.spoken.noSoftcap,
+        alibi: state.alibi ? texts.spoken.alibi : texts.spoken.noAlibi,
+        weights: fill(texts.spoken.seed, state.seed, state.init),
+        edits: state.edits ? fill(texts.spoken.edits, editsOf(state.edits).length) : texts.spoken.noEdits,
+        length: state.len ? fill(texts.spoken.tokens, state.len) : texts.spoken.asTyped,
+        log: state.log ? texts.spoken.log : texts.spoken.linear,
+        table: state.table ? texts.spoken.table : texts.spoken.picture,
     };
 }
 
@@ -78,7 +88,7 @@ export class Workbench {
                 open: (row, column) => void this.edit(row, column),
                 moved: (view) => app.change({ view }, { numbers: false, burst: "view" }),
             },
-            "Matrix of the stage",
+            texts.stage.matrix,
         );
         this.matrix.element.hidden = true; // until the first table makes room for it
         byId("rail").addEventListener("click", (event) => {
@@ -160,7 +170,7 @@ export class Workbench {
         if (!stage || app.failed || !isEditable(stage.id, app.state.task, app.own)) return;
         const { openCell } = await app.during(import("./edit.ts")),
             [least, most] = limits.edits!;
-        openCell(app, this, { least, most, cells: mostEdits }, row, column);
+        openCell(app, this, { least, most, cells: mostEdits, fill }, row, column);
     }
 
     stepStage(by: number): void {
@@ -247,7 +257,7 @@ export class Workbench {
             .join("");
         setHtml(
             byId("stage-about"),
-            `${result.learned ? "" : `${text.about}; ${shapeText(stage.shape)}.`}${cut}${cut && !result.learned ? ' <a href="#zoom">Deep zoom</a> shows them all.' : ""}${result.state.edits && !result.own && !result.learned ? ` <b>${editsOf(result.state.edits).length} edited</b> <button type="button" class="quiet" data-unedit>Undo edits</button>` : ""}`,
+            `${result.learned ? "" : `${text.about}; ${shapeText(stage.shape)}.`}${cut}${cut && !result.learned ? texts.stage.cut : ""}${result.state.edits && !result.own && !result.learned ? ` <b>${fill(texts.stage.edited, editsOf(result.state.edits).length)}</b> <button type="button" class="quiet" data-unedit>${texts.stage.undo}</button>` : ""}`,
         );
         this.showHeads(result);
     }
@@ -299,7 +309,7 @@ export class Workbench {
 
     private formulaOf(stage: Stage, result: Result): string {
         const given = result.own && ["queries", "keys", "values"].includes(stage.id);
-        return given ? "from your file" : stage.formula;
+        return given ? texts.stage.fromFile : said(stage.formula);
     }
 
     private showLevel({ state: { level, task }, own }: Result): void {
@@ -354,7 +364,7 @@ export class Workbench {
             }
         }
         // Writing what is there already would cost a layout.
-        const about = `Color scale of ${content.name} from ${number(scale.low)} to ${number(scale.high)}`;
+        const about = fill(texts.stage.scaleOf, content.name, number(scale.low), number(scale.high));
         if (canvas.ariaLabel !== about) canvas.ariaLabel = about;
         for (const [id, value] of [
             ["low", scale.low],
@@ -399,7 +409,7 @@ export class Workbench {
     // On phones the steps are a sheet over the page's lower end; closed it shows the cell and its value.
     private openSheet(on: boolean): void {
         byId("sheet").setAttribute("aria-expanded", String(on));
-        byId("sheet").textContent = on ? "Close" : "Show the steps";
+        byId("sheet").textContent = on ? texts.page.close : texts.page.showSteps;
         byId("inspect-box").classList.toggle("open", on);
         if (!on) byId("inspect-box").scrollTop = 0;
         if (!on || this.matrix.element.hidden) return;
@@ -439,7 +449,7 @@ export class Workbench {
             column = Math.min(this.app.state.j, content.columns - 1);
         const value = content.data[row * content.columns + column];
         if (!stageTexts[stage.id].pairs)
-            return `${content.rowLabels[row]}, column ${column}: ${fixed(value)}`;
+            return fill(texts.stage.cellOf, content.rowLabels[row], column, fixed(value));
         let rank = 0,
             seen = 0;
         for (let j = 0; j < content.columns; ++j) {
@@ -449,9 +459,16 @@ export class Workbench {
         }
         const where =
             value === -Infinity || isHidden(content, row * content.columns + column)
-                ? "hidden by the mask"
+                ? texts.steps.hidden
                 : place(rank, seen);
-        return `query ${content.rowLabels[row]}, key ${content.columnLabels[column]}, ${content.name.toLowerCase()} ${fixed(value, 3)}, ${where}`;
+        return fill(
+            texts.stage.pairOf,
+            content.rowLabels[row],
+            content.columnLabels[column],
+            content.name.toLowerCase(),
+            fixed(value, 3),
+            where,
+        );
     }
 
     // Announces what a key or control changed, and its effect on the picked cell. Typing a sentence and painting a
@@ -514,9 +531,9 @@ export class Workbench {
                 (result.learned ? null : whole[name ?? ""]?.(withVisible(result), row, column)) ??
                 (await app.engine.ask("deriveText", { head: result.headIndex, row, column, format }));
             await navigator.clipboard.writeText(text);
-            button.textContent = "Copied";
+            button.textContent = texts.stage.copied;
         } catch {
-            button.textContent = "Not allowed here";
+            button.textContent = texts.stage.notAllowed;
         }
         setTimeout(() => {
             button.textContent = name;
@@ -537,18 +554,18 @@ export class Workbench {
         const why = made
                 ? ""
                 : elsewhere
-                  ? ` Another head computes it: choose head ${Math.floor(column / (content.columns / result.heads)) + 1}.`
+                  ? fill(texts.stage.otherHead, Math.floor(column / (content.columns / result.heads)) + 1)
                   : stage.id.startsWith("w_")
                     ? result.learned
-                        ? " Learned."
-                        : " Drawn from the seed."
+                        ? texts.stage.learned
+                        : texts.stage.drawn
                     : "",
             change = isEditable(stage.id, result.state.task, result.own)
-                ? '<p><button type="button" class="quiet live" data-edit>Change this number</button></p>'
+                ? `<p><button type="button" class="quiet live" data-edit>${texts.stage.change}</button></p>`
                 : "";
         setHtml(
             byId("inspector"),
-            `<div><p class="label">${text.label}: <b><bdi>${escape(content.rowLabels[row])}</bdi></b>, column <b>${column}</b></p><p class="big">${number(content.data[row * content.columns + column])}</p><p class="note">${formula(this.formulaOf(stage, result))}: ${text.about}.${why}</p>${change}${made ? arithmeticHtml(made) : ""}</div>`,
+            `<div><p class="label">${fill(texts.stage.numberOf, text.label, escape(content.rowLabels[row]), column)}</p><p class="big">${number(content.data[row * content.columns + column])}</p><p class="note">${formula(this.formulaOf(stage, result))}: ${text.about}.${why}</p>${change}${made ? arithmeticHtml(made) : ""}</div>`,
         );
     }
 }

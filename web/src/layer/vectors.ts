@@ -2,7 +2,7 @@
 // the weights follow. Dragging is only a trial: the layer's numbers do not change.
 import type { App, Result } from "../app/app.ts";
 import { byId, setHtml, setText } from "../page/dom.ts";
-import { escape, fixed, short } from "../page/format.ts";
+import { escape, fill, fixed, short } from "../page/format.ts";
 import { connectLines } from "./lines.ts";
 import type { Stage } from "../engine/protocol.ts";
 import type { Workbench } from "./stage.ts";
@@ -182,7 +182,7 @@ export class Vectors {
             while (taken.some(([u, v]) => Math.hypot((u - x) / 5, v - below) < 14)) ++below;
             taken.push([x, below]);
             labels[word + keys[n]] =
-                `${slider(n, keys[n], `Key of ${word}`, 3 + 7 * weights[n])}<text x="${text(x + 8)}" y="${text(below)}">${word}</text>`;
+                `${slider(n, keys[n], fill(texts.vectors.key, word), 3 + 7 * weights[n])}<text x="${text(x + 8)}" y="${text(below)}">${word}</text>`;
         }
         const focused = document.activeElement?.id;
         setHtml(
@@ -191,7 +191,7 @@ export class Vectors {
                 keys.map((key, n) => arrow(key, "key", 1 + 5 * weights[n])).join("") +
                 Object.values(labels).join("") +
                 arrow(query, "query", 3) +
-                slider(theQuery, query, `Query of ${escape(token)}`, 9),
+                slider(theQuery, query, fill(texts.vectors.query, escape(token)), 9),
         );
         if (focused?.startsWith("vectors-")) document.getElementById(focused)?.focus({ preventScroll: true });
         setHtml(
@@ -207,10 +207,10 @@ export class Vectors {
         setText(
             byId("vectors-about"),
             this.held !== theQuery && this.moved.has(this.held)
-                ? `The key of “${result.keyTokens[this.held]}” is now ${round(keys[this.held])}: the more it points the query’s way and the longer it is, the more it gets.`
+                ? fill(texts.vectors.keyMoved, result.keyTokens[this.held], round(keys[this.held]))
                 : this.moved.has(theQuery)
-                  ? `The query is now ${round(query)}: keys that point its way win, the more the longer it is.`
-                  : `The query of “${token}” is ${fixed(query[0])}, ${fixed(query[1])}. Drag its end or a key’s, or use arrow keys: keys that point its way win.`,
+                  ? fill(texts.vectors.queryMoved, round(query))
+                  : fill(texts.vectors.begin, token, fixed(query[0]), fixed(query[1])),
         );
     }
 }

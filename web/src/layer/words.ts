@@ -1,7 +1,7 @@
 // The words' own vectors as points in a plane; loaded with the plane of queries and keys.
 import type { App, Result } from "../app/app.ts";
 import { byId, drawnInSight, setHtml, setText } from "../page/dom.ts";
-import { escape } from "../page/format.ts";
+import { escape, fill } from "../page/format.ts";
 import { planeOf } from "./principal.ts";
 import type { Workbench } from "./stage.ts";
 
@@ -17,8 +17,7 @@ export function connectWords(app: App, workbench: Workbench): void {
     panel.id = "words";
     panel.setAttribute("aria-labelledby", "words-title");
     panel.hidden = true;
-    panel.innerHTML =
-        '<h2 id="words-title">The words’ own vectors</h2><p class="prose" id="words-about"></p><svg id="words-plot" class="plane" role="group" aria-label="Words as points"></svg>';
+    panel.innerHTML = `<h2 id="words-title">${texts.vectors.wordsTitle}</h2><p class="prose" id="words-about"></p><svg id="words-plot" class="plane" role="group" aria-label="${texts.vectors.wordsPlot}"></svg>`;
     byId("vectors").after(panel);
     const inputsOf = (result: Result) =>
         result.stages.find(({ id }) => id === "inputs") ?? result.stages.find(({ id }) => id === "normed");
@@ -68,7 +67,7 @@ export function connectWords(app: App, workbench: Workbench): void {
         setHtml(byId("words-plot"), dots.join(""));
         setText(
             byId("words-about"),
-            `Each word is a row of ${inputs.shape.at(-1)} numbers, shown along the two directions in which they differ most (${(100 * share).toFixed(0)}% of all differences). Press a word to pick it.`,
+            fill(texts.vectors.wordsAbout, inputs.shape.at(-1)!, (100 * share).toFixed(0)),
         );
     };
     const wish = drawnInSight(panel, draw);

@@ -1,5 +1,6 @@
 // The tutorials' tables next to the computed ones.
 import type { App } from "../app/app.ts";
+import { fill } from "../page/format.ts";
 import { byId, input, select } from "../page/dom.ts";
 import { levels } from "../page/state.ts";
 import { lessonHtml, lessonOptions } from "../app/views.ts";
@@ -21,7 +22,7 @@ export function connectLessons(app: App): void {
             }
             byId("lesson-seed-box").hidden = ownSeed < 0;
             byId("lesson-seed-own").hidden = ownSeed < 0 || lesson.seed === ownSeed;
-            byId("lesson-seed-own").textContent = `Back to manual_seed(${ownSeed})`;
+            byId("lesson-seed-own").textContent = fill(texts.lesson.seedBack, ownSeed);
             // An exercise without printed tables is not in the list.
             const listed = [...select("lesson-name").options].some((option) => option.value === name);
             select("lesson-name").value = listed ? name : "";
@@ -56,7 +57,7 @@ export function connectLessons(app: App): void {
                 const lesson = await app.engine.ask("lesson", { name });
                 tables += lesson.tables;
                 exact += lesson.exact;
-                score.textContent = `${exact} of ${tables} tables the same, digit for digit`;
+                score.textContent = fill(texts.lesson.score, exact, tables);
             }
             score.dataset.done = "1";
         } catch (error) {

@@ -2,7 +2,7 @@
 // whether it was. The steps are data (lens/model/tables/stories.json) that comes when it is first wanted.
 import type { App } from "../app/app.ts";
 import { byId, setHtml } from "../page/dom.ts";
-import { formula } from "../page/format.ts";
+import { fill, formula } from "../page/format.ts";
 import type { Step, stories } from "./model_stories.ts";
 import { levels, presetState, tasks, type State } from "../page/state.ts";
 import { ownIntroHtml, introHtml } from "../app/views.ts";
@@ -13,8 +13,8 @@ const keyNames: Record<string, string> = {
     ArrowDown: "↓",
     ArrowLeft: "←",
     ArrowRight: "→",
-    PageUp: "Page up",
-    PageDown: "Page down",
+    PageUp: texts.lesson.pageUp,
+    PageDown: texts.lesson.pageDown,
     s: "S",
     d: "D",
 };
@@ -84,9 +84,9 @@ export class Story {
         if (task)
             return after
                 ? { name: after.name, go: () => app.setTask(after.task, 1) }
-                : { name: "Level 1", go: () => app.setLevel(1, 1) };
+                : { name: fill(texts.lesson.level, 1), go: () => app.setLevel(1, 1) };
         return level < levels.length
-            ? { name: `Level ${level + 1}`, go: () => app.setLevel(level + 1, 1) }
+            ? { name: fill(texts.lesson.level, level + 1), go: () => app.setLevel(level + 1, 1) }
             : null;
     }
     private next(): void {
@@ -176,9 +176,9 @@ export class Story {
         const isNew = !this.told.startsWith(`${place} `);
         this.told = told;
         // Added to the announcement of the picked number, without replacing it.
-        if (isNew) this.workbench.say(`${step.title}. ${step.text} Try it: ${step.try}`);
+        if (isNew) this.workbench.say(fill(texts.lesson.announce, step.title, step.text, step.try));
         else if (done)
-            this.workbench.say(`Done. You should now see: ${step.see} ${this.workbench.cellText()}`);
+            this.workbench.say(fill(texts.lesson.announceDone, step.see, this.workbench.cellText()));
     }
 
     // A link with only a step shows the step's state. A longer link shows its own state.
@@ -197,21 +197,23 @@ export class Story {
         const keys = (step.keys ?? []).map((key) => `<kbd>${keyNames[key] ?? key}</kbd>`).join(" ");
         const how = step.on
             ? ""
-            : ` <span class="by-key">${step.keys ? `In the matrix: ${keys}` : ""}</span>`;
+            : ` <span class="by-key">${step.keys ? fill(texts.lesson.inMatrix, keys) : ""}</span>`;
         const next = last
             ? following
                 ? `<button type="button" class="primary" data-step="next">${following.name}</button>`
                 : ""
-            : `<button type="button" class="${done ? "primary" : "quiet"}" data-step="${number + 1}">Next</button>`;
+            : `<button type="button" class="${done ? "primary" : "quiet"}" data-step="${number + 1}">${texts.lesson.next}</button>`;
         return (
-            `<div class="where"><p class="label">Step ${number} of ${count}</p><h2>${formula(step.title)}</h2></div>` +
+            `<div class="where"><p class="label">${fill(texts.lesson.step, number, count)}</p><h2>${formula(step.title)}</h2></div>` +
             `<div class="says"><p class="prose">${formula(step.text)}</p>` +
             (done
-                ? `<p class="done"><b>✓ You should now see</b> ${formula(step.see)}</p>`
-                : `<p class="try"><b>Try it</b> ${formula(step.try)}${how}</p>`) +
-            `</div><div class="buttons"><button type="button" class="quiet" data-step="${number - 1}"${number === 1 ? " disabled" : ""}>Back</button>${next}` +
-            (done ? "" : '<button type="button" class="quiet" data-step="show">Show me</button>') +
-            '<button type="button" class="quiet" data-step="leave" aria-label="Leave the walk">✕</button></div>'
+                ? `<p class="done"><b>✓ ${texts.lesson.see}</b> ${formula(step.see)}</p>`
+                : `<p class="try"><b>${texts.lesson.tryIt}</b> ${formula(step.try)}${how}</p>`) +
+            `</div><div class="buttons"><button type="button" class="quiet" data-step="${number - 1}"${number === 1 ? " disabled" : ""}>${texts.lesson.back}</button>${next}` +
+            (done
+                ? ""
+                : `<button type="button" class="quiet" data-step="show">${texts.lesson.showMe}</button>`) +
+            `<button type="button" class="quiet" data-step="leave" aria-label="${texts.lesson.leave}">✕</button></div>`
         );
     }
 }

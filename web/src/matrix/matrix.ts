@@ -426,12 +426,12 @@ export class MatrixView {
                 attribute(cell, "aria-selected", here);
                 const seen = this.visible
                     ? this.visible[i * content.columns + j]
-                        ? ", visible"
-                        : ", hidden"
+                        ? texts.stage.visible
+                        : texts.stage.masked
                     : "";
                 setText(
                     cell,
-                    `${content.rowLabels[i]}, ${content.columnLabels[j]}: ${fixed(content.data[i * content.columns + j])}${content.edited?.has(i * content.columns + j) ? ", edited" : ""}${seen}`,
+                    `${content.rowLabels[i]}, ${content.columnLabels[j]}: ${fixed(content.data[i * content.columns + j])}${content.edited?.has(i * content.columns + j) ? texts.stage.isEdited : ""}${seen}`,
                 );
             }
         }

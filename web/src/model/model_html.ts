@@ -13,7 +13,7 @@ import type {
 export const shownAs = {
     weights: "Weights",
     valued: "Weights × length of the value",
-    masked: "Scores under the mask",
+    masked: "Masked scores",
 } as const;
 export type Shown = keyof typeof shownAs;
 export const figures: [keyof HeadFigures, string][] = [
@@ -33,16 +33,16 @@ export function bodyHtml({ escape, megabytes }: AppKit, files: File[], config: M
         types = config.types.map(({ name: type, bytes }) => `${type} ${megabytes(bytes)}`).join(", "),
         grouped = config.kvHeads === config.heads ? "" : ` over ${config.kvHeads} of keys and values`,
         reads = config.held
-            ? "Its files are in this tab’s memory."
-            : `It is too large for this tab’s memory: layers are read from the disk for every run, ${megabytes(config.layerBytes)} at a time.`;
+            ? "The model’s files are in this tab’s memory."
+            : `The model is too large for this tab’s memory: layers are read from the disk for every run, ${megabytes(config.layerBytes)} at a time.`;
     return (
         `<div class="model-config"><h3><bdi>${escape(name)}</bdi></h3><p class="note">${escape(config.family)}: ${config.layers} layers, ${config.heads} heads${grouped}, ${config.width.toLocaleString("en")} wide, ${config.vocabulary.toLocaleString("en")} tokens${config.context ? `, reads ${config.context.toLocaleString("en")}` : ""}. ${escape(types)}. ${reads}</p></div>` +
-        `<label class="field"><span>${config.whyNoText === null ? "Your text" : "Token numbers, with spaces between"}</span><input id="model-text" type="text" dir="auto" autocomplete="off" autocapitalize="off" spellcheck="false" maxlength="400000" aria-describedby="model-text-note"></label>` +
+        `<label class="field"><span>${config.whyNoText === null ? "Your text" : "Token IDs, separated by spaces"}</span><input id="model-text" type="text" dir="auto" autocomplete="off" autocapitalize="off" spellcheck="false" maxlength="400000" aria-describedby="model-text-note"></label>` +
         `<p class="note" id="model-text-note">${config.whyNoText === null ? "" : escape(config.whyNoText)}</p>` +
         `<p class="buttons"><button type="button" id="model-stop" class="quiet" hidden>Stop</button></p>` +
-        `<h3 class="label">Tokens: choose one to see what comes next behind it</h3><div class="model-tokens" id="model-tokens" role="group" aria-label="Tokens"></div>` +
-        `<p class="buttons"><button type="button" id="model-hide" class="quiet" aria-pressed="false">Hide this token from all</button><button type="button" id="model-reset" class="quiet" hidden>Undo all changes</button></p>` +
-        `<div class="two"><div><h3 class="label" id="model-next-title">What comes next</h3><div id="model-next"></div></div><div><h3 class="label">If the model ended behind a layer</h3><div class="scroll" id="model-lens" tabindex="0" role="region" aria-label="What the model would say behind each layer"></div></div></div>` +
+        `<h3 class="label">Tokens: choose one to see what comes after it</h3><div class="model-tokens" id="model-tokens" role="group" aria-label="Tokens"></div>` +
+        `<p class="buttons"><button type="button" id="model-hide" class="quiet" aria-pressed="false">Mask this token for all queries</button><button type="button" id="model-reset" class="quiet" hidden>Undo all changes</button></p>` +
+        `<div class="two"><div><h3 class="label" id="model-next-title">What comes next</h3><div id="model-next"></div></div><div><h3 class="label">If the model stopped after a layer</h3><div class="scroll" id="model-lens" tabindex="0" role="region" aria-label="What the model would say after each layer"></div></div></div>` +
         `<h3 class="label">Every head on this text: a row for each layer</h3><div class="model-grid-box scroll"><canvas id="model-grid" tabindex="0" role="img"></canvas></div><p class="note" id="model-hover" role="status"></p><div id="model-jobs"></div>` +
         `<div class="model-tools"><h3 id="model-head-name"></h3><div class="segmented" role="radiogroup" aria-label="What is shown">${Object.entries(
             shownAs,
@@ -54,7 +54,7 @@ export function bodyHtml({ escape, megabytes }: AppKit, files: File[], config: M
             .join(
                 "",
             )}</div><button type="button" id="model-off" class="quiet" aria-pressed="false">Switch this head off</button><button type="button" id="model-map" class="quiet">Deep zoom of this head</button></div>` +
-        `<div class="model-tools"><label class="field slide"><span>What it adds <output id="model-scale-out"></output></span><input id="model-scale" type="range" min="0" max="2" step="0.05" value="1"></label><label class="field model-patch"><span>In place of its own context, that of another text of as many tokens</span><input id="model-patch" type="text" dir="auto" autocomplete="off" autocapitalize="off" spellcheck="false"></label></div>` +
+        `<div class="model-tools"><label class="field slide"><span>Scale of the head <output id="model-scale-out"></output></span><input id="model-scale" type="range" min="0" max="2" step="0.05" value="1"></label><label class="field model-patch"><span>Context from another text with as many tokens (activation patching)</span><input id="model-patch" type="text" dir="auto" autocomplete="off" autocapitalize="off" spellcheck="false"></label></div>` +
         `<div class="model-work"><div class="matrix" id="model-matrix"></div><aside id="model-cell" aria-label="The arithmetic of one weight"></aside></div>` +
         `<div class="model-tools"><h3 id="model-row-name"></h3><label class="field"><span>One number of the layer, down to the files</span><select id="model-stage"></select></label></div><p class="note" id="model-row-about"></p>` +
         `<div class="matrix" id="model-row"></div><section id="model-sum" aria-label="The arithmetic of one number"></section>`
@@ -82,7 +82,7 @@ export function nextHtml({ escape }: AppKit, next: Likely[], said: Likely[] | nu
 }
 
 export function lensHtml({ escape }: AppKit, lens: Likely[][], last: string): string {
-    return `<table class="plain model-lens"><thead><tr><th scope="col">behind</th><th scope="col" colspan="${lens[0].length}">likeliest tokens</th></tr></thead><tbody>${lens
+    return `<table class="plain model-lens"><thead><tr><th scope="col">after</th><th scope="col" colspan="${lens[0].length}">likeliest tokens</th></tr></thead><tbody>${lens
         .map(
             (row, n) =>
                 `<tr><th scope="row">${n ? `layer ${n - 1}` : "the embedding"}</th>${row.map((one) => `<td${one.text === last ? ' class="hit"' : ""}><bdi>${escape(one.text)}</bdi> ${percent(one.probability)}</td>`).join("")}</tr>`,

@@ -37,7 +37,7 @@ export class Models {
             await this.model.compute(true);
         } catch (error) {
             if ((error as Error).message !== stopped)
-                this.say(`It could not be opened: ${(error as Error).message}`);
+                this.say(`The model could not be opened: ${(error as Error).message}`);
         }
     }
 }

@@ -100,7 +100,7 @@ export class OpenModel {
         });
         byId("model-stop").addEventListener("click", () => {
             this.runner.stop();
-            this.say("Stopped. Type on, or change anything, to run it again.");
+            this.say("Stopped. Type or change something to run the model again.");
         });
         byId("model-tokens").addEventListener("click", (event) => {
             const button = (event.target as Element).closest<HTMLElement>("[data-token]");
@@ -319,12 +319,12 @@ export class OpenModel {
         const { byId, setHtml, setText } = this.kit,
             { next, said, lens } = this.next!,
             says = next && lens;
-        setText(byId("model-next-title"), `What comes next behind “${this.run!.tokens[this.token].text}”`);
+        setText(byId("model-next-title"), `What comes after “${this.run!.tokens[this.token].text}”`);
         setHtml(
             byId("model-next"),
             says
                 ? nextHtml(this.kit, next, said)
-                : "<p>The files hold no unembedding: the model says nothing.</p>",
+                : "<p>These files have no output layer (lm_head), so there are no predictions.</p>",
         );
         setHtml(byId("model-lens"), says ? lensHtml(this.kit, lens, next[0].text) : "");
     }

@@ -1,5 +1,8 @@
 // Numbers, names and markup as the page writes them.
 
+// Replaces {0}, {1} and so on in a text with the values.
+export const fill = (text: string, ...values: (string | number)[]) =>
+    text.replace(/\{(\d)\}/g, (_, n) => values[n] as string);
 export const escape = (text: string) => text.replace(/[&<>"']/g, (c) => `&#${c.charCodeAt(0)};`);
 
 const minus = "−";
@@ -72,10 +75,14 @@ export const formula = (text: string) => escape(text).replace(/([A-Za-z])_([a-z]
 // 21st, 22nd and 33rd, but 11th, 12th and 13th.
 function ordinal(n: number): string {
     const teen = Math.floor((n % 100) / 10) === 1;
-    return `${withCommas(n)}${(teen ? "" : ["", "st", "nd", "rd"][n % 10]) || "th"}`;
+    return `${withCommas(n)}${(teen ? "" : ["", texts.steps.st, texts.steps.nd, texts.steps.rd][n % 10]) || texts.steps.th}`;
 }
 const rankName = (n: number) =>
-    ["highest", "second highest", "third highest"][n] ?? `${ordinal(n + 1)} highest`;
+    [texts.steps.first, texts.steps.second, texts.steps.third][n] ?? fill(texts.steps.nth, ordinal(n + 1));
 // Describes the rank n of a row's visible weights.
 export const place = (n: number, of: number) =>
-    of === 1 ? "the only key seen" : `${n > 0 && n === of - 1 ? "lowest" : rankName(n)} of ${of}`;
+    of === 1
+        ? texts.steps.onlyKey
+        : n > 0 && n === of - 1
+          ? fill(texts.steps.lowestOf, of)
+          : fill(texts.steps.placeOf, rankName(n), of);

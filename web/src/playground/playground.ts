@@ -17,7 +17,7 @@ export interface Kit {
 
 const tasks: Record<string, { name: string; about: string }> = {
     induction: {
-        name: "Go on with the word",
+        name: "Continue the word",
         about: "A word of letters stands between others and is then begun again. To go on with it, a model must find where it was before: one head looks at the letter before, and with its help another one at the letter that came next.",
     },
     sort: {
@@ -25,7 +25,7 @@ const tasks: Record<string, { name: string; about: string }> = {
         about: "Twelve numbers, then the same in rising order. One head is enough: each number looks for the next larger one.",
     },
     reverse: {
-        name: "Turn a word round",
+        name: "Reverse a word",
         about: "Twelve symbols, then the same from the last to the first. Only places matter: take the positions away and nothing is learned.",
     },
     recall: {
@@ -160,11 +160,11 @@ export class Playground {
                 .join("")}</div>` +
             `<label class="inline play-scrub"><span>Step</span><input id="play-step" type="range" min="0" max="0" step="1" value="0"></label></div>` +
             `<p class="play-now" id="play-now"></p><p class="unseen" id="play-said" role="status"></p>` +
-            `<div class="two"><figure><figcaption id="play-loss-about"></figcaption><canvas id="play-loss" class="curve" role="img" aria-label="Loss and share right, step by step"></canvas></figure><figure><figcaption id="play-score-about"></figcaption><canvas id="play-scores" class="curve" role="img" aria-label="Scores of heads, step by step"></canvas></figure></div>` +
-            `<label class="field"><span>Your own sequence: tokens with spaces between</span><input id="play-tokens" autocomplete="off" autocapitalize="off" spellcheck="false"></label><p class="note" id="play-note" role="status"></p>` +
+            `<div class="two"><figure><figcaption id="play-loss-about"></figcaption><canvas id="play-loss" class="curve" role="img" aria-label="Loss and accuracy, step by step"></canvas></figure><figure><figcaption id="play-score-about"></figcaption><canvas id="play-scores" class="curve" role="img" aria-label="Scores of heads, step by step"></canvas></figure></div>` +
+            `<label class="field"><span>Your own sequence: tokens separated by spaces</span><input id="play-tokens" autocomplete="off" autocapitalize="off" spellcheck="false"></label><p class="note" id="play-note" role="status"></p>` +
             `<div class="scroll" tabindex="0" role="region" aria-label="What the model says comes next"><table class="plain" id="play-next"></table></div>` +
             `<div class="play-heads" id="play-heads"></div><p class="zoom-pick" id="play-pick"></p>` +
-            `<fieldset class="play-break" id="play-break"><legend>What is it needed for? Take it away and train again</legend><label class="check"><input type="checkbox" id="play-start"><span>a first token that is always the same</span></label><label class="check"><input type="checkbox" id="play-all"><span>loss on every token, not on the copy only</span></label><label class="check"><input type="checkbox" id="play-bias"><span>biases on queries and keys</span></label><label class="inline"><span>Positions</span><select id="play-positions"><option value="">as the task needs</option><option value="rotary">rotary</option><option value="learned">learned</option><option value="nopositions">none</option></select></label></fieldset>`;
+            `<fieldset class="play-break" id="play-break"><legend>Take a part away and train again</legend><label class="check"><input type="checkbox" id="play-start"><span>a first token that is always the same</span></label><label class="check"><input type="checkbox" id="play-all"><span>loss on every token, not only on the copy</span></label><label class="check"><input type="checkbox" id="play-bias"><span>biases on queries and keys</span></label><label class="inline"><span>Positions</span><select id="play-positions"><option value="">as the task needs</option><option value="rotary">rotary</option><option value="learned">learned</option><option value="nopositions">none</option></select></label></fieldset>`;
         const again = (fields: Partial<Place>) => {
             Object.assign(this.place, { off: 0 }, fields);
             void this.open(0);
@@ -399,23 +399,23 @@ export class Playground {
         setHtml(
             byId("play-now"),
             place.step && report
-                ? `Step <b>${place.step}</b> of about ${task.within}: loss <b>${report.loss.toFixed(3)}</b> (guessing ${guess.toFixed(2)}), <b>${percent(report.accuracy)}</b> right.${judge}`
+                ? `Step <b>${place.step}</b> of about ${task.within}: loss <b>${report.loss.toFixed(3)}</b> (chance ${guess.toFixed(2)}), accuracy <b>${percent(report.accuracy)}</b>.${judge}`
                 : `Step <b>0</b>: ${task.weights.toLocaleString("en")} weights drawn from seed ${place.seed}; it can only guess.${judge}`,
         );
         setHtml(
             byId("play-loss-about"),
-            `<span class="key a">loss</span> <span class="key b">share right</span> <span class="key dash">guessing, ln ${task.vocabulary.length} = ${guess.toFixed(2)}</span>`,
+            `<span class="key a">loss</span> <span class="key b">accuracy</span> <span class="key dash">chance, ln ${task.vocabulary.length} = ${guess.toFixed(2)}</span>`,
         );
         setHtml(
             byId("play-score-about"),
             task.scores.map(({ label }, n) => `<span class="key ${"abcde"[n]}">${label}</span>`).join(" ") +
-                " <span>of the head that has most of it; a map frames the cells whose weights name it</span>",
+                " <span>of the head with the highest score; a map frames the cells whose weights name it</span>",
         );
         this.showHeads();
         if (probe)
             setHtml(
                 byId("play-next"),
-                `<tbody><tr><th scope="row">sequence</th>${probe.tokens.map((t) => `<td>${escape(t)}</td>`).join("")}</tr><tr><th scope="row">next, it says</th>${probe.said
+                `<tbody><tr><th scope="row">sequence</th>${probe.tokens.map((t) => `<td>${escape(t)}</td>`).join("")}</tr><tr><th scope="row">predicted next</th>${probe.said
                     .map((t, i) => {
                         const right = i + 1 < probe.tokens.length && probe.tokens[i + 1] === t;
                         return `<td class="${right ? "hit" : ""}" title="${percent(probe.sure[i])} sure">${escape(t)}</td>`;
@@ -438,7 +438,7 @@ export class Playground {
             ).join("");
         [...list.children].forEach((figure, head) => {
             const { text, named, value } = probe.labels[head] ?? {
-                    text: "no single job",
+                    text: "no clear role",
                     named: false,
                     value: 0,
                 },
@@ -446,7 +446,7 @@ export class Playground {
                 [caption, canvas, button] = figure.children;
             setHtml(
                 caption,
-                `${this.headName(head)}: <b>${named ? `${text} ${value.toFixed(2)}` : "no single job"}</b>`,
+                `${this.headName(head)}: <b>${named ? `${text} ${value.toFixed(2)}` : "no clear role"}</b>`,
             );
             canvas.setAttribute("aria-label", `Weights of ${this.headName(head)}, ${text}`);
             setText(button, off ? "Switch on" : "Switch off");

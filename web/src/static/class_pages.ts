@@ -3,7 +3,7 @@
 import type { EngineModule } from "../engine/engine_abi.ts";
 import { allTables, colorAt, type Rgb } from "../page/colors.ts";
 import { EngineSession } from "../engine/engine_session.ts";
-import { formula, short } from "../page/format.ts";
+import { fill, formula, short } from "../page/format.ts";
 import { stories, type Step } from "../lessons/model_stories.ts";
 import { levels, presetState, tasks, toHash, type State } from "../page/state.ts";
 import { tableHtml } from "../app/views.ts";
@@ -59,7 +59,7 @@ const plain = (html: string) => html.replace(/<[^>]+>/g, "").replace(/\s+/g, " "
 function exercises(steps: Step[], address: string): string {
     const items = steps.map(
         (step, n) =>
-            `<li id="exercise-${n + 1}"><h3>${formula(step.title)}</h3><p class="prose">${formula(step.text)}</p><p><a href="../../${address}&amp;step=${n + 1}">${formula(step.try)}</a></p><details><summary>What is to be seen</summary><p>${formula(step.see)}</p></details></li>`,
+            `<li id="exercise-${n + 1}"><h3>${formula(step.title)}</h3><p class="prose">${formula(step.text)}</p><p><a href="../../${texts.page.self}${address}&amp;step=${n + 1}">${formula(step.try)}</a></p><details><summary>${texts.lesson.answer}</summary><p>${formula(step.see)}</p></details></li>`,
     );
     return `<ol class="exercises">${items.join("")}</ol>`;
 }
@@ -86,7 +86,7 @@ export function renderClassPages(module: EngineModule, weightsOf: (task: string)
                 ),
                 table =
                     rows <= mostInTable
-                        ? `<div class="table-box scroll" tabindex="0" role="region" aria-label="Weights">${tableHtml(
+                        ? `<div class="table-box scroll" tabindex="0" role="region" aria-label="${texts.lesson.weights}">${tableHtml(
                               stage,
                               tokens,
                               tokens,
@@ -101,7 +101,7 @@ export function renderClassPages(module: EngineModule, weightsOf: (task: string)
                 title,
                 about: plain(lead),
                 picture: picture(maps, rows, ink),
-                html: `<p class="label">${state.task ? "A model that learned" : `Level ${state.level}: ${levels[state.level - 1].term}`}</p><h1>${title}</h1><p class="prose">${lead}</p><p class="buttons"><a class="button" href="../../${address}">Open it live</a><a class="button" href="../../${address}&amp;big=1">For a projector</a></p><figure><img src="preview.png" width="${pictureWidth}" height="${pictureHeight}" alt="Weights of ${shownHeads} ${shownHeads > 1 ? "heads" : "head"}: who looks at whom"></figure>${table}<h2>Exercises</h2>${exercises(steps, address)}`,
+                html: `<p class="label">${state.task ? texts.lesson.aModel : fill(texts.spoken.level, state.level, levels[state.level - 1].term)}</p><h1>${title}</h1><p class="prose">${lead}</p><p class="buttons"><a class="button" href="../../${texts.page.self}${address}">${texts.lesson.openLive}</a><a class="button" href="../../${texts.page.self}${address}&amp;big=1">${texts.lesson.projector}</a></p><figure><img src="preview.png" width="${pictureWidth}" height="${pictureHeight}" alt="${fill(shownHeads > 1 ? texts.lesson.ofHeads : texts.lesson.ofHead, shownHeads)}"></figure>${table}<h2>${texts.lesson.exercises}</h2>${exercises(steps, address)}`,
             };
         };
     return [

@@ -2,6 +2,7 @@
 import type { EngineModule } from "../engine/engine_abi.ts";
 import { EngineSession } from "../engine/engine_session.ts";
 import { formula, short } from "../page/format.ts";
+import { said } from "../texts/said.ts";
 import { firstState, inOrder, levels, stageTexts, toHash } from "../page/state.ts";
 import {
     inspectorHtml,
@@ -66,7 +67,7 @@ export function renderStatic(
         said: saidHtml(tokens, learned!, state.i),
         text: state.text,
         rail: railHtml(stages, "weights", 1),
-        stageName: `${text.label} <span class="formula">${formula(text.formula)}</span>`,
+        stageName: `${text.label} <span class="formula">${formula(said(text.formula))}</span>`,
         stageAbout: "",
         table: tableHtml(
             weights,

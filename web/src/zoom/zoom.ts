@@ -388,7 +388,7 @@ export class DeepZoom {
             if (run === this.run && this.started && !this.picked)
                 this.kit.byId("zoom-pick").textContent = this.cellName(
                     [query, key],
-                    this.hides(query, key) ? "0, hidden by the causal mask" : this.kit.number(weight),
+                    this.hides(query, key) ? "0, masked (causal)" : this.kit.number(weight),
                 );
         }
         this.asking = false;
@@ -417,7 +417,7 @@ export class DeepZoom {
         if (run !== this.run || this.picked?.join() !== cell.join()) return;
         byId("zoom-pick").textContent = this.cellName(
             cell,
-            steps.hiddenBy ? `0, hidden: ${steps.hiddenBy}` : number(steps.weight),
+            steps.hiddenBy ? `0, masked: ${steps.hiddenBy}` : number(steps.weight),
         );
         const name = (at: number) => `<bdi>${escape(this.words[at] ?? at.toLocaleString("en"))}</bdi>`;
         // Dropout is left out of maps.

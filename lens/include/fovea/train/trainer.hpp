@@ -59,7 +59,7 @@ struct HeadLabel {
     bool named = false;
     HeadScore score = HeadScore::previous;
     float value = 0;
-    std::string text;  // "previous token"; "no single job" without a name
+    std::string text;  // "previous token"; "no clear role" without a name
 };
 HeadLabel head_label(const HeadScores& scores);
 // True if the report reaches the task's goal.

@@ -1,0 +1,2 @@
+// Put into each bundle by web/tools/texts.mjs.
+declare const texts: typeof import("./en.ts").texts;
