@@ -25,10 +25,10 @@ void add_prefill(std::vector<CodegenCase>& to, uint32_t dim, FoveaDtype type) {
     FoveaAttentionDesc desc = grouped(4096, 4096, dim, type).causal(Align::top_left).desc;
     to.push_back(attention("prefill" + end, dim == 128 || (dim == 64 && type == FOVEA_F32), desc));
     desc.precision = FOVEA_PRECISION_F16_INPUTS;
-    to.push_back(attention("prefill" + end + "-products", type == FOVEA_F16 && dim != 80, desc));
+    to.push_back(attention("prefill" + end + "-inputs", type == FOVEA_F16 && dim != 80, desc));
     if (dim != 64) return;
     desc.softcap = 30;
-    to.push_back(attention("softcap" + end + "-products", type == FOVEA_F16, desc));
+    to.push_back(attention("softcap" + end + "-inputs", type == FOVEA_F16, desc));
     desc.precision = FOVEA_PRECISION_F32;
     to.push_back(attention("softcap" + end, false, desc));
     desc.softcap = 0;
@@ -42,7 +42,7 @@ void add_products(std::vector<CodegenCase>& to) {
     FoveaAttentionDesc cached = grouped(4096, 4096, 128, FOVEA_F16).causal(Align::top_left).desc;
     cached.k_type = cached.v_type = FOVEA_Q8_0;
     cached.precision = FOVEA_PRECISION_F16_INPUTS;
-    to.push_back(attention("prefill-d128-q8_0-products", true, cached));
+    to.push_back(attention("prefill-d128-q8_0-inputs", true, cached));
     for (const uint32_t dim : {64, 128}) {
         FoveaAttentionDesc desc = grouped(4096, 4096, dim, FOVEA_BF16).causal(Align::top_left).desc;
         desc.precision = FOVEA_PRECISION_BF16_INPUTS;
@@ -103,7 +103,7 @@ void add_linear(std::vector<CodegenCase>& to, uint64_t rows, FoveaDtype type, Fo
     desc.n_in = desc.n_out = 4096, desc.rows = rows;
     desc.precision = precision;
     const bool products = precision != FOVEA_PRECISION_F32;
-    to.push_back({"linear-" + std::to_string(rows) + "-" + type_name(type) + (products ? "-products" : ""),
+    to.push_back({"linear-" + std::to_string(rows) + "-" + type_name(type) + (products ? "-inputs" : ""),
                   type == (products ? FOVEA_F16 : FOVEA_F32),
                   [desc](const FoveaDeviceProperties& properties) { return plan_linear(properties, desc); }});
 }
