@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""Writes docs/reference/cli.md from the help texts of the programs.
+"""The reference of the command line, from the help texts of the programs.
 
-    make_cli_reference.py BUILD            writes the page; BUILD has bin/fovea and bin/fovea-visualizer
-    make_cli_reference.py BUILD --check    changes nothing; exit 1 where the page is not what the programs say
+    make_cli_reference.py BUILD            prints every option as Markdown; BUILD has bin/fovea and bin/fovea-visualizer
+    make_cli_reference.py BUILD --check    exit 1 where docs/reference/cli.md lists other commands than the programs
+
+docs/site/build.py puts the printed text into the page of the site.
 """
 import pathlib
 import re
@@ -13,15 +15,8 @@ import textwrap
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PAGE = ROOT / 'docs/reference/cli.md'
 WIDTH = 118
-TERMS = ('plan', 'slice', 'workspace', 'mass', 'lse', 'session', 'stage')
 SHARED = 3  # an option that as many commands have with the same text is explained once
 OPTION = (re.compile(r'  (--[\w-]+(?: \S+)?) {2,}(\S.*)'), re.compile(r'  (--[\w-]+ \S+) (\S.*)'))
-HEAD = '''# Command line
-
-For everyone who runs the programs from a shell: every command with its options. In a checkout, `./dev fovea` and
-`./dev visualizer` build and run them. `scripts/make_cli_reference.py` writes this page from the programs' help texts.
-'''
-
 
 def help_of(program, *words):
     return subprocess.run([program, *words, '--help'], check=True, capture_output=True, text=True).stdout.rstrip('\n').split('\n')
@@ -88,53 +83,51 @@ def section(title, lines, shared=()):
     return text
 
 
-def linked(text):
-    """The first use of each project term, outside of code, links and headings, with a link to the glossary."""
-    for term in TERMS:
-        for match in re.finditer(rf'```.*?```|`[^`]*`|\[[^\]]*\]\([^)]*\)|^#[^\n]*$|\b({term}s?)\b(?!-)', text, re.DOTALL | re.MULTILINE):
-            if match[1]:
-                text = f'{text[:match.start()]}[{match[1]}](glossary.md#{term}){text[match.end():]}'
-                break
-    return '\n'.join(textwrap.fill(line, WIDTH, subsequent_indent='  ' if line.startswith('- ') else '', break_long_words=False,
-                                   break_on_hyphens=False) if len(line) > WIDTH and '](glossary.md#' in line else line
-                     for line in text.split('\n'))
+def commands_of(build):
+    """The names of the commands that `fovea help` lists, and what it says of each."""
+    return {match[1]: match[2] for line in help_of(build / 'bin/fovea') if (match := re.match(r'  ([a-z]+) {2,}(\S.*)', line))}
 
 
-def page(build):
-    cli, window = build / 'bin/fovea', build / 'bin/fovea-visualizer'
-    overview = help_of(cli)
-    commands = [match[1] for line in overview if (match := re.match(r'  ([a-z]+) {2,}\S', line))]
-    helps = {command: help_of(cli, command) for command in commands}
+def lacking(build):
+    return [name for name in ('fovea', 'fovea-visualizer') if not (build / 'bin' / name).exists()]
+
+
+def options(build):
+    """Sections of all commands, their shared options, and the visualizer, as Markdown."""
+    helps = {command: help_of(build / 'bin/fovea', command) for command in commands_of(build)}
     counts = {}
     for lines in helps.values():
         for option in parsed(lines)[2]:
             counts[option] = counts.get(option, 0) + 1
     shared = [option for option, count in counts.items() if count >= SHARED and option[0] != '--help']
-    codes = next(line for line in overview if line.startswith('Exit codes'))
-    about = {match[1]: match[2] for line in overview if (match := re.match(r'  ([a-z]+) {2,}(\S.*)', line))}
-    lines = [wrapped(f'[`fovea {command}`](#fovea-{command}): {escaped(about[command])}', '  ') for command in commands]
-    lines.append(wrapped('[`fovea-visualizer`](#fovea-visualizer): the window, and pictures without one', '  '))
-    return linked('\n'.join([
-        HEAD, *lines, '', wrapped(f'{codes} `--help` prints the text of a command.'), '',
+    return '\n'.join([
         *(section(f'fovea {command}', text, shared) for command, text in helps.items()),
         '## Options of several commands\n',
         *(wrapped(f'`{name}`: {escaped(text)}', '  ') for name, text in shared), '',
-        section('fovea-visualizer', help_of(window))]))
+        section('fovea-visualizer', help_of(build / 'bin/fovea-visualizer'))])
+
+
+def differences(build):
+    """A line for each command that only the page or only the program has, and for a command or program whose options are not read."""
+    listed = set(re.findall(r'^\| `fovea ([a-z]+)` \|', PAGE.read_text(encoding='utf-8'), re.MULTILINE))
+    known = set(commands_of(build))
+    yield from (f'docs/reference/cli.md lacks the command {name}' for name in sorted(known - listed))
+    yield from (f'docs/reference/cli.md has a command {name}, which fovea does not have' for name in sorted(listed - known))
+    helps = {f'fovea {name}': help_of(build / 'bin/fovea', name) for name in sorted(known)}
+    helps['fovea-visualizer'] = help_of(build / 'bin/fovea-visualizer')
+    yield from (f'no option was found in the help of {name}' for name, lines in helps.items() if not parsed(lines)[2])
 
 
 def main(build, check):
-    lacking = [name for name in ('fovea', 'fovea-visualizer') if not (build / 'bin' / name).exists()]
-    if lacking:
-        print(f'fovea: SKIPPED: not in this build: {", ".join(lacking)}')
+    if missing := lacking(build):
+        print(f'fovea: SKIPPED: not in this build: {", ".join(missing)}')
         return 0 if check else 2
-    text = page(build)
-    if check:
-        is_same = PAGE.exists() and PAGE.read_text(encoding='utf-8') == text
-        print('docs/reference/cli.md is what the programs say' if is_same else
-              f'docs/reference/cli.md is not what the programs say: run scripts/make_cli_reference.py {build}')
-        return 0 if is_same else 1
-    PAGE.write_text(text, encoding='utf-8')
-    return 0
+    if not check:
+        print(options(build))
+        return 0
+    wrong = list(differences(build))
+    print('\n'.join(wrong) or 'docs/reference/cli.md lists the commands that the programs have')
+    return 1 if wrong else 0
 
 
 if __name__ == '__main__':

@@ -5,8 +5,9 @@
     build.py --no-api    the same with the XML that Doxygen wrote before
     build.py --page      only puts the built web page (build/fovea.html, build/web) into the site
 
-Documents are copied to build/docs/source, where links to other files lead to pages with their text. Ends with
-exit code 1 where a link leads nowhere, a page loads something from another host, or Sphinx warns about a document.
+Documents are copied to build/docs/source, where links to other files lead to pages with their text. The page of the
+command line gets every option, if build/default or build/programs has the programs. Ends with exit code 1 where a link leads nowhere,
+a page loads something from another host, or Sphinx warns about a document.
 """
 import html
 import json
@@ -20,6 +21,9 @@ import sys
 import links
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(ROOT / 'scripts'))
+import make_cli_reference  # noqa: E402
+
 HERE = ROOT / 'docs' / 'site'
 SOURCE, SITE = ROOT / 'build/docs/source', ROOT / 'build/docs/site'
 # Folder, caption, and the pages that come first; the others follow by name.
@@ -41,6 +45,7 @@ CODE = re.compile(r'```.*?```|`[^`\n]*`', re.DOTALL)
 LINK = re.compile(r'(?<=\]\()([^)\s#]*)(#[^)\s]*)?(?=[)\s])')
 # A place for the door to the web page, in a document; other readers of Markdown see nothing.
 DOOR = '<!-- site: open the page -->'
+OPTIONS = '<!-- site: options of the programs -->'
 PLACEHOLDER = '<!doctype html><meta charset="utf-8"><title>Fovea</title><p>This copy of the documentation was made without the web page. ' \
               'Run <code>./dev web</code>, then <code>./dev docs</code>.'
 
@@ -59,6 +64,12 @@ def first_sentence(header):
     comment = re.match(r'(?:/\* ?)?((?:(?://| \*|)(?!\s*\*/)[^\n#]+\n?)+)', plain)
     words = ' '.join(re.sub(r'^(?:/\*| ?\*/?|//) ?|\*/$', '', line).strip() for line in (comment[1] if comment else '').split('\n'))
     return re.sub(r'([<*_`\[|])', r'\\\1', re.split(r'(?<!et al)\. ', words.strip())[0].rstrip(' .'))
+
+
+def options_of_programs():
+    """Returns the help of the built programs for the page of the command line; nothing if they are not built."""
+    builds = (ROOT / 'build' / preset for preset in ('default', 'programs'))
+    return next((make_cli_reference.options(build) for build in builds if not make_cli_reference.lacking(build)), '')
 
 
 class Stage:
@@ -99,9 +110,12 @@ class Stage:
             if found:
                 out += [text[end:match.start()], os.path.relpath(found, os.path.dirname(page)) + anchor if found.endswith('.md') else INSIDE + found]
                 end = match.end()
+        out.append(text[end:])
+        text = ''.join(out)
+        text = text.replace(OPTIONS, options_of_programs()) if OPTIONS in text else text
         up = '../' * page.count('/')
-        return (''.join(out) + text[end:]).replace(DOOR, f'<p class="door"><a href="{up}page/index.html">Open the page</a> '
-                                                         f'<a href="{up}fovea.html" download>Download it (one file, works offline)</a></p>')
+        return text.replace(DOOR, f'<p class="door"><a href="{up}page/index.html">Open the page</a> '
+                                  f'<a href="{up}fovea.html" download>Download it (one file, works offline)</a></p>')
 
     def documents(self):
         index = 'docs/index.md' if 'docs/index.md' in self.pages else 'README.md'
