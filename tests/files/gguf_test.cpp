@@ -114,7 +114,8 @@ TEST(StoredWeights, a_type_that_is_not_read_is_refused_by_tensor_and_type) {
     std::vector<float> row(256);
     const Result<void> made = read_rows(w, 0, row);
     ASSERT_FALSE(made);
-    EXPECT_TRUE(made.error().text.starts_with("tensor 'blk.0.\\x1b' is stored as IQ2_XS; the supported types are"))
+    EXPECT_TRUE(
+        made.error().text.starts_with("tensor 'blk.0.\\x1b' is stored as IQ2_XS; the supported types are"))
         << made.error().text;
 }
 
