@@ -668,7 +668,7 @@ TEST_F(ModelTest, a_session_brings_back_the_step_that_a_model_was_at) {
     ASSERT_TRUE(set_session_key(*bench, "train", "sort,2,-3"));
     settle();
     EXPECT_EQ(write_training_place(bench->playground().place()), "sort,2,3,0,");
-    EXPECT_NE(bench->problems.back().text.find("step is '-3'"), std::string::npos);
+    EXPECT_NE(bench->problems.back().text.find("'-3' as its step"), std::string::npos);
 }
 
 TEST_F(ModelTest, the_levels_are_one_key_away_and_have_their_own_sentence) {
