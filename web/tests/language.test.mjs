@@ -1,5 +1,5 @@
-// The page in German: every text has a translation with the same numbers and token words, lessons show the same digits,
-// and nothing of German is loaded before a reader asks for it.
+// The page in German: every text has a translation with the same numbers and token words. Lessons show the same
+// digits, and nothing of German is loaded before a reader asks for it.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";

@@ -1,4 +1,4 @@
-// The page's languages. A bundle has the texts of one: `texts.part.key` is replaced by the text itself, so that a text
+// The page's languages. A bundle has the texts of one language: the text itself replaces `texts.part.key`. So a text
 // is in the script that shows it, and the tables of lessons are read in that language.
 import { transformSync } from "esbuild";
 import { readFileSync } from "node:fs";

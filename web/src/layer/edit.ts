@@ -16,7 +16,7 @@ export interface EditLimits {
     least: number; // least value of a number
     most: number;
     cells: number; // cells that the reader can edit
-    fill: (text: string, ...values: number[]) => string; // that of page/format.ts
+    fill: (text: string, ...values: number[]) => string; // `fill` of page/format.ts
 }
 
 // Sets the cell's number to that of the field; an empty field restores the first number. Null if the text is not a
