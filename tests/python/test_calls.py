@@ -124,7 +124,8 @@ class Arrays(unittest.TestCase):
         for page in sorted(docs.rglob('*.md')):
             q, k, v = tensors(1, 4, 300, 8)[0], *tensors(1, 2, 300, 8, seed=2)[:2]
             lse = fovea.attention(q, k, v, causal=True, return_lse=True)[1]
-            names = {'fovea': fovea, 'np': np, 'q': q, 'k': k, 'v': v, 'lse': lse, 'next_q': q[:, :, -1:]}
+            names = {'fovea': fovea, 'np': np, 'q': q, 'k': k, 'v': v, 'lse': lse}
+            names |= {'next_q': q[:, :, -1:], 'next_k': k[:, :, -1:], 'next_v': v[:, :, -1:]}
             with self.subTest(page=page.name), tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()):
                 os.chdir(folder)
                 try:

@@ -195,9 +195,9 @@ enum {
     FOVEA_FLAG_FIXED_SPLITS = 1u << 5   /* batch-invariant: keys are split by the shape only, not by device or batch */
 };
 
-/* The results of an attention call: bits of FoveaAttentionDesc::outputs. A request never changes another result. Matrices
- * are f32 and packed [B, Hq, Lq, Lkv], also if q and k are packed (varlen) or paged. `scores` and `capped` hold values for
- * masked keys, too. Keys at or past kv_length, keys of pages outside the pool and rows at or past q_length hold 0. */
+/* The results of an attention call: bits of FoveaAttentionDesc::outputs. A request may choose another kernel, and so change
+ * other results within the tolerance. Matrices are packed f32 [B, Hq, Lq, Lkv], also for varlen and paged calls. In `scores`
+ * and `capped` masked keys have values. Keys at or past kv_length or outside the pool, and rows at or past q_length, hold 0. */
 enum {
     FOVEA_OUTPUT_O = 1u << 0,
     FOVEA_OUTPUT_LSE = 1u << 1,       /* f32 [B, Hq, Lq]: lse_i above, before dropout */

@@ -12,8 +12,8 @@
  *   dispatches: no copy, fill or update. Before them, the application must make inputs visible to COMPUTE_SHADER /
  *   SHADER_READ, and the workspace and outputs to SHADER_READ|WRITE. After them, outputs were written by COMPUTE_SHADER /
  *   SHADER_WRITE. Between its dispatches Fovea records one global memory barrier, compute write -> compute read|write
- *   (vkCmdPipelineBarrier, core 1.0). Slices that share the workspace need the same barrier between them: one call of
- *   foveaCmdRun records it; an application that records slices in several calls must record it with foveaCmdSliceBarrier.
+ *   (vkCmdPipelineBarrier, core 1.0). Slices that share the workspace need the same barrier between them. One call of
+ *   foveaCmdRun records it. Between two calls the application records it, by foveaCmdSliceBarrier or by itself.
  *   With synchronization2 the accesses are SHADER_STORAGE_READ and SHADER_STORAGE_WRITE.
  * - State. Recording changes the compute pipeline, its push constants and descriptor set 0 of the compute bind point;
  *   graphics state is kept. It must happen outside a render pass and outside dynamic rendering.
