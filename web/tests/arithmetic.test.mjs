@@ -156,7 +156,7 @@ test("a layer that is too large for a notebook says so, and where its numbers ar
     const result = compute({ level: 2, mask: "none" }, large);
     assert.throws(
         () => page.notebookOf(result),
-        /holds 400,000 numbers, this layer has .*: export arrays \(npy\)/,
+        /this layer has 810,000 elements; the limit of a notebook is 400,000: export arrays \(npy\)/,
     );
 });
 

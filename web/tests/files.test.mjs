@@ -112,7 +112,7 @@ describe("files", { skip: missing ?? false }, () => {
             const notice = await page.textContent("#notice");
             for (const words of [
                 /Temp is hot; it must be 0\.05 to 10: 1 is taken\./,
-                /Heads is no single value; .*: 1 is taken\./,
+                /Heads is a list or an object; .*: 1 is taken\./,
                 /There is no key unknown: it is left out\./,
                 /This page does not show rope \(rotary positions/,
                 /This page does not show pinned \(/,
@@ -164,7 +164,7 @@ describe("files", { skip: missing ?? false }, () => {
             { format: "fovea-session", version: 2, state: {} },
             /version 2; this program reads version 1/,
         ],
-        ["no state", { format: "fovea-session", version: 1, state: "level=2" }, /state is not an object/],
+        ["no state", { format: "fovea-session", version: 1, state: "level=2" }, /state of the session is not an object/],
         [
             "half a tensor",
             {
@@ -173,7 +173,7 @@ describe("files", { skip: missing ?? false }, () => {
                 state: {},
                 tensors: { q: { shape: [1, 2, 2], f32: "AAAA" }, k: { shape: [1, 2, 2], f32: "" } },
             },
-            /q has 3 bytes; its shape asks for 16/,
+            /q has 3 bytes; its shape needs 16/,
         ],
         [
             "a path",
