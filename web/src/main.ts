@@ -98,7 +98,7 @@ function showBadge(): void {
     const threads = fill(info.threads > 1 ? texts.app.threads : texts.app.oneThread, info.threads),
         gpu = info.gpu.name
             ? ", WebGPU"
-            : /^(this GPU|the GPU was)/.test(info.gpu.reason)
+            : /^(the results of this GPU|the GPU was)/.test(info.gpu.reason)
               ? `, ${texts.app.noGpu}`
               : "";
     setHtml(

@@ -267,13 +267,13 @@ describe("models in node", { skip: missing ?? false }, () => {
         for (let i = 3; i < tokens; ++i) assert.equal(blind.weights[i * tokens + 2], 0);
         for (const [ask, words] of [
             [{ text: "1 2 x", scales: [], patches: [], hidden: [] }, /'x' is not a token ID/],
-            [{ text: "", scales: [], patches: [], hidden: [] }, /no token number in the text/],
+            [{ text: "", scales: [], patches: [], hidden: [] }, /the text has no token ID/],
             [{ text: "1 2 999", scales: [], patches: [], hidden: [] }, /999/],
             [
                 { text: "1 2", scales: [], patches: [[0, 0, "1 2 3"]], hidden: [] },
                 /has 3 tokens; .* this one, 2/,
             ],
-            [{ text: "1 2", scales: [[5, 0, 1]], patches: [], hidden: [] }, /no such head/],
+            [{ text: "1 2", scales: [[5, 0, 1]], patches: [], hidden: [] }, /does not have that head/],
             [{ text: "1 2", scales: [], patches: [], hidden: [9] }, /hidden token is 9/],
         ])
             assert.throws(() => session.run(ask), words);
@@ -377,7 +377,7 @@ describe("models in node", { skip: missing ?? false }, () => {
         const leaving = session.numbers([]).hidden.slice((2 * 6 + row) * width, (2 * 6 + row + 1) * width);
         near(rowOf("block"), Array.from(leaving), 1e-6);
         for (const [ask, words] of [
-            [{ layer: 9, stage: "inputs", head: 0, row }, /no such layer/],
+            [{ layer: 9, stage: "inputs", head: 0, row }, /does not have that layer/],
             [{ layer, stage: "inputs", head: 0, row: 99 }, /no such row/],
             [{ layer, stage: "ff_output", head: 0, row, column: 9999 }, /no such number/],
         ])
@@ -430,7 +430,7 @@ describe("models in node", { skip: missing ?? false }, () => {
                 );
             }
             assert.throws(() => session.map({ ...ask, hidden: [1], layer, head }), /undo them first/);
-            assert.throws(() => session.map({ ...ask, layer: 99, head }), /no such head/);
+            assert.throws(() => session.map({ ...ask, layer: 99, head }), /does not have that head/);
         });
 
     test("wrong files are refused in words", async () => {
@@ -695,7 +695,7 @@ describe("models on the page", { skip: missing ?? false }, () => {
             assert.match(await page.textContent(".model-config"), /Q8_0/);
             await page.fill("#model-text", "1 2 three");
             await page.waitForFunction(() =>
-                /no token number/.test(document.querySelector("#model-text-note").textContent),
+                /is not a token ID/.test(document.querySelector("#model-text-note").textContent),
             );
             await page.fill("#model-text", "1 2 3 1 2");
             await page.waitForFunction(() =>
