@@ -164,7 +164,11 @@ describe("files", { skip: missing ?? false }, () => {
             { format: "fovea-session", version: 2, state: {} },
             /version 2; this program reads version 1/,
         ],
-        ["no state", { format: "fovea-session", version: 1, state: "level=2" }, /state of the session is not an object/],
+        [
+            "no state",
+            { format: "fovea-session", version: 1, state: "level=2" },
+            /state of the session is not an object/,
+        ],
         [
             "half a tensor",
             {
