@@ -86,6 +86,7 @@ int main(int argc, char** argv) {
     try {
         return fovea::app::check_standard_output(run(words));
     } catch (const std::bad_alloc&) {  // from the standard containers; our own code does not throw
-        return fovea::app::refuse({FOVEA_OUT_OF_HOST_MEMORY, "memory", "there is not enough for this"});
+        return fovea::app::refuse({FOVEA_OUT_OF_HOST_MEMORY, "memory",
+                                   "there is not enough memory for this command; give it a smaller input"});
     }
 }

@@ -123,7 +123,8 @@ TEST(Attend, every_option_works_and_refuses_by_name) {
             continue;
         }
         if (name == "--tuning") {  // a good one needs a Vulkan device
-            expect_refused(run_command(scratch, line + " --tuning no-such-file"), "tuning_file");
+            expect_refused(run_command(scratch, line + " --tuning no-such-file"),
+                           "no-such-file cannot be read");
             continue;
         }
         if (name == "--shards") continue;  // tests/mpi runs it, under mpirun
@@ -156,7 +157,8 @@ TEST(Explain, every_option_works_and_refuses_by_name) {
         if (name == "--seed") line += " --dropout 0.3";
         if (name == "--window") line += " --q-offset 2";
         if (name == "--tuning") {  // a good one needs a Vulkan device
-            expect_refused(run_command(scratch, line + " --tuning no-such-file"), "tuning_file");
+            expect_refused(run_command(scratch, line + " --tuning no-such-file"),
+                           "no-such-file cannot be read");
             continue;
         }
         const CommandRun run = run_command(scratch, line + with(name, values.good));

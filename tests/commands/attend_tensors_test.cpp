@@ -132,10 +132,11 @@ TEST(AttendTensors, matrices_that_could_be_read_in_two_ways_are_refused) {
     refused({column}, "'mask' has shape [5, 1], one column for 5 keys");
     refused({named("dropout_mask", column)}, "'dropout_mask' has shape [5, 1], one column for 5 keys");
     refused({boolean_mask({kLength, 0})}, "'mask' has shape [5, 0]; each axis must be at least 1");
-    refused({named("bias", square)}, "'bias': is bool; a float type");
+    refused({named("bias", square)}, "'bias' is bool; it must be a float type");
     const Tensor added = make_tensor("bias", {1, kLength}, std::vector<float>(kLength)).value();
-    refused({named("mask", added), added}, "'bias': stands beside a mask of a float type");
-    refused({make_tensor("bias", {kLength, 1}, std::vector<float>(kLength)).value()}, "'bias': shape [5, 1]");
+    refused({named("mask", added), added}, "'bias' is given with a mask of a float type");
+    refused({make_tensor("bias", {kLength, 1}, std::vector<float>(kLength)).value()},
+            "'bias' has shape [5, 1]");
 }
 
 TEST(AttendTensors, row_statistics_are_four_numbers_a_row_as_help_says) {

@@ -206,7 +206,7 @@ TEST(Generate, logits_that_are_not_finite_choose_nothing) {
         const std::string text(words);
         const size_t at = text.find('M');
         expect_refused(run_command(scratch, text.substr(0, at) + model + text.substr(at + 1)),
-                       "logits: the logit of token ID 0 is ");
+                       "error: the logit of token ID 0 is ");
     }
     expect_refused(run_command(scratch, "model " + model + "--tokens 3 --out OUT"), "--top 0 writes --out");
     EXPECT_FALSE(std::filesystem::exists(scratch / "out.safetensors"));

@@ -50,12 +50,13 @@ TEST(ModelCommand, writes_logits_hidden_states_and_weights) {
 TEST(ModelCommand, refuses_what_it_cannot_open_or_run) {
     const Scratch scratch;
     const std::string model = "model " + kFamilies + "llama2";
-    expect_refused(run_command(scratch, "model"), "PATH: give one model");
+    expect_refused(run_command(scratch, "model"), "the model is missing; give a folder");
     expect_refused(run_command(scratch, "model /nowhere/at/all"), "cannot open /nowhere/at/all: No such");
     expect_refused(run_command(scratch, "model " + kFamilies), "; put it into the folder of the weights");
     expect_refused(run_command(scratch, model + " --out OUT"), "--out needs --tokens or --text");
     expect_refused(run_command(scratch, model + " --tokens 3,x"), "--tokens");
-    expect_refused(run_command(scratch, model + " --tokens 3,-1"), "-1 is not a token ID");
+    expect_refused(run_command(scratch, model + " --tokens 3,-1"),
+                   "--tokens has -1; a token ID is an integer");
     expect_refused(run_command(scratch, model + " --tokens 3,24 --out OUT"),
                    "token 1 is number 24; the model has 24");
     EXPECT_FALSE(std::filesystem::exists(scratch / "out.safetensors"));
@@ -157,7 +158,8 @@ TEST(ModelCommand, refuses_a_model_whose_files_do_not_fit_by_name_and_reason) {
         {"\"hidden_act\": \"silu\"", "\"hidden_act\": \"xielu\"", "the activation is 'xielu'"},
         {"\"rope_type\": \"default\"", "\"rope_type\": \"dynamic\"",
          "rotary positions are scaled by 'dynamic'"},
-        {"\"hidden_size\": 16,", "", "expected [tokens, 4096]"},  // the default of transformers' LlamaConfig
+        {"\"hidden_size\": 16,", "",
+         "it must have [tokens, 4096]"},  // the default of transformers' LlamaConfig
         {"{", "[", "is not a JSON object"},
         {"\"hidden_size\"", "hidden_size", "config.json: byte"}};
     for (const auto& [from, to, reason] : cases) {

@@ -64,9 +64,9 @@ TEST(Train, half_writes_the_weights_alone_in_float16) {
 
 TEST(Train, refuses_by_name_what_it_cannot_do) {
     const Scratch scratch;
-    expect_refused(run_command(scratch, "train"), "TASK");
+    expect_refused(run_command(scratch, "train"), "the task is missing");
     expect_refused(run_command(scratch, "train juggle"),
-                   "'juggle' is not one of induction, sort, reverse, recall");
+                   "task is 'juggle'; it must be one of induction, sort, reverse, recall");
     expect_refused(run_command(scratch, "train sort --copy-only"), "--copy-only");
     expect_refused(run_command(scratch, "train sort --text IN"), "--text");
     expect_refused(run_command(scratch, "train text"), "--text is missing");

@@ -81,7 +81,7 @@ TEST(StoredWeights, rows_are_those_of_the_last_dimension) {
     EXPECT_EQ(rows, (std::vector<float>{3, 4, 5, 6}));
     const Result<void> beyond = read_rows(w, 2, rows);
     ASSERT_FALSE(beyond);
-    EXPECT_EQ(beyond.error().text, "tensor 'w' has 3 rows; row 4 was asked for");
+    EXPECT_EQ(beyond.error().text, "tensor 'w' has 3 rows; row 4 was requested");
 }
 
 // More than is read at once, from the middle of a file.

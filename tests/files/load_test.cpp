@@ -44,7 +44,7 @@ TEST(LoadTensors, SaysWhatItCannotTell) {
     const auto loaded = load_tensors(scratch / "notes.txt");
     ASSERT_FALSE(loaded);
     EXPECT_EQ(loaded.error().code, FOVEA_UNSUPPORTED);
-    EXPECT_NE(loaded.error().text.find("notes.txt: not a safetensors, npy, npz, csv or png file"),
+    EXPECT_NE(loaded.error().text.find("notes.txt: this is not a safetensors, npy, npz, csv or png file"),
               std::string::npos);
     EXPECT_EQ(load_tensors(scratch / "none.npy").error().code, FOVEA_IO_ERROR);
 }

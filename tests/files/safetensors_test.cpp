@@ -127,7 +127,7 @@ TEST(Safetensors, WriterNamesTheFileItCannotWrite) {
     // As root, renaming over a device would replace the device.
     const auto device = save_safetensors("/dev/null", {});
     ASSERT_FALSE(device);
-    EXPECT_EQ(device.error().text, "/dev/null: exists and is not a regular file");
+    EXPECT_EQ(device.error().text, "/dev/null: this exists and is not a regular file; give another name");
     EXPECT_TRUE(std::filesystem::is_character_file("/dev/null"));
     ASSERT_TRUE(save_safetensors(scratch / "target.safetensors", {}));
     std::filesystem::create_symlink("target.safetensors", scratch / "link.safetensors");

@@ -201,7 +201,7 @@ TEST(GgufKeys, that_change_numbers_are_computed_or_refused) {
          [](auto& e) {
              e.add_f32("rope_freqs.weight", {2}, {1, 0});
          },
-         "'rope_freqs.weight' has a number that is not positive"},
+         "'rope_freqs.weight' has an element that is not above 0"},
         {"adapter", [](auto& e) { e.set("general.type", "adapter"); }, "the file holds a adapter"},
         {"block tensor",
          [](auto& e) {
@@ -358,7 +358,7 @@ TEST(Weights, with_heads_that_are_not_grouped_take_no_groups) {
     folder.configure("\"num_key_value_heads\": 1");
     const Result<CheckpointModel> model = folder.open();
     ASSERT_FALSE(model);
-    EXPECT_NE(model.error().text.find("a GPT-NeoX model has as many as heads"), std::string::npos)
+    EXPECT_NE(model.error().text.find("a GPT-NeoX model must have as many as heads"), std::string::npos)
         << model.error().text;
 }
 

@@ -241,7 +241,7 @@ TEST(Pictures, go_with_models_that_read_them_and_tokens_with_the_others) {
     const std::vector<uint32_t> ids = {0, 1};
     EXPECT_EQ(run_model(*vit, ids).error().text, "a ViT model reads patches of pictures, not tokens");
     EXPECT_EQ(gpt2->embed_patches(F32Tensor({9, 48})).error().text,
-              "a GPT-2 model reads tokens, not patches of pictures");
+              "a GPT-2 model reads tokens, not patches of pictures; give tokens");
     EXPECT_EQ(vit->embed_patches(F32Tensor({8, 48})).error().text,
               "the patches have shape [8, 48]; they must have [9, 48]");
     EXPECT_FALSE(vit->whole(10));

@@ -177,7 +177,7 @@ TEST(MultiHeadAttention, attends_to_another_sequence) {
     input.memory = drawn(generator, {2, 7, 5});
     EXPECT_EQ(trace_of(part, input).error().field, "memory");
     input.memory = drawn(generator, {7, 4});
-    EXPECT_EQ(trace_of(part, input).error().text, "key is for 5 columns; its input has 4");
+    EXPECT_EQ(trace_of(part, input).error().text, "key has 5 columns; it must have 4, as its input");
 }
 
 TEST(JointProjection, is_three_in_both_layouts) {

@@ -266,19 +266,19 @@ TEST(Transformer, what_does_not_fit_is_refused_by_block_and_part) {
     };
     EXPECT_EQ(refusal([](Model&) {}), "accepted");
     EXPECT_EQ(refusal([&](Model& m) { m.blocks[1].attention.query = draw.linear(5, 4, false); }),
-              "block 1: query is for 5 columns; its input has 4");
+              "block 1: query has 5 columns; it must have 4, as its input");
     EXPECT_EQ(refusal([&](Model& m) { m.blocks[0].attention.kv_heads = 3; }),
               "block 0: kv_heads is 3; it must divide heads, 2");
     EXPECT_EQ(refusal([&](Model& m) { m.blocks[0].attention_norm.weight = F32Tensor({3}); }),
-              "block 0: attention_norm is for 3 columns; its input has 4");
+              "block 0: attention_norm has 3 columns; it must have 4, as its input");
     EXPECT_EQ(refusal([&](Model& m) { m.blocks[1].feed_forward.down = Linear{}; }),
               "block 1: down is missing; a feed-forward part needs up and down");
     EXPECT_EQ(refusal([&](Model& m) { m.unembedding = draw.linear(5, 2, false); }),
-              "unembedding is for 5 columns; its input has 4");
+              "unembedding has 5 columns; it must have 4, as its input");
     EXPECT_EQ(refusal([&](Model& m) { m.blocks[0].attention.output = draw.linear(4, 6, false); }),
               "block 0: output has 6 columns; it must have 4, the columns that it is added to");
     const uint32_t ids[] = {11};
-    EXPECT_EQ(embed(gpt_like(draw, 4, 2, 6, 1), ids).error().text, "token 0 is number 11; the table has 11");
+    EXPECT_EQ(embed(gpt_like(draw, 4, 2, 6, 1), ids).error().text, "token 0 has the ID 11; the table has 11");
 }
 
 Trace open_session(const Session& s, Arithmetic arithmetic = Arithmetic::by_size) {

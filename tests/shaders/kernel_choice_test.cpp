@@ -53,7 +53,7 @@ TEST(KernelChoice, goes_by_this_table) {
              d.outputs = FOVEA_OUTPUT_ROW_STATS;
          },
          has_coopmat ? FOVEA_KERNEL_FLASH_COOPMAT : FOVEA_KERNEL_FLASH,
-         "not flash_coopmat2: row statistics are wanted"},
+         "not flash_coopmat2: it does not support row statistics"},
         {"a cache in fewer bits", matrix_properties(),
          [&](auto& d) {
              f16(d);

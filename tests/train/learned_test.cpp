@@ -55,7 +55,8 @@ TEST(Learned, there_is_a_model_for_every_task) {
     }
     const Result<LearnedModel> none = learned_model("juggle");
     ASSERT_FALSE(none);
-    EXPECT_EQ(none.error().text, "'juggle' is not one of induction, recall, reverse, sort, text");
+    EXPECT_EQ(none.error().text,
+              "task is 'juggle'; it must be one of induction, recall, reverse, sort, text");
 }
 
 TEST(Learned, the_weights_pass_the_gates_of_their_tasks) {
@@ -249,12 +250,12 @@ TEST(Learned, a_file_whose_parts_do_not_fit_each_other_is_refused) {
         {"vocabulary", "a", {}, "note 'vocabulary' has 1 words"},
         {"embedding.weight", nullptr, {1, 32}, "the embedding has 1 rows of 32"},
         {"embedding.weight", nullptr, {17, 31}, "31"},
-        {"positions.weight", nullptr, {24, 31}, "tensor 'positions.weight' has rows of 31 numbers"},
+        {"positions.weight", nullptr, {24, 31}, "tensor 'positions.weight' has rows of 31 elements"},
         {"positions.weight", nullptr, {}, "tensor 'positions.weight' is not in the file"},
         {"unembedding.weight", nullptr, {16, 32}, "tensor 'unembedding.weight' gives 16 scores"},
         {"unembedding.weight", nullptr, {}, "tensor 'unembedding.weight' gives 0 scores"},
         {"layers.0.key.weight", nullptr, {31, 32}, "layer 0 has matrices whose shapes do not fit each other"},
-        {"layers.64.query.weight", nullptr, {32, 32}, "layers are more than 64"},
+        {"layers.64.query.weight", nullptr, {32, 32}, "layers has more than 64"},
     };
     const Result<TensorSet> good = parse_safetensors(learned_weights("reverse"));
     ASSERT_TRUE(good);

@@ -61,11 +61,11 @@ TEST(Tuning, refuses_a_malformed_text_by_field_and_line) {
         {head + tile + "8 rows 16 threads\n", "flash_tile", "line 4"},
         {head + tile + "-8 rows 16 threads 1 column_quads\n", "flash_tile", "line 4"},
         {head + tile + "99999999999 rows 16 threads 1 column_quads\n", "flash_tile", "line 4"},
-        {head + tile + "0 rows 0 threads 0 column_quads\n", "flash_tile", "0 rows"},
+        {head + tile + "0 rows 0 threads 0 column_quads\n", "flash_tile", "rows is 0; it must be at least 1"},
         {head + "flash_tile rows 2 dim_v 64: 8 rows 16 threads 1 column_quads\n", "flash_tile",
          "rows 1|4|more"},
         {head + tile + "1 rows 16 threads 1 column_quads\n" + tile + "1 rows 8 threads 1 column_quads\n",
-         "flash_tile", "two tiles"},
+         "flash_tile", "has a second tile"},
     };
     for (const Case& c : cases) {
         SCOPED_TRACE(c.text);
