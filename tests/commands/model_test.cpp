@@ -58,7 +58,7 @@ TEST(ModelCommand, refuses_what_it_cannot_open_or_run) {
     expect_refused(run_command(scratch, model + " --tokens 3,-1"),
                    "--tokens has -1; a token ID is an integer");
     expect_refused(run_command(scratch, model + " --tokens 3,24 --out OUT"),
-                   "token 1 is number 24; the model has 24");
+                   "token 1 has the ID 24; the model has 24 tokens");
     EXPECT_FALSE(std::filesystem::exists(scratch / "out.safetensors"));
     std::string many = "1";
     for (int i = 0; i < 32; ++i) many += ",1";

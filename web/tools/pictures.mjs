@@ -68,6 +68,8 @@ export const pictures = {
         draw: [
             "fovea_embed_denoise",
             "--headless",
+            "--frames",
+            "12",
             "--width",
             "320",
             "--height",
