@@ -113,7 +113,7 @@ describe("files", { skip: missing ?? false }, () => {
             for (const words of [
                 /Temp is hot; it must be 0\.05 to 10: 1 is taken\./,
                 /Heads is a list or an object; .*: 1 is taken\./,
-                /There is no key unknown: it is left out\./,
+                /A session has no key unknown; it is left out\./,
                 /This page does not show rope \(rotary positions/,
                 /This page does not show pinned \(/,
             ])
