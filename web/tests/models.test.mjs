@@ -378,8 +378,8 @@ describe("models in node", { skip: missing ?? false }, () => {
         near(rowOf("block"), Array.from(leaving), 1e-6);
         for (const [ask, words] of [
             [{ layer: 9, stage: "inputs", head: 0, row }, /does not have that layer/],
-            [{ layer, stage: "inputs", head: 0, row: 99 }, /no such row/],
-            [{ layer, stage: "ff_output", head: 0, row, column: 9999 }, /no such number/],
+            [{ layer, stage: "inputs", head: 0, row: 99 }, /does not have that row/],
+            [{ layer, stage: "ff_output", head: 0, row, column: 9999 }, /does not have that cell/],
         ])
             assert.throws(() => ("column" in ask ? session.sum(ask) : session.row(ask)), words);
     });
