@@ -104,7 +104,7 @@ describe("training", { skip: missing ?? false }, () => {
             // The reader's own sequence; an unknown token is rejected with a message.
             await page.fill("#play-tokens", "a b zz");
             await page.waitForFunction(() =>
-                /'zz' is no token/.test(document.getElementById("play-note").textContent),
+                /'zz' is not a token/.test(document.getElementById("play-note").textContent),
             );
             await page.fill("#play-tokens", "a b c d");
             await page.waitForFunction(

@@ -92,7 +92,7 @@ describe("words and numbers", { skip: missing ?? false }, () => {
             await page.reload();
             await settled(page);
             await page.waitForFunction(() =>
-                /tensors of mine\.npz were shown here/.test(document.getElementById("notice").textContent),
+                /The tensors of mine\.npz were lost/.test(document.getElementById("notice").textContent),
             );
         }),
     );
