@@ -133,7 +133,7 @@ describe("words and numbers", { skip: missing ?? false }, () => {
             await page.evaluate(() => globalThis.fovea.workbench.matrix.focus());
             for (const [key, words] of [
                 ["m", /^Mask: Causal: only the past\. query journey, key starts, .*masked/],
-                ["m", /^Mask: Everyone sees everyone\. .*, weights 0\.220, /],
+                ["m", /^Mask: None\. .*, weights 0\.220, /],
                 ["s", /^Scores divided by 1\. query journey, key starts, weights/],
                 ["s", /^Scores divided by the root of the head width\. .*weights 0\.220/],
                 ["PageUp", /^Scaled\. query journey, key starts, scaled 1\.281/],
