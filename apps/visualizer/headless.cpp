@@ -35,7 +35,7 @@ Result<void> check_view(Workbench& bench, const Options& o) {
         for (const Stage& stage : bench.computation.stages())
             known += (known.empty() ? "" : ", ") + stage.name;
         return Error{FOVEA_INVALID_ARGUMENT, "--stage",
-                     "--stage is '" + o.stage + "'; it must be one of " + known};
+                     "stage is '" + o.stage + "'; this layer has " + known};
     }
     // A stage that has one matrix for all heads shows it whatever the head, and prints it for those that
     // there are, as `fovea session` does. Heads of a model are counted over its layers.

@@ -168,7 +168,8 @@ TEST_F(FileTest, tensors_that_do_not_fit_are_refused_by_name) {
     const Tensor q = tensor("q", {2, 5, 4}, 1), k = tensor("k", {2, 5, 6}, 2);
     ASSERT_TRUE(bench->open_file(save({q, k})));
     EXPECT_FALSE(update());
-    EXPECT_NE(bench->computation.problem().find("keys 6"), std::string::npos) << bench->computation.problem();
+    EXPECT_NE(bench->computation.problem().find("keys 6 (tensor 'k')"), std::string::npos)
+        << bench->computation.problem();
     EXPECT_TRUE(bench->computation.ready());
     // NaN and infinity are shown, and reported.
     ASSERT_TRUE(bench->open_file(

@@ -17,7 +17,7 @@ import {
     type Results,
     type Tensors,
 } from "./gpu/gpu_calls.ts";
-import { differenceFromCpu } from "./gpu/gpu_check.ts";
+import { checkResults } from "./gpu/gpu_check.ts";
 import type {
     AttentionOptions,
     AttentionResult,
@@ -67,10 +67,8 @@ async function findGpu(): Promise<{ gpu: Gpu | null; reason: string }> {
             table ??= bytesOf("kernels.json").then((bytes) => JSON.parse(new TextDecoder().decode(bytes)));
             return kernelsOf(await table)(...what);
         });
-        const difference = await differenceFromCpu(await engine(), gpu);
-        if (!difference) return { gpu, reason: "" };
-        gpu.close();
-        return { gpu: null, reason: `this GPU computes something else: ${difference}` };
+        await checkResults(await engine(), gpu);
+        return { gpu, reason: "" };
     } catch (error) {
         return { gpu: null, reason: (error as Error).message };
     }

@@ -124,21 +124,22 @@ Result<void> check_together(const ImportMapping& m, const F32Tensor& q, const F3
                             const F32Tensor& v) {
     const auto text = [](const F32Tensor& t) { return format_shape(t.shape); };
     if (q.shape[2] != k.shape[2])
-        return wrong("tensor '" + printable_name(m.k) + "'",
-                     "queries are " + std::to_string(q.shape[2]) + " wide and keys " +
-                         std::to_string(k.shape[2]) + "; they must be equal");
+        return wrong("tensor '" + printable_name(m.k) + "'", "queries are " + std::to_string(q.shape[2]) +
+                                                                 " wide, keys " + std::to_string(k.shape[2]) +
+                                                                 " (tensor '" + printable_name(m.k) +
+                                                                 "'); they must be equal");
     if (k.shape[0] != v.shape[0] || k.shape[1] != v.shape[1])
-        return wrong(
-            "tensor '" + printable_name(m.v) + "'",
-            "values have shape " + text(v) + " and keys " + text(k) + "; heads and tokens must be equal");
+        return wrong("tensor '" + printable_name(m.v) + "'",
+                     "tensor '" + printable_name(m.v) + "' has shape " + text(v) + " and the keys " +
+                         text(k) + "; heads and tokens must be equal");
     if (q.shape[0] % k.shape[0] != 0)
-        return wrong("tensor '" + printable_name(m.q) + "'", std::to_string(q.shape[0]) +
-                                                                 " query heads are not a multiple of " +
-                                                                 std::to_string(k.shape[0]) + " key heads");
+        return wrong("tensor '" + printable_name(m.q) + "'",
+                     "tensor '" + printable_name(m.q) + "' has " + std::to_string(q.shape[0]) +
+                         " heads; they must be a multiple of the key heads, " + std::to_string(k.shape[0]));
     if (q.shape[0] > kMostHeads || q.shape[1] > kMostLength || k.shape[1] > kMostLength)
         return wrong("tensor '" + printable_name(m.q) + "'",
-                     "queries have shape " + text(q) + "; the limit is " + std::to_string(kMostHeads) +
-                         " heads or " + std::to_string(kMostLength) + " tokens");
+                     "tensor '" + printable_name(m.q) + "' has shape " + text(q) + "; the limit is " +
+                         std::to_string(kMostHeads) + " heads or " + std::to_string(kMostLength) + " tokens");
     return {};
 }
 

@@ -52,7 +52,7 @@ Result<bool> Workbench::update(VkCommandBuffer cmd, double flops) {
         if (Result<void> r = begin(); !r) {
             computation.refuse(r.error().text);
             if (r.error().code == FOVEA_OUT_OF_DEVICE_MEMORY)
-                window.tell("Out of device memory. " + computation.problem(), false, true);
+                window.tell("Out of device memory: " + computation.problem(), false, true);
             problems.report(r.error().field, r.error().text, true);
         }
         if (computation.ready())

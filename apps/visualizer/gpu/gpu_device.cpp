@@ -317,7 +317,7 @@ static Error no_room(const GpuDevice& device, const char* what, uint64_t size_by
     const DeviceMemory memory = device.memory();
     const uint64_t free = memory.budget_bytes - std::min(memory.used_bytes, memory.budget_bytes);
     return Error{FOVEA_OUT_OF_DEVICE_MEMORY, what,
-                 "not enough device memory: " + format_bytes(size_bytes) + " are needed, and " +
+                 std::string(what) + " needs " + format_bytes(size_bytes) + " of device memory, and " +
                      format_bytes(free) + " of the " + format_bytes(memory.budget_bytes) + " of " +
                      device.name() +
                      " are free; use fewer tokens or heads, show a map, or discard a kept result",

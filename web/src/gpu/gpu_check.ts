@@ -104,9 +104,9 @@ function problems(calls: Calls): Problem[] {
 const massOf = (bytes: ArrayBuffer) =>
     Float64Array.from(new BigUint64Array(bytes), (units) => Number(units) / 2 ** 40);
 
-// Why the GPU is not to be trusted; "" where it agrees with the CPU. `damage` changes a result before it is compared: for the
-// test of what the page says then.
-export async function differenceFromCpu(
+// The first difference of the GPU's results from the CPU's; "" if there is none. `damage` changes a result before it is
+// compared: for the test of what the page says then.
+async function differenceFromCpu(
     calls: Calls,
     gpu: Gpu,
     damage: (values: Float32Array) => void = () => {},
@@ -128,4 +128,19 @@ export async function differenceFromCpu(
         }
     }
     return "";
+}
+
+// Throws if the GPU's results differ from the CPU's, or if it cannot compute them, and closes it then.
+export async function checkResults(
+    calls: Calls,
+    gpu: Gpu,
+    damage?: (values: Float32Array) => void,
+): Promise<void> {
+    try {
+        const difference = await differenceFromCpu(calls, gpu, damage);
+        if (difference) throw new Error(`the results of this GPU are wrong (${difference}); it is not used`);
+    } catch (error) {
+        gpu.close();
+        throw error;
+    }
 }

@@ -4,7 +4,7 @@ import type { CallModule } from "../engine/call_abi.ts";
 import type { EngineModule } from "../engine/engine_abi.ts";
 import { Gpu, GpuRefusal, kernelsOf, type Kernel } from "./gpu.ts";
 import { Calls, bindings, flagCausal, outputO, tileBindings } from "./gpu_calls.ts";
-import { differenceFromCpu } from "./gpu_check.ts";
+import { checkResults } from "./gpu_check.ts";
 import type { MapShown } from "../engine/protocol.ts";
 
 export interface PageGpuOptions {
@@ -51,14 +51,7 @@ export class PageGpu {
             { fallback: software },
         );
         const calls = new Calls(module);
-        try {
-            const difference = await differenceFromCpu(calls, gpu, damaged ? (v) => (v[0] += 1) : undefined);
-            if (difference)
-                throw new Error(`the results of this GPU are wrong (${difference}); it is not used`);
-        } catch (error) {
-            gpu.close();
-            throw error;
-        }
+        await checkResults(calls, gpu, damaged ? (v) => (v[0] += 1) : undefined);
         return new PageGpu(calls, gpu, software);
     }
 
