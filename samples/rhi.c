@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { kMostShaders = 16 };
+enum { kMaxShaders = 16 };
 
 typedef struct Made { /* a shader, by what it was made of */
     FoveaDispatch of;
@@ -48,7 +48,7 @@ static RhiShader* shader_of(Rhi* rhi, const FoveaDispatch* d, Made* made, uint32
 
 /* Plays a whole plan; `buffers` are indexed by FoveaBinding, the workspace among them. */
 FoveaResult play_plan(Rhi* rhi, FoveaPlan plan, RhiBuffer* const* buffers, FoveaDiag* diag) {
-    Made made[kMostShaders];
+    Made made[kMaxShaders];
     uint32_t made_count = 0;
     FoveaPlanInfo info = foveaPlanInfo();
     FoveaResult result = foveaGetPlanInfo(plan, &info, diag);

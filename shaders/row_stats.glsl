@@ -15,7 +15,7 @@ layout(set = 0, binding = FOVEA_SLOT_ROW_STATS, std430) writeonly buffer Stats {
 const uint kNoKey = 0xffffffffu;
 // A partial result's words may pass through float registers: a key or a count, less than 2^29, becomes a
 // normal float. The largest value means that there is no key.
-const uint kNormal = 0x40000000u, kMostPartialKey = 0x1fffffffu;
+const uint kNormal = 0x40000000u, kMaxPartialKey = 0x1fffffffu;
 
 // Statistics of the visible keys before dropout: the sum of weight * (logit - maximum), the first key with
 // the largest logit, and the number of keys.
@@ -50,10 +50,10 @@ void add_keys(inout RowStats stats, int j, bvec4 hidden, vec4 below, vec4 weight
     stats.moment += part.x + part.y + (part.z + part.w);
 }
 
-float partial_key(uint key) { return uintBitsToFloat(kNormal | (key & kMostPartialKey)); }
+float partial_key(uint key) { return uintBitsToFloat(kNormal | (key & kMaxPartialKey)); }
 uint key_of_partial(float stored) {
-    const uint key = floatBitsToUint(stored) & kMostPartialKey;
-    return key == kMostPartialKey ? kNoKey : key;
+    const uint key = floatBitsToUint(stored) & kMaxPartialKey;
+    return key == kMaxPartialKey ? kNoKey : key;
 }
 
 // `keys` sums only the visible keys; `all` includes the sink, which has a weight but is not a key.

@@ -31,7 +31,7 @@ constexpr OptionSpec kOptions[] = {
 
 constexpr size_t kFewestRounds = 3;
 // Time for a row including the limits that are measured with it, in multiples of --seconds.
-constexpr double kMostLimits = 20;
+constexpr double kMaxLimits = 20;
 
 enum class MaskKind { none, random, blocks };
 
@@ -161,7 +161,7 @@ class Bench {
         std::vector<double> times, ceilings;
         // If a call takes no time (with an emulated GPU), measuring the limits would take all of it.
         const double began = bench_now(false);
-        const auto is_late = [&] { return bench_now(false) - began > kMostLimits * seconds_; };
+        const auto is_late = [&] { return bench_now(false) - began > kMaxLimits * seconds_; };
         for (double spent = 0; (spent < seconds_ && !is_late()) || times.size() < kFewestRounds;) {
             const Result<double> limit = c.reads ? ceiling_.gigabytes_per_second(0.05) : ceiling_.gflops(0.2);
             if (!limit) return limit.error();

@@ -25,7 +25,7 @@ constexpr OptionSpec kOptions[] = {
 };
 
 // Gain over the planner's own tile that is worth writing down: less is noise.
-constexpr double kLeastGain = 0.05;
+constexpr double kMinGain = 0.05;
 constexpr int kFewestRounds = 3;
 
 struct Measured {
@@ -104,7 +104,7 @@ class Tuner {
         auto best = std::min_element(rows.begin(), rows.end(), [](const Measured& a, const Measured& b) {
             return a.seconds < b.seconds;
         });
-        if (best->seconds > (1 - kLeastGain) * rows[0].seconds) best = rows.begin();
+        if (best->seconds > (1 - kMinGain) * rows[0].seconds) best = rows.begin();
         best->chosen = true;
         return rows;
     }

@@ -12,7 +12,7 @@
 namespace fovea::app {
 namespace {
 
-constexpr uint64_t kMostLength = uint64_t{1} << 30;  // as fovea.h has it
+constexpr uint64_t kMaxLength = uint64_t{1} << 30;  // as fovea.h has it
 
 struct Pair {
     uint64_t first, second;
@@ -42,7 +42,7 @@ Result<Pair> pair_option(const Arguments& a, std::string_view name, uint64_t fal
 Result<void> shapes_from_options(const Arguments& a, FoveaAttentionDesc& d) {
     const Result<Pair> batch = pair_option(a, "--batch", 1, UINT32_MAX),
                        heads = pair_option(a, "--heads", 1, UINT32_MAX),
-                       lengths = pair_option(a, "--lengths", 0, kMostLength),
+                       lengths = pair_option(a, "--lengths", 0, kMaxLength),
                        dims = pair_option(a, "--dims", 64, UINT32_MAX);
     for (const Result<Pair>* r : {&batch, &heads, &lengths, &dims})
         if (!*r) return r->error();

@@ -38,8 +38,8 @@ constexpr OptionSpec kGenerateOptions[] = {
     {"--json", "", "one line of JSON instead of text"},
     {"--help", "", "this text"}};
 
-constexpr uint64_t kMostCount = 1'000'000;
-constexpr uint64_t kMostSession = uint64_t{64} << 20;  // bytes
+constexpr uint64_t kMaxCount = 1'000'000;
+constexpr uint64_t kMaxSession = uint64_t{64} << 20;  // bytes
 
 // Reads the file of --session: {"model": "llama", "vocabulary": N, "tokens": [...]}.
 Result<std::vector<uint32_t>> read_session(const std::string& path, const CheckpointModel& model) {
@@ -50,7 +50,7 @@ Result<std::vector<uint32_t>> read_session(const std::string& path, const Checkp
         return bad("--session", printable_name(path, 400) + ": " + why);
     };
     const uint64_t size = std::filesystem::file_size(path, code);
-    if (code || size > kMostSession) return refuse("the file has more than 64 MB, the limit of a session");
+    if (code || size > kMaxSession) return refuse("the file has more than 64 MB, the limit of a session");
     std::ifstream file(path, std::ios::binary);
     const std::string text{std::istreambuf_iterator<char>(file), {}};
     const Result<JsonValue> json = parse_json(text);
@@ -88,9 +88,9 @@ Result<Wanted> wanted(const Arguments& a) {
     const Result<uint64_t> count = a.unsigned_integer("--count", 32), seed = a.unsigned_integer("--seed", 0);
     if (!count) return count.error();
     if (!seed) return seed.error();
-    if (*count < 1 || *count > kMostCount)
+    if (*count < 1 || *count > kMaxCount)
         return bad("--count", "--count is " + std::to_string(*count) + "; it must be from 1 to " +
-                                  std::to_string(kMostCount));
+                                  std::to_string(kMaxCount));
     const Result<double> temperature = a.number("--temperature", 0);
     if (!temperature) return temperature.error();
     if (!(*temperature >= 0) || *temperature > 1000)

@@ -13,7 +13,7 @@
 namespace fovea::app {
 namespace {
 
-constexpr uint64_t kMostTokens = 1'000'000;
+constexpr uint64_t kMaxTokens = 1'000'000;
 
 std::string number(double value) {
     char text[32];
@@ -169,10 +169,10 @@ Result<std::vector<uint32_t>> token_numbers(std::string_view list, std::string_v
                              "; a token ID is an integer from 0 to 4294967295"};
         ids.push_back(uint32_t(*id));
     }
-    if (ids.size() > kMostTokens)
+    if (ids.size() > kMaxTokens)
         return Error{FOVEA_INVALID_ARGUMENT, std::string(option),
                      std::string(option) + " has " + std::to_string(ids.size()) +
-                         " token IDs; the limit is " + std::to_string(kMostTokens)};
+                         " token IDs; the limit is " + std::to_string(kMaxTokens)};
     return ids;
 }
 

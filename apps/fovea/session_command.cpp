@@ -24,7 +24,7 @@ constexpr OptionSpec kSessionOptions[] = {
      "reads tensors from files outside of the session's folder, too, if the session names such"},
     {"--help", "", "this text"}};
 
-constexpr uint64_t kMostBytes = uint64_t{1} << 30;
+constexpr uint64_t kMaxBytes = uint64_t{1} << 30;
 
 Result<std::string> text_of(const std::filesystem::path& path) {
     errno = 0;
@@ -36,7 +36,7 @@ Result<std::string> text_of(const std::filesystem::path& path) {
         return Error{
             FOVEA_IO_ERROR, path.string(),
             printable_name(path.string(), 400) + " cannot be opened: " + (error ? error : opened).message()};
-    if (size > kMostBytes)
+    if (size > kMaxBytes)
         return Error{
             FOVEA_LIMIT_EXCEEDED, path.string(),
             printable_name(path.string(), 400) + " has more than 1 GiB, the limit of a session file"};

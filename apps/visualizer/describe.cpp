@@ -61,10 +61,10 @@ std::string describe_matrix(Workbench& bench) {
     std::string text = (reads_tensors(s) ? file_title(bench) : subject_name(s)) + ", " + about + "; " +
                        std::to_string(bench.computation.tokens().size()) + " tokens:";
     // A line is read to its end by a screen reader: of a long text its beginning.
-    constexpr size_t kMostTokens = 32;
+    constexpr size_t kMaxTokens = 32;
     const std::vector<std::string>& tokens = bench.computation.tokens();
-    for (size_t i = 0; i < std::min(tokens.size(), kMostTokens); ++i) text += " " + tokens[i];
-    if (tokens.size() > kMostTokens) text += " and " + std::to_string(tokens.size() - kMostTokens) + " more";
+    for (size_t i = 0; i < std::min(tokens.size(), kMaxTokens); ++i) text += " " + tokens[i];
+    if (tokens.size() > kMaxTokens) text += " and " + std::to_string(tokens.size() - kMaxTokens) + " more";
     if (const HeadGrid* grid = shows_model(s) ? bench.head_grid() : nullptr)
         text += "\nheads of " + std::to_string(grid->finished_layers()) + " of " +
                 std::to_string(grid->layer_count()) + " layers";

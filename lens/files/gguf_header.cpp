@@ -15,7 +15,7 @@ namespace {
 constexpr size_t kFixedBytes = 24;  // magic, version, counts
 constexpr const char* kCutShort = "; the file was cut short, as by a download that did not end";
 /// The shortest entries: a key without letters and a byte, a tensor without letters and dimensions.
-constexpr uint64_t kLeastKeyBytes = 13, kLeastTensorBytes = 24;
+constexpr uint64_t kMinKeyBytes = 13, kMinTensorBytes = 24;
 
 /// ggml's numbers of types. Those without a FoveaDtype are listed with their size, where a file may have
 /// them, and rejected when their values are requested.
@@ -272,8 +272,8 @@ Result<GgufHeader> GgufHeader::read(FileHead file, bool* needs_more) {
     header.tensor_count_ = read_le(file.bytes, 8, 8), header.key_count_ = read_le(file.bytes, 16, 8);
     const uint64_t rest = file.file_bytes - kFixedBytes;
     for (const auto& [what, at, count, least] :
-         {std::tuple{"tensors", 8, header.tensor_count_, kLeastTensorBytes},
-          {"keys", 16, header.key_count_, kLeastKeyBytes}})
+         {std::tuple{"tensors", 8, header.tensor_count_, kMinTensorBytes},
+          {"keys", 16, header.key_count_, kMinKeyBytes}})
         if (count > kMaxGgufEntries || count > rest / least)
             return malformed(what, cat("byte ", at, ": ", count, " ", what, "; the limit is ",
                                        kMaxGgufEntries, ", and the file has room for ", rest / least,

@@ -274,8 +274,8 @@ std::string derivation_latex(const Derivation& derivation, const DerivationStyle
         text.append(name).append("_{").append(std::to_string(d.cell.query)) += ',';
         text.append(std::to_string(d.cell.key)) += "} &= ";
     };
-    constexpr size_t kMostProducts = 64;
-    const size_t shown = std::min(d.terms.size(), kMostProducts);
+    constexpr size_t kMaxProducts = 64;
+    const size_t shown = std::min(d.terms.size(), kMaxProducts);
     if (shown < d.terms.size())
         text.append("% the first 64 of ").append(std::to_string(d.terms.size())) +=
             " products; the sum is of all\n";

@@ -81,9 +81,9 @@ std::string printed_stages(const Lesson& lesson, const LessonRun& run) {
 // A tensor of a session; the same of `data` null where it is left out.
 Result<SessionTensor> session_tensor(const char* name, const FoveaSessionTensor& from) {
     if (!from.data) return refused(name, std::string(name) + ".data is null");
-    constexpr uint64_t kMostElements = uint64_t{1} << 28;  // 1 GiB of float32, and a third more as text
-    if (from.heads == 0 || from.tokens == 0 || from.width == 0 || from.heads > kMostElements ||
-        from.tokens > kMostElements / from.heads || from.width > kMostElements / (from.heads * from.tokens))
+    constexpr uint64_t kMaxElements = uint64_t{1} << 28;  // 1 GiB of float32, and a third more as text
+    if (from.heads == 0 || from.tokens == 0 || from.width == 0 || from.heads > kMaxElements ||
+        from.tokens > kMaxElements / from.heads || from.width > kMaxElements / (from.heads * from.tokens))
         return refused(name, std::string(name) + " is " + std::to_string(from.heads) + " x " +
                                  std::to_string(from.tokens) + " x " + std::to_string(from.width) +
                                  "; each must be at least 1, and all together at most 2^28 elements");

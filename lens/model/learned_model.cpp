@@ -15,7 +15,7 @@ std::span<const EmbeddedFile> learned_files();
 
 namespace {
 
-constexpr uint32_t kMostLayers = 64;
+constexpr uint32_t kMaxLayers = 64;
 
 Error bad(std::string field, std::string text) {
     return Error{FOVEA_INVALID_ARGUMENT, field, field + " " + std::move(text)};
@@ -222,10 +222,10 @@ Result<LearnedModel> read_learned_model(const TensorSet& file) {
     if (positions == "learned") model->embedding.positions = weights.take("positions.weight", 2);
     if (positions == "learned" && model->embedding.positions.values.empty() && !weights.fault())
         return bad("tensor 'positions.weight'", "is not in the file, but note 'positions' is 'learned'");
-    for (uint32_t n = 0; n < kMostLayers && weights.has("layers." + std::to_string(n) + ".query.weight"); ++n)
+    for (uint32_t n = 0; n < kMaxLayers && weights.has("layers." + std::to_string(n) + ".query.weight"); ++n)
         model->blocks.push_back(read_block(weights, "layers." + std::to_string(n) + ".", *heads, rope_theta));
-    if (weights.has("layers." + std::to_string(kMostLayers) + ".query.weight"))
-        return bad("layers", "has more than " + std::to_string(kMostLayers) + " entries, the limit");
+    if (weights.has("layers." + std::to_string(kMaxLayers) + ".query.weight"))
+        return bad("layers", "has more than " + std::to_string(kMaxLayers) + " entries, the limit");
     model->final_norm = weights.norm("final_norm");
     model->unembedding = weights.linear("unembedding");
     if (weights.fault()) return *weights.fault();

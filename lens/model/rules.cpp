@@ -108,13 +108,13 @@ std::vector<uint8_t> visible_cells(const AttentionRules& r, uint64_t rows, uint6
 
 Result<std::vector<uint8_t>> keep_mask(const AttentionRules& r, uint64_t heads, uint64_t rows,
                                        uint64_t keys) {
-    constexpr uint64_t kMostCells = uint64_t{1} << 31;
+    constexpr uint64_t kMaxCells = uint64_t{1} << 31;
     std::vector<uint8_t> keep;
     if (r.dropout_p <= 0) return keep;
-    if (heads * rows * keys > kMostCells)
+    if (heads * rows * keys > kMaxCells)
         return Error{FOVEA_LIMIT_EXCEEDED, "p",
                      "dropout of " + std::to_string(heads * rows * keys) + " weights; a mask has up to " +
-                         std::to_string(kMostCells) + " cells"};
+                         std::to_string(kMaxCells) + " cells"};
     keep.resize(heads * rows * keys);
     TorchGenerator generator(r.dropout_seed);
     switch (r.dropout_random) {

@@ -10,7 +10,7 @@ namespace {
 
 using Node = PatternNode;
 
-constexpr uint32_t kMostRepeats = 100'000;  // as Oniguruma has it
+constexpr uint32_t kMaxRepeats = 100'000;  // as Oniguruma has it
 constexpr int kDeepest = 200;
 
 struct Options {
@@ -186,8 +186,7 @@ class PatternReader {
             }
             interval = true, fixed = !comma;
             least = low.value_or(0), most = high.value_or(kUnbounded);
-            if (least > kMostRepeats || (high && most > kMostRepeats))
-                fails("more than 100000 repeats", begin);
+            if (least > kMaxRepeats || (high && most > kMaxRepeats)) fails("more than 100000 repeats", begin);
             if (least > most) {
                 std::swap(least, most);
                 possessive = true;

@@ -44,11 +44,11 @@ Result<TextTokenizer> tokenizer_of(const Checkpoint& checkpoint, std::span<const
         const bool is_config = one.name == "tokenizer_config.json";
         if (!is_config && one.name != "tokenizer.json") continue;
         found = found || !is_config;
-        constexpr uint64_t kMostBytes = 100'000'000;
+        constexpr uint64_t kMaxBytes = 100'000'000;
         const uint64_t size = one.file->size_bytes();
-        if (size > kMostBytes)
+        if (size > kMaxBytes)
             return refuse(one.name + " has " + std::to_string(size) + " bytes; the limit is " +
-                          std::to_string(kMostBytes));
+                          std::to_string(kMaxBytes));
         std::string& text = texts[is_config];
         text.resize(size_t(size));
         if (Result<void> r = one.file->read(0, std::as_writable_bytes(std::span(text))); !r) return r.error();

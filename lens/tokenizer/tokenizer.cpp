@@ -14,8 +14,8 @@
 namespace fovea {
 namespace {
 
-constexpr uint64_t kMostBytes = uint64_t{200} << 20;
-constexpr uint64_t kMostText = uint64_t{1} << 30;
+constexpr uint64_t kMaxBytes = uint64_t{200} << 20;
+constexpr uint64_t kMaxText = uint64_t{1} << 30;
 
 // The equivalent of \w in Rust's regular expressions.
 bool is_word_character(uint32_t c) { return word_set().has(c) || c == 0x200c || c == 0x200d; }
@@ -241,7 +241,7 @@ Result<void> TextTokenizer::Impl::words(AlignedText piece, std::vector<SplitToke
 }
 
 Result<std::vector<SplitToken>> TextTokenizer::Impl::tokens(std::string_view given, bool special) const {
-    if (given.size() > kMostText)
+    if (given.size() > kMaxText)
         return broken_tokenizer("a text has up to 1 GiB; this one has " + std::to_string(given.size()) +
                                 " bytes");
     if (const size_t fault = files::utf8_fault(given); fault != given.size())
@@ -286,7 +286,7 @@ std::string TextTokenizer::Impl::decode(std::span<const uint32_t> ids) const {
 bool TextTokenizer::available() { return has_character_tables(); }
 
 Result<TextTokenizer> TextTokenizer::parse(std::string_view text, std::string_view config) {
-    if (text.size() > kMostBytes) return broken_tokenizer("a tokenizer has up to 200 MiB");
+    if (text.size() > kMaxBytes) return broken_tokenizer("a tokenizer has up to 200 MiB");
     const Result<JsonValue> json = parse_json(text);
     if (!json) return json.error();
     const Result<JsonValue> more = config.empty() ? Result<JsonValue>(JsonValue()) : parse_json(config);

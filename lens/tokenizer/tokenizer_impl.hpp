@@ -26,7 +26,7 @@ class TextTokenizer::Impl {
     std::string_view piece(uint32_t id) const;
 
     // IDs from 0 to 268,435,455.
-    static constexpr uint32_t kMostIds = 1u << 28;
+    static constexpr uint32_t kMaxIds = 1u << 28;
 
     std::shared_ptr<TokenTable> table = std::make_shared<TokenTable>();
     std::unique_ptr<TokenModel> model;

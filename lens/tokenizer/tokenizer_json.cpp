@@ -13,7 +13,7 @@ using Impl = TextTokenizer::Impl;
 // A token's number; nothing where it is none.
 std::optional<uint32_t> id_from(const JsonValue& value) {
     const double number = value.number();
-    if (value.kind() != JsonValue::Kind::number || !(number >= 0) || number >= double(Impl::kMostIds) ||
+    if (value.kind() != JsonValue::Kind::number || !(number >= 0) || number >= double(Impl::kMaxIds) ||
         number != double(uint32_t(number)))
         return std::nullopt;
     return uint32_t(number);

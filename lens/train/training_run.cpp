@@ -8,7 +8,7 @@ namespace fovea {
 namespace {
 
 // Beyond these every other one goes and the stride between them doubles.
-constexpr size_t kMostStates = 128;
+constexpr size_t kMaxStates = 128;
 
 Error bad(std::string text) {
     return Error{FOVEA_INVALID_ARGUMENT, "train", "the training run has " + std::move(text)};
@@ -67,7 +67,7 @@ Result<TrainingPlace> read_training_place(std::string_view text) {
         return Error{FOVEA_INVALID_ARGUMENT, "train", task.error().text};
     const Result<uint64_t> seed = number(take_until(text, ','), "seed", place.seed, UINT32_MAX);
     if (!seed) return seed.error();
-    const Result<uint64_t> step = number(take_until(text, ','), "step", 0, kMostTrainingSteps);
+    const Result<uint64_t> step = number(take_until(text, ','), "step", 0, kMaxTrainingSteps);
     if (!step) return step.error();
     const Result<uint64_t> off = number(take_until(text, ','), "ablated heads", 0, UINT64_MAX);
     if (!off) return off.error();
@@ -130,7 +130,7 @@ void TrainingRun::begin(uint64_t seed) {
 void TrainingRun::keep() {
     if (state_.step % stride_ != 0) return;
     kept_.insert_or_assign(state_.step, state_);
-    if (kept_.size() <= kMostStates) return;
+    if (kept_.size() <= kMaxStates) return;
     stride_ *= 2;
     std::erase_if(kept_, [&](const auto& one) { return one.first % stride_ != 0; });
 }

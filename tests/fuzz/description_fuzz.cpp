@@ -74,16 +74,16 @@ struct HostBuffer {
 // Zeros in buffers that end where they must; the sanitizers see a step beyond. It may be refused, as an
 // instruction set that is not here is.
 void run_here(const Plan& plan, const FoveaPlanInfo& info) {
-    constexpr uint64_t kMostBytes = 1 << 18;
-    constexpr double kMostFlops = 1e6;
+    constexpr uint64_t kMaxBytes = 1 << 18;
+    constexpr double kMaxFlops = 1e6;
     HostBuffer memory[FOVEA_BIND_COUNT];
     FoveaHostBuffer buffers[FOVEA_BIND_COUNT] = {};
-    if (info.flops > kMostFlops || info.slice_count > 1000) return;
+    if (info.flops > kMaxFlops || info.slice_count > 1000) return;
     for (uint32_t i = 0; i < FOVEA_BIND_COUNT; ++i) {
         const bool workspace = i == FOVEA_BIND_WORKSPACE;
         if (!workspace && !(info.binding_mask >> i & 1)) continue;
         const uint64_t size = workspace ? info.workspace_bytes : info.binding_bytes[i];
-        if (size > kMostBytes) return;
+        if (size > kMaxBytes) return;
         if (size == 0) continue;
         memory[i].allocate(size);
         buffers[i] = {memory[i].data, size};

@@ -15,7 +15,7 @@ using namespace fovea;
 
 namespace {
 
-constexpr uint64_t kMostElements = 1 << 14, kMostTokens = 64;
+constexpr uint64_t kMaxElements = 1 << 14, kMaxTokens = 64;
 
 // Nothing where the tensors would be larger than this target's time allows.
 std::optional<TensorSet> file_of(const JsonValue& json) {
@@ -28,11 +28,11 @@ std::optional<TensorSet> file_of(const JsonValue& json) {
         uint64_t count = 1;
         for (const JsonValue& side : sides.items()) {
             const double number = side.number();
-            if (!(number >= 0 && number <= kMostElements)) return std::nullopt;
+            if (!(number >= 0 && number <= kMaxElements)) return std::nullopt;
             shape.push_back(uint64_t(number));
-            if ((count *= uint64_t(number)) > kMostElements) return std::nullopt;
+            if ((count *= uint64_t(number)) > kMaxElements) return std::nullopt;
         }
-        if ((all += count) > kMostElements || file.find(name)) return std::nullopt;
+        if ((all += count) > kMaxElements || file.find(name)) return std::nullopt;
         std::vector<float> values(count);
         for (uint64_t n = 0; n < count; ++n) values[n] = 0.3f * test::bell(test::hash(all, n));
         Result<Tensor> tensor = make_tensor(name, std::move(shape), std::move(values));
@@ -49,7 +49,7 @@ void show(std::shared_ptr<const LearnedModel> learned, std::string_view text, ui
     session.heads_off = off;
     const Result<SessionModel> model = learned_session(session, learned);
     if (!model) return fuzz::check_error(model.error());
-    if (model->input.tokens.size() > kMostTokens) return;
+    if (model->input.tokens.size() > kMaxTokens) return;
     Result<Trace> trace = Trace::open(model->model, model->input);
     if (!trace) return fuzz::check_error(trace.error());
     for (uint32_t layer = 0; layer < trace->layers(); ++layer)
@@ -75,7 +75,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const auto learned = std::make_shared<const LearnedModel>(std::move(*read));
     for (const uint32_t token : learned->sample)
         fuzz::require(token < learned->model->vocabulary.size(), "a sample is of the vocabulary");
-    if (learned->sample.size() <= kMostTokens)
+    if (learned->sample.size() <= kMaxTokens)
         if (const auto input = learned_input(*learned, learned->sample); !input)
             fuzz::check_error(input.error());
     for (const JsonValue& text : (*json)["texts"].items())

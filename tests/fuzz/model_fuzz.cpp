@@ -16,8 +16,8 @@ using namespace fovea;
 
 namespace {
 
-constexpr uint64_t kMostElements = 200'000;  // limit of a model that is run
-constexpr double kMostSeconds = 1;
+constexpr uint64_t kMaxElements = 200'000;  // limit of a model that is run
+constexpr double kMaxSeconds = 1;
 
 // A safetensors file of float32 weights that the configuration asks for; some draws change a shape, leave a
 // weight out or add one.
@@ -35,7 +35,7 @@ class Weights {
             if (!names_.types.empty() && random_.chance(0.7)) add(names_.types, {2, f_.width});
             norm(names_.table_norm);
         }
-        for (uint64_t n = 0; n < f_.layers && count_ < kMostElements; ++n) layer(n);
+        for (uint64_t n = 0; n < f_.layers && count_ < kMaxElements; ++n) layer(n);
         norm(names_.final_norm);
         const std::string root = std::move(root_);
         root_.clear();
@@ -79,9 +79,9 @@ class Weights {
         }
         uint64_t elements = 1;
         for (const uint64_t side : shape)
-            elements = side == 0 ? 0 : std::min(elements * side, kMostElements * 4);
+            elements = side == 0 ? 0 : std::min(elements * side, kMaxElements * 4);
         count_ += elements;
-        if (count_ >= kMostElements) return;
+        if (count_ >= kMaxElements) return;
         std::string sides;
         for (const uint64_t side : shape) sides += (sides.empty() ? "" : ",") + std::to_string(side);
         header_ += (header_.size() > 1 ? ",\"" : "\"") + name + "\":{\"dtype\":\"F32\",\"shape\":[" + sides +
@@ -146,7 +146,7 @@ void run(const CheckpointModel& model, uint64_t seed) {
     const ModelConfig& f = model.config();
     uint64_t elements = 0;
     for (const StoredWeight& weight : model.files().weights) elements += weight.size_bytes / 4;
-    if (elements > kMostElements || f.layers > 64 || !model.missing().empty()) return;
+    if (elements > kMaxElements || f.layers > 64 || !model.missing().empty()) return;
     test::Random random(seed);
     for (uint64_t n = 0; n < f.layers; ++n)
         for (const bool stored : {false, true})
@@ -174,7 +174,7 @@ void open_and_run(std::span<const NamedFile> files, uint64_t seed) {
     if (!model) return fuzz::check_error(model.error());
     const std::clock_t begin = std::clock();
     run(*model, seed);
-    fuzz::require(double(std::clock() - begin) < kMostSeconds * CLOCKS_PER_SEC,
+    fuzz::require(double(std::clock() - begin) < kMaxSeconds * CLOCKS_PER_SEC,
                   "a small model takes a second");
 }
 
@@ -199,7 +199,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
         return 0;
     }
     const Weights weights(*known, seed);
-    if (weights.count() >= kMostElements) return 0;
+    if (weights.count() >= kMaxElements) return 0;
     const NamedFile folder[] = {{"config.json", std::make_shared<test::HeldFile>(bytes)},
                                 {"model.safetensors", std::make_shared<test::HeldFile>(weights.file())}};
     open_and_run(folder, seed);

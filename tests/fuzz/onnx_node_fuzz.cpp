@@ -18,7 +18,7 @@ using namespace fovea;
 
 namespace {
 
-constexpr uint64_t kMostElements = 1 << 12, kMostBytes = 1 << 20;
+constexpr uint64_t kMaxElements = 1 << 12, kMaxBytes = 1 << 20;
 constexpr const char* kNames[] = {"a", "b", "c", "d"};
 
 // The reader refuses names with control characters.
@@ -44,7 +44,7 @@ std::optional<onnx::Tensor> tensor_of(const JsonValue& json) {
         // The reader refuses a product beyond 64 bits, though the next side be 0.
         if (count > 0x1p60) return std::nullopt;
     }
-    if (count > double(kMostElements) || tensor.dims.size() > onnx::kMaxRank || !onnx::size_of(tensor.type))
+    if (count > double(kMaxElements) || tensor.dims.size() > onnx::kMaxRank || !onnx::size_of(tensor.type))
         return std::nullopt;
     tensor.data.resize(size_t(tensor.elements()) * onnx::size_of(tensor.type));
     const bool real = tensor.type == onnx::ElementType::float32;
@@ -103,8 +103,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     engine();  // its own memory does not depend on an input
     // Float32 of bytes, their copies, and each output as float32 and in its own type.
     const Result<onnx::Tensors> outputs = fuzz::at_cost(
-        bytes, [&] { return onnx::run_node(engine(), model, inputs, {.most_bytes = kMostBytes}); },
-        8 * bytes + 8 * kMostBytes);
+        bytes, [&] { return onnx::run_node(engine(), model, inputs, {.most_bytes = kMaxBytes}); },
+        8 * bytes + 8 * kMaxBytes);
     if (!outputs) {
         fuzz::check_error(outputs.error());
         return 0;

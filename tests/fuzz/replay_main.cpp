@@ -28,8 +28,8 @@ using fovea::fuzz::Input;
 
 namespace {
 
-constexpr size_t kMostBytes = 4096;
-constexpr int kMostChanges = 8;  // one on the other, before the next input starts from a file again
+constexpr size_t kMaxBytes = 4096;
+constexpr int kMaxChanges = 8;  // one on the other, before the next input starts from a file again
 
 std::string keep;      // empty: nowhere
 const Input* running;  // the current input of the target
@@ -65,7 +65,7 @@ fovea::test::Random changes(1);
 // A format with checksums has a mutator that makes them right again; it asks for the plain change below.
 void change(Input& input) {
     if (LLVMFuzzerCustomMutator) {
-        const size_t most = std::max(kMostBytes, input.size());
+        const size_t most = std::max(kMaxBytes, input.size());
         Input room(most);
         std::copy(input.begin(), input.end(), room.begin());
         const size_t size =
@@ -74,7 +74,7 @@ void change(Input& input) {
         input = std::move(room);
         return;
     }
-    fovea::fuzz::change(input, kMostBytes, changes);
+    fovea::fuzz::change(input, kMaxBytes, changes);
 }
 
 void run_made(const std::vector<Input>& files, uint64_t count) {
@@ -84,7 +84,7 @@ void run_made(const std::vector<Input>& files, uint64_t count) {
         if (left == 0) {
             input = files[changes.below(files.size())];
             if (changes.chance(0.1)) fovea::fuzz::splice(input, files[changes.below(files.size())], changes);
-            left = 1 + int(changes.below(kMostChanges));
+            left = 1 + int(changes.below(kMaxChanges));
         }
         change(input);
         run(input);

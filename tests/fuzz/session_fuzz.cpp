@@ -17,7 +17,7 @@ using namespace fovea;
 
 namespace {
 
-constexpr size_t kMostTokens = 16;
+constexpr size_t kMaxTokens = 16;
 
 void check_notes(const std::vector<SessionNote>& notes) {
     for (const SessionNote& note : notes) {
@@ -61,12 +61,12 @@ void show(Session session) {
     if (const auto loaded = load_session_tensors(session, FOVEA_FUZZ_FILES); !loaded)
         return fuzz::check_error(loaded.error());
     check_tensors(session);
-    const Result<SessionModel> model = session_model(session, nullptr, model_of(session.task), kMostTokens);
+    const Result<SessionModel> model = session_model(session, nullptr, model_of(session.task), kMaxTokens);
     if (!model) return fuzz::check_error(model.error());
     check_notes(model->notes);
     Result<Trace> trace = Trace::open(model->model, model->input);
     if (!trace) return fuzz::check_error(trace.error());
-    if (trace->rows() > 4 * kMostTokens || trace->keys() > 4 * kMostTokens) return;
+    if (trace->rows() > 4 * kMaxTokens || trace->keys() > 4 * kMaxTokens) return;
     const Result<F32Tensor> stage = trace->stage(trace->nearest_stage(session.stage), session.head);
     if (!stage) fuzz::check_error(stage.error());
 }

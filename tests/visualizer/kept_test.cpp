@@ -169,7 +169,7 @@ TEST_F(KeptTest, locked_matrices_stay_in_tabs_of_their_own) {
     compute();
     EXPECT_EQ(bench->shown().stage->rows, 40u);
     for (int i = 0; i < 20; ++i) bench->lock_matrix();
-    EXPECT_EQ(bench->computation.locked().size(), Computation::kMostLocked);
+    EXPECT_EQ(bench->computation.locked().size(), Computation::kMaxLocked);
     while (!bench->computation.locked().empty()) bench->unlock_matrix(0);
     EXPECT_EQ(bench->window.locked_tab, -1);
     compute();

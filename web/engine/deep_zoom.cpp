@@ -14,9 +14,9 @@ namespace {
 constexpr uint64_t kTileBytes = uint64_t{96} << 20;
 // Limits for a session's text. Level 7 has vectors of 768 values, and the layer has four of them for each
 // token.
-constexpr size_t kMostTokens = 1u << 16, kMostWideTokens = 1u << 14;
+constexpr size_t kMaxTokens = 1u << 16, kMaxWideTokens = 1u << 14;
 // Patterns and painted masks are held cell by cell; causal masks and windows are rules.
-constexpr uint64_t kMostMaskCells = uint64_t{1} << 26;
+constexpr uint64_t kMaxMaskCells = uint64_t{1} << 26;
 
 std::shared_ptr<const SessionTensors> tensors_of(const OwnHead& own) {
     auto tensors = std::make_shared<SessionTensors>();
@@ -30,11 +30,11 @@ std::shared_ptr<const SessionTensors> tensors_of(const OwnHead& own) {
 }
 
 Result<void> check_mask(const Session& s, uint64_t rows, uint64_t keys) {
-    if ((s.pattern == MaskPattern::none && s.hidden_keys.empty()) || rows * keys <= kMostMaskCells) return {};
+    if ((s.pattern == MaskPattern::none && s.hidden_keys.empty()) || rows * keys <= kMaxMaskCells) return {};
     return Error{FOVEA_LIMIT_EXCEEDED, "mask",
                  "mask is " + std::string(mask_key(s)) + " over " + std::to_string(rows) + " x " +
                      std::to_string(keys) + " cells; a map has such a mask up to " +
-                     std::to_string(kMostMaskCells) + " cells, and causal masks and windows at any length"};
+                     std::to_string(kMaxMaskCells) + " cells, and causal masks and windows at any length"};
 }
 
 }  // namespace
@@ -61,7 +61,7 @@ Result<DeepZoom> DeepZoom::of_session(std::string_view address, const OwnHead& o
     if (own.q) session.tensors = tensors_of(own);
     const bool is_wide = session.level == kLevelCount && !own.q;
     Result<SessionModel> model =
-        session_model(session, nullptr, std::move(learned), is_wide ? kMostWideTokens : kMostTokens);
+        session_model(session, nullptr, std::move(learned), is_wide ? kMaxWideTokens : kMaxTokens);
     if (!model) return model.error();
     std::vector<Token> tokens = model->input.tokens;
     std::vector<SessionNote> notes = std::move(read->notes);

@@ -23,10 +23,10 @@ using namespace fovea;
 using namespace fovea::web;
 
 // The reach of WebAssembly's 32-bit addresses, less room for a run's small allocations.
-constexpr uint64_t kMostMemory = uint64_t{3} << 30;
-constexpr uint64_t kMostTokens = 1024;
+constexpr uint64_t kMaxMemory = uint64_t{3} << 30;
+constexpr uint64_t kMaxTokens = 1024;
 constexpr uint32_t kThumbnailSide = 48;
-constexpr int64_t kMostMapWindow = 4096;  // as session.json has it
+constexpr int64_t kMaxMapWindow = 4096;  // as session.json has it
 constexpr size_t kNextTokens = 10, kLensTokens = 4, kSumTerms = 12;
 
 struct HeldStage {
@@ -83,10 +83,10 @@ Result<void> check_count(uint64_t tokens, uint64_t most, const char* who) {
                      std::to_string(most) + " at most"};
 }
 Result<void> check_memory(uint64_t bytes) {
-    if (bytes <= kMostMemory) return {};
+    if (bytes <= kMaxMemory) return {};
     return Error{FOVEA_OUT_OF_HOST_MEMORY, "tokens",
                  "this run needs about " + megabytes(bytes) + " of memory; the page has " +
-                     megabytes(kMostMemory) +
+                     megabytes(kMaxMemory) +
                      " at most; give fewer tokens, or open the model in the visualizer"};
 }
 
@@ -342,9 +342,9 @@ const char* webModelOpen(double held) {
     }
     Result<TextModel> model = open_text_model(files);
     if (!model) return refuse(model.error().text);
-    if (const uint64_t layer = model->weights.block_bytes() + (holds ? all : 0); layer > kMostMemory)
+    if (const uint64_t layer = model->weights.block_bytes() + (holds ? all : 0); layer > kMaxMemory)
         return refuse("one layer takes " + megabytes(layer) + " of memory; the page has " +
-                      megabytes(kMostMemory) + " at most");
+                      megabytes(kMaxMemory) + " at most");
     s.model = std::move(*model);
     return answer(config_json(*s.model, holds));
 }
@@ -364,8 +364,8 @@ const char* webModelRun(const char* text) {
     Result<std::vector<SplitToken>> tokens = split_text(*s.model, (*ask)["text"].text());
     if (!tokens) return refuse(tokens.error().text);
     const ModelConfig& f = s.model->weights.config();
-    const uint64_t most = f.context ? std::min(f.context, kMostTokens) : kMostTokens;
-    if (Result<void> r = check_count(tokens->size(), most, most < kMostTokens ? "model reads" : "page shows");
+    const uint64_t most = f.context ? std::min(f.context, kMaxTokens) : kMaxTokens;
+    if (Result<void> r = check_count(tokens->size(), most, most < kMaxTokens ? "model reads" : "page shows");
         !r)
         return refuse(r.error().text);
     Result<Prompt> prompt = prompt_of(s, *ask, *tokens);
@@ -577,9 +577,9 @@ const char* webModelMap(const char* text) {
     if (!taken) return refuse(ran.error().text);
     const int64_t widest = std::max(rules.window_left, rules.window_right);
     if (widest >= int64_t(count)) rules.windowed = false;
-    if (rules.windowed && widest > kMostMapWindow)
+    if (rules.windowed && widest > kMaxMapWindow)
         return refuse("the layer's window is " + std::to_string(widest) + " keys; a map has one of " +
-                      std::to_string(kMostMapWindow) + " at most");
+                      std::to_string(kMaxMapWindow) + " at most");
     std::vector<std::string> texts;
     for (const uint32_t id : prompt->ids) texts.push_back(token_text(*s.model, id));
     JsonObject json;

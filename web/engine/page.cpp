@@ -7,7 +7,7 @@ namespace fovea::web {
 namespace {
 
 // How many of the tokens that may come next a reader sees.
-constexpr size_t kMostSaid = 5;
+constexpr size_t kMaxSaid = 5;
 
 // Matrices of queries and keys, and what belongs to one of them.
 bool shows_one_head(const TraceStage& stage) {
@@ -79,7 +79,7 @@ Result<std::vector<std::vector<NextToken>>> Page::said() {
     const Result<F32Tensor> logits = trace_.stage(StageId::logits, 0, trace_.layers() - 1);
     if (!logits) return logits.error();
     for (uint64_t row = 0; row < logits->rows(); ++row) {
-        Result<std::vector<NextToken>> next = next_tokens(logits->row(row), kMostSaid);
+        Result<std::vector<NextToken>> next = next_tokens(logits->row(row), kMaxSaid);
         if (!next) return next.error();
         all.push_back(std::move(*next));
     }

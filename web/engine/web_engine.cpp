@@ -81,7 +81,7 @@ std::string stage_json(const PageStage& stage) {
 // ---- the page ----
 
 // A painted mask is edited up to so many tokens a side.
-constexpr uint64_t kMostEditedSide = 128;
+constexpr uint64_t kMaxEditedSide = 128;
 // Entropy, mean distance, weight on the first and on the previous token, after the thumbnails.
 constexpr size_t kHeadFacts = 4;
 
@@ -123,7 +123,7 @@ const char* page_json(State& s) {
     const uint64_t rows = page.trace().rows(), keys = page.trace().keys();
     const Linear& output = page.trace().model().blocks[page.layer()].attention.output;
     std::string visible;
-    if (std::max(rows, keys) <= kMostEditedSide) {
+    if (std::max(rows, keys) <= kMaxEditedSide) {
         const std::vector<uint8_t> cells = visible_cells(page.session(), rows, keys);
         std::vector<std::byte> bits((cells.size() + 7) / 8);
         for (size_t i = 0; i < cells.size(); ++i)
@@ -544,7 +544,7 @@ double webBench(uint32_t heads, uint32_t tokens, uint32_t dim, int32_t causal, i
     b.write(FOVEA_BIND_O, o.data(), count * sizeof(float));
     // A browser's clock may go in steps of a tenth of a millisecond or more: short calls are timed many at
     // once.
-    constexpr double kLeastSeconds = 0.005;
+    constexpr double kMinSeconds = 0.005;
     double best = 1e30;
     for (int32_t i = 0, calls = 1; i < std::max(1, repeats);) {
         const auto start = std::chrono::steady_clock::now();
@@ -554,7 +554,7 @@ double webBench(uint32_t heads, uint32_t tokens, uint32_t dim, int32_t causal, i
         }
         const double seconds =
             std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-        if (seconds < kLeastSeconds && calls < (1 << 22)) {
+        if (seconds < kMinSeconds && calls < (1 << 22)) {
             calls *= 2;
             continue;
         }

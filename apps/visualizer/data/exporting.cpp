@@ -15,7 +15,7 @@ namespace fovea::visualizer {
 namespace {
 
 // A drawing with more cells than this is too large to be useful.
-constexpr uint64_t kMostSvgSide = 256;
+constexpr uint64_t kMaxSvgSide = 256;
 
 // The selected cells, or all.
 CellRect shown_cells(const Workbench& bench) {
@@ -121,10 +121,10 @@ Result<void> export_svg(const Workbench& bench, const std::string& path) {
     const uint32_t head = bench.shown().head;
     const CellRect cells = shown_cells(bench);
     const uint64_t rows = cells.rows(), columns = cells.columns();
-    if (rows > kMostSvgSide || columns > kMostSvgSide)
+    if (rows > kMaxSvgSide || columns > kMaxSvgSide)
         return Error{FOVEA_UNSUPPORTED, "svg",
                      std::to_string(rows) + " x " + std::to_string(columns) + " cells are more than " +
-                         std::to_string(kMostSvgSide) + " a side: export .png or .npy"};
+                         std::to_string(kMaxSvgSide) + " a side: export .png or .npy"};
     const std::span<const float> values = stage.head_values(head);
     const Coloring coloring = coloring_of(bench.view.colors, stage.ranges.at(head));
     const ColorTable table = color_table(coloring.map);

@@ -58,7 +58,7 @@ std::vector<double> numbers_of(std::string_view text) {
 
 // A map that is seen whole has this many pixels where a reader says a place in cells for each.
 constexpr double kWholeMap = 512;
-constexpr uint64_t kMostZoomed = 1u << 20;  // tokens that a session knows a place in
+constexpr uint64_t kMaxZoomed = 1u << 20;  // tokens that a session knows a place in
 
 // ---- to a session ----
 
@@ -83,7 +83,7 @@ std::string zoom_text(const Workbench& bench) {
     // Others than a file's and the synthetic ones cannot be computed again.
     if (!bench.document.settings().file && !bench.map.head()->head().always_causal) return "";
     const uint64_t tokens = bench.map.head()->tokens();
-    if (tokens > kMostZoomed) return "";
+    if (tokens > kMaxZoomed) return "";
     const MapPlace& place = bench.map.place;
     const double cells = place.cells_a_pixel > 0 ? place.cells_a_pixel : double(tokens) / kWholeMap;
     return std::to_string(tokens) + "," + plain_number(std::floor(place.row), 0) + "," +
@@ -433,7 +433,7 @@ std::vector<PastResult> past_of(const Session& session, TensorReader& reader, Pr
             problems.report("session", what + " is left out: " + settings.error().text, false);
     };
     for (const Session& kept : session.kept) add(kept, false, "A");
-    for (size_t i = 0; i < session.locked.size() && i < Computation::kMostLocked; ++i)
+    for (size_t i = 0; i < session.locked.size() && i < Computation::kMaxLocked; ++i)
         add(session.locked[i], true, "the locked tab " + std::to_string(i + 1));
     return all;
 }

@@ -21,7 +21,7 @@ Result<std::string> read_text_file(const std::filesystem::path& path) {
     std::error_code error;
     const uint64_t size = std::filesystem::file_size(path, error);
     if (error) return refused(path, "cannot be read");
-    if (size > kMostTextBytes) return refused(path, "has more than 256 MiB, the limit of a text");
+    if (size > kMaxTextBytes) return refused(path, "has more than 256 MiB, the limit of a text");
     const File file(std::fopen(path.string().c_str(), "rb"));
     std::string text(size, '\0');
     if (!file || std::fread(text.data(), 1, size, file.get()) != size) return refused(path, "cannot be read");

@@ -9,7 +9,7 @@
 
 namespace fovea::visualizer {
 
-inline constexpr uint64_t kMostTextBytes = uint64_t{256} << 20;
+inline constexpr uint64_t kMaxTextBytes = uint64_t{256} << 20;
 
 Result<std::string> read_text_file(const std::filesystem::path& path);
 // Writes a temporary file in the target's folder and renames it: a failure leaves the old file, or none.

@@ -16,7 +16,7 @@ namespace fovea::visualizer {
 namespace {
 
 // The trace computes further matrices of all heads up to here; they are another copy each.
-constexpr uint64_t kMostTracedCells = 4u << 20;
+constexpr uint64_t kMaxTracedCells = 4u << 20;
 constexpr const char* kMeanStage = "mean_weights";
 constexpr double kRowSumAlarm = 1e-3;
 
@@ -178,7 +178,7 @@ Result<void> add_call_stages(GpuDevice& device, AttentionResult& result) {
         const std::optional<FoveaBinding> binding = written_by_call(result, made.id);
         // Other stages with one cell per weight are shown, in addition to the call's own matrices, while they
         // are small.
-        if (!binding && text.pairs && cells * made.heads > kMostTracedCells) continue;
+        if (!binding && text.pairs && cells * made.heads > kMaxTracedCells) continue;
         Stage stage{text.name, in_plain_letters(made.formula), made.id};
         stage.heads = made.heads, stage.rows = made.rows, stage.columns = made.columns;
         stage.over_keys = text.pairs;
@@ -206,7 +206,7 @@ Result<void> add_call_stages(GpuDevice& device, AttentionResult& result) {
             stage.formula += std::string(", products of float16 factors by ") +
                              kernel_name(result.run->products_info()->kernel);
         result.stages.push_back(stage);
-        if (made.id == StageId::weights && made.heads > 1 && cells * made.heads <= kMostTracedCells)
+        if (made.id == StageId::weights && made.heads > 1 && cells * made.heads <= kMaxTracedCells)
             if (Result<void> r = add_mean_stage(device, result); !r) return r;
     }
     const Stage* const keep = result.find_stage(StageId::keep);
@@ -370,7 +370,7 @@ Result<void> fill_traced_stages(AttentionResult& result) {
     const uint32_t layer = result.projected.layer;
     AttentionRun& run = *result.run;
     const FoveaAttentionDesc& d = run.desc();
-    const bool small = d.heads_q * d.len_q * d.len_kv <= kMostTracedCells;
+    const bool small = d.heads_q * d.len_q * d.len_kv <= kMaxTracedCells;
     const bool by_trace = run.on_cpu() && !run.stands_in() && small;
     const bool after = !result.stages.empty() && result.find_stage(StageId::weights_all);
     // Stages after the contexts are computed from the call's own contexts.

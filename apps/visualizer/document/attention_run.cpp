@@ -12,8 +12,8 @@ namespace fovea::visualizer {
 namespace {
 
 // Work that the CPU may do in its part of a frame.
-constexpr double kMostStandInFlops = 1e8;
-constexpr uint64_t kMostTimedSlices = 256;
+constexpr double kMaxStandInFlops = 1e8;
+constexpr uint64_t kMaxTimedSlices = 256;
 constexpr uint32_t kOutputs = FOVEA_OUTPUT_O | FOVEA_OUTPUT_LSE | FOVEA_OUTPUT_SCORES | FOVEA_OUTPUT_MASKED |
                               FOVEA_OUTPUT_WEIGHTS | FOVEA_OUTPUT_ROW_STATS;
 
@@ -72,7 +72,7 @@ Result<void> AttentionRun::upload(const PreparedAttention& prepared) {
 // Runs first on the CPU if the problem is small and the device's kernels are not compiled yet. make_plans()
 // reports calls that cannot be planned.
 void AttentionRun::stand_in(const std::function<void()>& wake) {
-    if (useful_flops() > kMostStandInFlops) return;
+    if (useful_flops() > kMaxStandInFlops) return;
     Result<Plan> plan = plan_attention(device_.properties(), desc_),
                  same = plan_attention(device_.properties(), desc_);
     if (!plan || !same || device_.warmer()->ready(*plan)) return;
@@ -166,7 +166,7 @@ Result<void> AttentionRun::create_device_parts() {
         VkQueryPoolCreateInfo queries{VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO};
         queries.queryType = VK_QUERY_TYPE_TIMESTAMP;
         for (const Call& call : calls_)
-            queries.queryCount += uint32_t(std::min(call.info.slice_count, kMostTimedSlices) *
+            queries.queryCount += uint32_t(std::min(call.info.slice_count, kMaxTimedSlices) *
                                            (uint64_t{call.info.dispatches_per_slice} + 1));
         if (VkResult r = vkCreateQueryPool(device_.device(), &queries, nullptr, &queries_))
             return vulkan_error("vkCreateQueryPool", r);
@@ -210,7 +210,7 @@ Result<bool> AttentionRun::advance(VkCommandBuffer cmd, double flops) {
     record.slice_count =
         std::min(call.info.slice_count - record.first_slice, uint64_t(std::min(fitting, 1e9)));
     record.descriptor_pool.pool = descriptor_pool_;
-    if (queries_ && next_slice_ < kMostTimedSlices)
+    if (queries_ && next_slice_ < kMaxTimedSlices)
         if (Result<void> r = time_slices(call, record); !r) return r.error();
     // Slices of an earlier frame or call may still use the workspace.
     foveaCmdSliceBarrier(call.plan.get(), cmd);
@@ -228,7 +228,7 @@ Result<bool> AttentionRun::advance(VkCommandBuffer cmd, double flops) {
 
 // Timestamps around each dispatch of these slices, and what each of them is.
 Result<void> AttentionRun::time_slices(const Call& call, FoveaRecord& record) {
-    record.slice_count = std::min(record.slice_count, kMostTimedSlices - next_slice_);
+    record.slice_count = std::min(record.slice_count, kMaxTimedSlices - next_slice_);
     record.timestamps = queries_;
     record.dispatch_timestamps = 1;
     record.first_query = next_query_;
@@ -288,7 +288,7 @@ const RunTimes& AttentionRun::times() const {
         times_.busy_s += one.end_s - one.begin_s;
     }
     // In a longer run the first slices are extrapolated to all.
-    times_.busy_s *= double(slice_count()) / double(std::min(slice_count(), kMostTimedSlices));
+    times_.busy_s *= double(slice_count()) / double(std::min(slice_count(), kMaxTimedSlices));
     return times_;
 }
 

@@ -109,9 +109,9 @@ std::vector<CellInput> cell_inputs(const AttentionResult& of, const Stage& stage
     const std::optional<StageId> id = stage.id;
     if (row >= stage.rows || column >= stage.columns) return {};
     if (stage.of_heads) {
-        constexpr uint64_t kMostLit = 4;  // thumbnails of heads next to the value
+        constexpr uint64_t kMaxLit = 4;  // thumbnails of heads next to the value
         const Stage* const weights = of.find_stage(StageId::weights);
-        for (uint32_t n = 0; n < std::min(weights->heads, kMostLit); ++n) in.cell(weights, n, row, column);
+        for (uint32_t n = 0; n < std::min(weights->heads, kMaxLit); ++n) in.cell(weights, n, row, column);
         return in.all;
     }
     if (stage.over_keys) {

@@ -13,9 +13,9 @@ namespace {
 // From here on turning a file's tensors into heads takes longer than a frame.
 // From here on a GPT block's projections do: three of 768 x 768 for each token.
 constexpr size_t kManyTokens = 32;
-constexpr size_t kMostRunTimes = 120;
+constexpr size_t kMaxRunTimes = 120;
 // Statistics of heads are taken on this thread, between two frames.
-constexpr size_t kMostStatsValues = 16u << 20;
+constexpr size_t kMaxStatsValues = 16u << 20;
 
 bool same_projection(const Settings& a, const Settings& b) {
     const auto key = [](const Settings& s) {
@@ -167,7 +167,7 @@ void Computation::measure() {
     if (Result<void> r = fill_traced_stages(*result_); !r)
         problems_.report(r.error().field, r.error().text, true);
     if (const double busy = run().times().busy_s; busy > 0 && !run().stands_in()) {
-        if (run_seconds_.size() == kMostRunTimes) run_seconds_.erase(run_seconds_.begin());
+        if (run_seconds_.size() == kMaxRunTimes) run_seconds_.erase(run_seconds_.begin());
         run_seconds_.push_back(busy);
     }
     measure_stages(*result_);
@@ -183,7 +183,7 @@ void Computation::measure() {
 
 const std::vector<HeadStats>& Computation::head_stats() {
     const Stage* weights = complete() ? find_stage(StageId::weights) : nullptr;
-    if (weights && head_stats_.empty() && weights->values.size() <= kMostStatsValues)
+    if (weights && head_stats_.empty() && weights->values.size() <= kMaxStatsValues)
         for (uint32_t head = 0; head < weights->heads; ++head)
             head_stats_.push_back(fovea::head_stats(weights->head_values(head), weights->columns));
     return head_stats_;

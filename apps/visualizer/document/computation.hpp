@@ -85,7 +85,7 @@ class Computation {
     void begun() { wants_begin_ = false; }
 
     // ---- results that stay ----
-    static constexpr size_t kMostLocked = 6;
+    static constexpr size_t kMaxLocked = 6;
     const KeptResult* kept() const { return kept_ ? &*kept_ : nullptr; }
     const std::vector<LockedMatrix>& locked() const { return locked_; }
     // The present result becomes A.

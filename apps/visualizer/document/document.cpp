@@ -6,7 +6,7 @@
 namespace fovea::visualizer {
 namespace {
 
-constexpr size_t kMostUndo = 200;
+constexpr size_t kMaxUndo = 200;
 
 }  // namespace
 
@@ -16,7 +16,7 @@ void Document::change(const Settings& settings, uint64_t gesture) {
     if (settings == settings_) return;
     if (gesture == 0 || gesture != last_gesture_) {
         undo_.push_back(settings_);
-        if (undo_.size() > kMostUndo) undo_.erase(undo_.begin());
+        if (undo_.size() > kMaxUndo) undo_.erase(undo_.begin());
     }
     last_gesture_ = gesture;
     redo_.clear();

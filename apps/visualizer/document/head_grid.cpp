@@ -81,8 +81,8 @@ std::string head_name(uint32_t layer, uint32_t head) {
 }
 
 Result<PromptNext> next_after(const Settings& s, const PromptRun& run, uint64_t row) {
-    constexpr size_t kMost = 8;
-    return run.next(row, kMost, [&](F32Tensor rows) {
+    constexpr size_t kMax = 8;
+    return run.next(row, kMax, [&](F32Tensor rows) {
         return s.model ? s.model->weights.logits(std::move(rows))
                        : logits_of(*learned_of(s).model, std::move(rows));
     });

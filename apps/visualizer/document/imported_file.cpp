@@ -14,9 +14,9 @@
 namespace fovea::visualizer {
 namespace {
 
-constexpr uint64_t kMostTableElements = 4u << 20, kMostInputElements = 1u << 28;
-constexpr size_t kMostTables = 48;
-constexpr uint64_t kMostLength = 1u << 20, kMostHeads = 1024;
+constexpr uint64_t kMaxTableElements = 4u << 20, kMaxInputElements = 1u << 28;
+constexpr size_t kMaxTables = 48;
+constexpr uint64_t kMaxLength = 1u << 20, kMaxHeads = 1024;
 
 Error wrong(const std::string& field, const std::string& text) {
     return Error{FOVEA_INVALID_ARGUMENT, field, text};
@@ -28,14 +28,14 @@ std::vector<std::string> json_texts(std::string_view json) {
     const Result<JsonValue> read = parse_json(json);
     if (!read) return texts;
     for (const JsonValue& item : read->items()) {
-        if (texts.size() == kMostLength) break;
+        if (texts.size() == kMaxLength) break;
         for (char& c : texts.emplace_back(item.text()))
             if (static_cast<unsigned char>(c) < 0x20) c = ' ';
     }
     return texts;
 }
 
-constexpr uint32_t kMostLayers = 100000;
+constexpr uint32_t kMaxLayers = 100000;
 
 // Where the digits of the layer begin and end within a name.
 std::optional<std::pair<size_t, size_t>> layer_digits(std::string_view name) {
@@ -79,9 +79,9 @@ std::string named(const TensorSet& set, std::initializer_list<const char*> names
 }
 
 Result<void> check_size(const Tensor& t, const std::string& field) {
-    if (element_count(t) <= kMostInputElements) return {};
+    if (element_count(t) <= kMaxInputElements) return {};
     return wrong(field, field + " has " + format_count(element_count(t)) + " elements; the limit is " +
-                            format_count(kMostInputElements));
+                            format_count(kMaxInputElements));
 }
 
 // [H, L, D] of a tensor of rank 2 to 4, by layout; the first batch entry.
@@ -136,10 +136,10 @@ Result<void> check_together(const ImportMapping& m, const F32Tensor& q, const F3
         return wrong("tensor '" + printable_name(m.q) + "'",
                      "tensor '" + printable_name(m.q) + "' has " + std::to_string(q.shape[0]) +
                          " heads; they must be a multiple of the key heads, " + std::to_string(k.shape[0]));
-    if (q.shape[0] > kMostHeads || q.shape[1] > kMostLength || k.shape[1] > kMostLength)
+    if (q.shape[0] > kMaxHeads || q.shape[1] > kMaxLength || k.shape[1] > kMaxLength)
         return wrong("tensor '" + printable_name(m.q) + "'",
                      "tensor '" + printable_name(m.q) + "' has shape " + text(q) + "; the limit is " +
-                         std::to_string(kMostHeads) + " heads or " + std::to_string(kMostLength) + " tokens");
+                         std::to_string(kMaxHeads) + " heads or " + std::to_string(kMaxLength) + " tokens");
     return {};
 }
 
@@ -272,7 +272,7 @@ std::optional<uint32_t> layer_in(std::string_view name) {
     if (!digits) return {};
     uint32_t layer = 0;
     std::from_chars(&name[digits->first], name.data() + digits->second, layer);
-    return layer < kMostLayers ? std::optional(layer) : std::nullopt;
+    return layer < kMaxLayers ? std::optional(layer) : std::nullopt;
 }
 
 std::string name_in_layer(const std::string& name, uint32_t layer) {
@@ -427,7 +427,7 @@ std::vector<HostStage> import_tables(const Settings& s) {
         uint64_t count = 1;
         for (const uint64_t n : shape) count *= n;
         if (used || shape.size() < 2 || shape.size() > 3 || count == 0 ||
-            element_count(t) > kMostTableElements || tables.size() == kMostTables)
+            element_count(t) > kMaxTableElements || tables.size() == kMaxTables)
             continue;
         Result<std::vector<float>> values = to_f32(t);
         if (!values) continue;

@@ -15,10 +15,10 @@ namespace fovea::visualizer {
 namespace {
 
 // A mask of a cell for each weight is kept up to here.
-constexpr uint64_t kMostMaskCells = 64u << 20;
+constexpr uint64_t kMaxMaskCells = 64u << 20;
 // Rows of a mask begin this far apart or a multiple of it.
 constexpr uint64_t kMaskRowBytes = 256;
-constexpr uint32_t kMostWorkers = 16;
+constexpr uint32_t kMaxWorkers = 16;
 
 // Mask, scale, softcap and dropout of the settings on a call; the cells of a mask are another matter.
 FoveaAttentionDesc settled(const LongHead& head, const Settings& s) {
@@ -66,9 +66,9 @@ void mask_head(LongHead& head, const Settings& s) {
     if (!head.lost_bias.empty()) leave_out(head.lost_bias);
     if (!head.lost_mask.empty() && s.pattern == MaskPattern::none) leave_out(head.lost_mask);
     bool each_row = s.pattern != MaskPattern::none && s.pattern != MaskPattern::padding;
-    if (each_row && rows * keys > kMostMaskCells) {
+    if (each_row && rows * keys > kMaxMaskCells) {
         leave_out("the " + std::string(mask_pattern_name(s.pattern)) +
-                  " mask (a cell for each of more than " + format_count(kMostMaskCells) + " weights)");
+                  " mask (a cell for each of more than " + format_count(kMaxMaskCells) + " weights)");
         each_row = false;
     }
     const bool patterned = each_row;
@@ -113,16 +113,16 @@ void add_bias(LongHead& out, const CallExtras& extras) {
 void add_file_cells(LongHead& out, const CallExtras& extras) {
     const uint64_t keys = out.call.len_kv;
     const std::string too_many =
-        " (a cell for each of more than " + format_count(kMostMaskCells) + " weights)";
+        " (a cell for each of more than " + format_count(kMaxMaskCells) + " weights)";
     if (!extras.bias.empty()) {
-        if (extras.bias_rows * keys > kMostMaskCells)
+        if (extras.bias_rows * keys > kMaxMaskCells)
             out.lost_bias = "the scores that the file adds" + too_many;
         else
             add_bias(out, extras);
     }
     if (extras.mask.empty()) return;
     const uint64_t cells = extras.mask_rows * keys;
-    if (cells > kMostMaskCells) {
+    if (cells > kMaxMaskCells) {
         out.lost_mask = "the file's mask" + too_many;
         return;
     }
@@ -161,9 +161,7 @@ LongHead long_head(const Projected& p, uint32_t head, float divisor) {
 }
 
 // One core is left to the window.
-static uint32_t workers() {
-    return std::clamp(std::thread::hardware_concurrency(), 2u, kMostWorkers + 1) - 1;
-}
+static uint32_t workers() { return std::clamp(std::thread::hardware_concurrency(), 2u, kMaxWorkers + 1) - 1; }
 
 static EngineOptions engine_of(const GpuDevice* device) {
     EngineOptions options;
@@ -235,7 +233,7 @@ Result<std::vector<float>> LongMap::row_weights(uint64_t row) const {
 }
 
 MapPick LongMap::pick(uint64_t row, uint64_t key, const MapPick* before) const {
-    constexpr size_t kMostLargest = 48;
+    constexpr size_t kMaxLargest = 48;
     MapPick out{row, key, {}, {}, 0};
     if (Result<Derivation> derived = derive(row, key)) out.derivation = std::move(*derived);
     if (before && before->row == row && !before->largest.empty()) {
@@ -248,7 +246,7 @@ MapPick LongMap::pick(uint64_t row, uint64_t key, const MapPick* before) const {
     const std::vector<float>& w = *weights;
     std::vector<uint64_t> order(w.size());
     std::iota(order.begin(), order.end(), 0);
-    const auto shown = ptrdiff_t(std::min(order.size(), kMostLargest));
+    const auto shown = ptrdiff_t(std::min(order.size(), kMaxLargest));
     std::partial_sort(order.begin(), order.begin() + shown, order.end(),
                       [&](uint64_t a, uint64_t b) { return w[a] != w[b] ? w[a] > w[b] : a < b; });
     for (auto at = order.begin(); at != order.begin() + shown; ++at) {

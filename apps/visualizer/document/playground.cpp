@@ -164,7 +164,7 @@ void Playground::follow(Wanted wanted) {
     if (wanted.seed) {
         const std::lock_guard lock(mutex_);
         if (!view_.curve.points.empty()) view_.others.push_back(view_.curve);
-        if (view_.others.size() > kMostRuns) view_.others.erase(view_.others.begin());
+        if (view_.others.size() > kMaxRuns) view_.others.erase(view_.others.begin());
         training_->begin(*wanted.seed);
         view_.curve = {*wanted.seed, {}};
         view_.last = 0;

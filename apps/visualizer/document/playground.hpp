@@ -42,7 +42,7 @@ struct TrainingView {
 
 class Playground {
   public:
-    static constexpr size_t kMostRuns = 4;  // in addition to the present one
+    static constexpr size_t kMaxRuns = 4;  // in addition to the present one
 
     // `wake` is called from the thread when there is something new to draw.
     explicit Playground(std::function<void()> wake);

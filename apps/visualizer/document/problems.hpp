@@ -15,11 +15,11 @@ struct Problem {
 
 class Problems {
   public:
-    // A line that is already there is not repeated; beyond kMost lines further ones are dropped.
+    // A line that is already there is not repeated; beyond kMax lines further ones are dropped.
     void report(std::string where, std::string text, bool error) {
         const bool known = std::any_of(lines_.begin(), lines_.end(),
                                        [&](const Problem& p) { return p.where == where && p.text == text; });
-        if (!known && lines_.size() < kMost) lines_.push_back({std::move(where), std::move(text), error});
+        if (!known && lines_.size() < kMax) lines_.push_back({std::move(where), std::move(text), error});
     }
     // The warnings of `where`, in place of those before.
     void replace(const std::string& where, const std::vector<std::string>& texts) {
@@ -36,7 +36,7 @@ class Problems {
     auto end() const { return lines_.end(); }
 
   private:
-    static constexpr size_t kMost = 200;
+    static constexpr size_t kMax = 200;
     std::vector<Problem> lines_;
 };
 

@@ -9,8 +9,8 @@ namespace fovea::visualizer {
 namespace {
 
 // A pick is about so much work for each key and dimension; above, it takes longer than a frame.
-constexpr uint64_t kMostPickElements = 1u << 20;
-constexpr double kMostLargestFlops = 4e10, kMostLargestAtOnce = 5e7;
+constexpr uint64_t kMaxPickElements = 1u << 20;
+constexpr double kMaxLargestFlops = 4e10, kMaxLargestAtOnce = 5e7;
 
 }  // namespace
 
@@ -122,7 +122,7 @@ const MapPick* ShownMap::pick() {
     if (pick_ && pick_->row == row && pick_->key == key) return &*pick_;
     if (coming_pick_.valid()) return nullptr;
     const MapPick* before = pick_ ? &*pick_ : nullptr;
-    if (!background_.has_frames() || head_->tokens() * head_->call().dim_qk <= kMostPickElements) {
+    if (!background_.has_frames() || head_->tokens() * head_->call().dim_qk <= kMaxPickElements) {
         pick_ = head_->pick(row, key, before);
         return &*pick_;
     }
@@ -141,8 +141,8 @@ void ShownMap::pick_largest(const MapBlock& block) {
         place.picked_row = block.first_row + block.rows / 2;
         place.picked_key = block.first_key + block.keys / 2;
     };
-    if (head_->cost_of(block) > kMostLargestFlops) return middle();
-    if (!background_.has_frames() || head_->cost_of(block) <= kMostLargestAtOnce) {
+    if (head_->cost_of(block) > kMaxLargestFlops) return middle();
+    if (!background_.has_frames() || head_->cost_of(block) <= kMaxLargestAtOnce) {
         const auto found = head_->largest_of(block);
         if (!found) return middle();
         place.picked_row = found->first, place.picked_key = found->second;

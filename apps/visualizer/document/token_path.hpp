@@ -19,7 +19,7 @@ struct PathMatrix {
     std::vector<size_t> from;     // the matrices that it is computed from, by their place in the list
 };
 
-inline constexpr size_t kMostPathColumns = 8;
+inline constexpr size_t kMaxPathColumns = 8;
 
 // In the order of the computation. A cell of queries and keys is about two tokens: the one that asks and the
 // one that answers; a row of keys or values is about what answers, any other row of a token about what asks.

@@ -36,8 +36,8 @@ void VectorPlot::follow(const AttentionResult& result, uint32_t head) {
     of_ = result.settings, laid_for_ = without_edits(result.settings), head_ = head;
     const Projected& p = result.projected;
     const uint64_t queries = p.q.shape[2], keys = p.k.shape[2];
-    why_not_ = std::max(queries, keys) > kMostTokens
-                   ? "Up to " + std::to_string(kMostTokens) + " tokens are drawn as points; here are " +
+    why_not_ = std::max(queries, keys) > kMaxTokens
+                   ? "Up to " + std::to_string(kMaxTokens) + " tokens are drawn as points; here are " +
                          std::to_string(std::max(queries, keys)) + "."
                    : "";
     words_ = F32Tensor{Shape{0}};

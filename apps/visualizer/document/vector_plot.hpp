@@ -19,7 +19,7 @@ struct VectorPoint {
 
 class VectorPlot {
   public:
-    static constexpr uint64_t kMostTokens = 64;
+    static constexpr uint64_t kMaxTokens = 64;
 
     // Follows this head of this result from now on. A trial on another head is dropped; a plane stays while
     // only words are moved, so that it does not rotate under the mouse.

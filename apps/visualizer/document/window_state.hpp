@@ -60,7 +60,7 @@ struct FrameTime {
     float wall_s = 0;    // from its begin to its being handed to the screen
     float device_s = 0;  // device time of the whole frame; 0: not known
 };
-inline constexpr size_t kMostFrameTimes = 300;
+inline constexpr size_t kMaxFrameTimes = 300;
 
 // Which panels are open, and what is typed into them.
 struct WindowState {
@@ -103,9 +103,9 @@ struct WindowState {
     std::string restorable;         // a session that a run before could not end; empty: there is none
     std::string wanted_picture;     // a PNG file to draw after this frame
 
-    // The newest of them; beyond kMostFrameTimes the oldest goes.
+    // The newest of them; beyond kMaxFrameTimes the oldest goes.
     FrameTime& begin_frame() {
-        if (frames.size() == kMostFrameTimes) frames.erase(frames.begin());
+        if (frames.size() == kMaxFrameTimes) frames.erase(frames.begin());
         return frames.emplace_back();
     }
     void tell(std::string text, bool offers_processor = false, bool offers_map = false) {

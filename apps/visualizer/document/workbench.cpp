@@ -137,8 +137,8 @@ float Workbench::fade() const {
 }
 
 size_t Workbench::path_columns_come() const {
-    if (!path_begin_ || !window.motion) return kMostPathColumns;
-    return std::min(size_t((clock() - *path_begin_) / kPathStep) + 1, kMostPathColumns);
+    if (!path_begin_ || !window.motion) return kMaxPathColumns;
+    return std::min(size_t((clock() - *path_begin_) / kPathStep) + 1, kMaxPathColumns);
 }
 
 void Workbench::show_stage(size_t index) {
@@ -185,8 +185,8 @@ std::vector<CellInput> Workbench::picked_inputs() const {
 void Workbench::show_input(const CellInput& input) {
     if (&shown_result() != computation.result().get()) return;
     const CellInput to = input;  // the stages stay where they are, the pick does not
-    constexpr size_t kMostPlaces = 64;
-    if (view.came_from.size() == kMostPlaces) view.came_from.erase(view.came_from.begin());
+    constexpr size_t kMaxPlaces = 64;
+    if (view.came_from.size() == kMaxPlaces) view.came_from.erase(view.came_from.begin());
     view.came_from.push_back({stage().name, view.head, view.picked_row, view.picked_column, view.pinned});
     show_stage(size_t(to.stage - computation.stages().data()));
     if (to.stage->heads > 1) view.head = to.head;
@@ -452,7 +452,7 @@ void Workbench::swap_kept() {
 
 void Workbench::lock_matrix() {
     when_settled("locking", [this] {
-        if (computation.locked().size() == Computation::kMostLocked)
+        if (computation.locked().size() == Computation::kMaxLocked)
             return problems.report("tabs", "six matrices are locked: unlock one first", false);
         lock_present(view.stage, view.head);
         window.locked_tab = int(computation.locked().size()) - 1;
@@ -524,7 +524,7 @@ bool Workbench::go_on_restoring() {
         const AttentionResult& result = *computation.result();
         const size_t stage = result.stage_index(one.locked ? one.stage : stage_name(StageId::weights));
         if (stage == result.stages.size() ||
-            (one.locked && computation.locked().size() == Computation::kMostLocked)) {
+            (one.locked && computation.locked().size() == Computation::kMaxLocked)) {
             problems.report(
                 "tabs",
                 "a locked matrix is gone: its result has no stage \xe2\x80\x9c" + one.stage + "\xe2\x80\x9d",

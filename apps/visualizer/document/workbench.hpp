@@ -97,7 +97,7 @@ class Workbench {
     void play_path() { path_begin_ = clock(); }
     // How many columns of it the token has come to: without motion all of them.
     size_t path_columns_come() const;
-    bool animating() const { return fade() < 1 || path_columns_come() < kMostPathColumns; }
+    bool animating() const { return fade() < 1 || path_columns_come() < kMaxPathColumns; }
     // The time that motion goes by.
     std::function<std::chrono::steady_clock::time_point()> clock = std::chrono::steady_clock::now;
     // The derivation of the picked cell, recomputed from q, k, v; none where the stage is not over keys.

@@ -11,13 +11,13 @@ namespace fovea::visualizer {
 
 class MapBuffers {
   public:
-    static constexpr uint64_t kMostBytes = uint64_t{128} << 20;
+    static constexpr uint64_t kMaxBytes = uint64_t{128} << 20;
 
     explicit MapBuffers(const GpuDevice& device) : device_(device) {}
     // Returns null if there is no memory for it.
     const GpuBuffer* get(const MapPiece& piece, MapReducer reducer);
-    // More than kMostBytes are held; prune() then frees those not drawn lately. The device must be idle.
-    bool full() const { return size_bytes_ > kMostBytes; }
+    // More than kMaxBytes are held; prune() then frees those not drawn lately. The device must be idle.
+    bool full() const { return size_bytes_ > kMaxBytes; }
     void prune(std::vector<VkBuffer>& released);
     void clear(std::vector<VkBuffer>& released);
     uint64_t size_bytes() const { return size_bytes_; }

@@ -11,7 +11,7 @@
 namespace fovea::visualizer {
 namespace {
 
-constexpr uint32_t kMostSets = 1024;
+constexpr uint32_t kMaxSets = 1024;
 
 Result<VkShaderModule> shader_module(VkDevice device, const uint32_t* words, size_t count) {
     VkShaderModuleCreateInfo info{VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO};
@@ -65,10 +65,10 @@ Result<void> MatrixRenderer::create_layouts() {
     layout.pPushConstantRanges = &push;
     if (VkResult r = vkCreatePipelineLayout(device_.device(), &layout, nullptr, &layout_))
         return vulkan_error("vkCreatePipelineLayout", r);
-    const VkDescriptorPoolSize size{VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, MATRIX_BINDING_COUNT * kMostSets};
+    const VkDescriptorPoolSize size{VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, MATRIX_BINDING_COUNT * kMaxSets};
     VkDescriptorPoolCreateInfo pool{VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO};
     pool.flags = VK_DESCRIPTOR_POOL_CREATE_FREE_DESCRIPTOR_SET_BIT;
-    pool.maxSets = kMostSets;
+    pool.maxSets = kMaxSets;
     pool.poolSizeCount = 1;
     pool.pPoolSizes = &size;
     if (VkResult r = vkCreateDescriptorPool(device_.device(), &pool, nullptr, &pool_))

@@ -9,7 +9,7 @@
 namespace fovea::visualizer {
 namespace {
 
-constexpr float kMostCell = 104, kMostZoomedCell = 400, kDigitsFrom = 46, kDigitsCell = 56, kLabelsFrom = 10,
+constexpr float kMaxCell = 104, kMaxZoomedCell = 400, kDigitsFrom = 46, kDigitsCell = 56, kLabelsFrom = 10,
                 kGridFrom = 8, kMinimap = 104, kDragFrom = 4, kWordsFrom = 40, kSlantedRow = 74;
 
 // The n-th label is shown where labels have room; otherwise every 2nd, 5th, 10th ... index.
@@ -26,8 +26,8 @@ int label_step(float cell, float needed) {
 
 void fit_cells(Canvas& c, float scale) {
     const Stage& s = *c.stage;
-    c.cell_width = std::min(c.size.x / float(s.columns), kMostCell * scale);
-    c.cell_height = std::min(c.size.y / float(s.rows), kMostCell * scale);
+    c.cell_width = std::min(c.size.x / float(s.columns), kMaxCell * scale);
+    c.cell_height = std::min(c.size.y / float(s.rows), kMaxCell * scale);
     if (s.over_keys) {
         c.cell_width = c.cell_height = std::min(c.cell_width, c.cell_height);
         return;
@@ -115,7 +115,7 @@ Canvas lay_out_canvas(PanelContext& ui, const Stage& stage, uint32_t head, ImVec
         view.follow = ViewState::Follow::middle;
     }
     if (view.zoom > 0) {
-        view.zoom = std::min(view.zoom, kMostZoomedCell * ui.scale / std::min(c.cell_width, c.cell_height));
+        view.zoom = std::min(view.zoom, kMaxZoomedCell * ui.scale / std::min(c.cell_width, c.cell_height));
         c.cell_width *= view.zoom, c.cell_height *= view.zoom;
     }
     // A picture smaller than the room is centered; a larger one is panned.

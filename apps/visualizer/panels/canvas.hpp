@@ -58,7 +58,7 @@ void canvas_labels(PanelContext& ui, const Canvas& canvas);
 // Lines over the columns' words, from the picked query to its largest weights and, where all queries have
 // lines, faint ones of the others. They begin and end `foot` above the cells.
 inline constexpr float kArcRow = 64;  // units of the layout
-inline constexpr uint64_t kMostArcTokens = 40;
+inline constexpr uint64_t kMaxArcTokens = 40;
 void canvas_arcs(PanelContext& ui, const Canvas& canvas, float foot);
 // Names of the hatchings that the matrix has, from `at` down; how high they are together.
 float canvas_marks(const PanelContext& ui, const HeadSummary& of, ImVec2 at);

@@ -7,8 +7,8 @@
 namespace fovea::visualizer {
 namespace {
 
-constexpr float kMargin = 16, kTitleHeight = 30, kBar = 118, kMostSide = 760, kMaxFigureCell = 72,
-                kLeastArea = 160;
+constexpr float kMargin = 16, kTitleHeight = 30, kBar = 118, kMaxSide = 760, kMaxFigureCell = 72,
+                kMinArea = 160;
 
 CellRect cells_of(const Workbench& bench) {
     const Stage& stage = *bench.shown().stage;
@@ -20,7 +20,7 @@ CellRect cells_of(const Workbench& bench) {
 
 float cell_side(const CellRect& cells, float scale) {
     const auto longest = float(std::max(cells.rows(), cells.columns()));
-    return std::max(std::min(kMostSide / longest, kMaxFigureCell), 1 / scale);
+    return std::max(std::min(kMaxSide / longest, kMaxFigureCell), 1 / scale);
 }
 
 }  // namespace
@@ -30,7 +30,7 @@ ImVec2 figure_size(const Workbench& bench, bool legend, float scale) {
     const float side = cell_side(cells, scale);
     return {2 * kMargin + kLabelColumn + side * float(cells.columns()) + (legend ? kBar : 0),
             2 * kMargin + kLabelRow + (legend ? kTitleHeight : 0) +
-                std::max(side * float(cells.rows()), legend ? kLeastArea : 0.0f)};
+                std::max(side * float(cells.rows()), legend ? kMinArea : 0.0f)};
 }
 
 void draw_figure(PanelContext& ui, bool legend) {

@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t kMostEntries = 5000;
+constexpr size_t kMaxEntries = 5000;
 constexpr const char* kReadable[] = {".safetensors", ".npz", ".npy", ".csv", ".png", ".fovea", ".gguf"};
 
 bool readable(const fs::path& path) {
@@ -27,7 +27,7 @@ bool readable(const fs::path& path) {
 std::vector<FolderEntry> list(const fs::path& folder, std::error_code& error) {
     std::vector<FolderEntry> entries;
     for (fs::directory_iterator at(folder, fs::directory_options::skip_permission_denied, error), end;
-         !error && at != end && entries.size() < kMostEntries; at.increment(error)) {
+         !error && at != end && entries.size() < kMaxEntries; at.increment(error)) {
         const std::string name = at->path().filename().string();
         std::error_code ignored;
         if (name.starts_with(".")) continue;

@@ -12,9 +12,9 @@ namespace fovea::visualizer {
 namespace {
 
 // Units of the layout.
-constexpr float kMaxFlowCell = 30, kSquareFrom = 3, kMostWidth = 190, kLeastGap = 16, kMostGap = 44,
-                kNames = 76, kLongestBend = 64;
-constexpr uint64_t kMostWritten = 3;  // values of a vector that are written below its matrix
+constexpr float kMaxFlowCell = 30, kSquareFrom = 3, kMaxWidth = 190, kMinGap = 16, kMaxGap = 44, kNames = 76,
+                kLongestBend = 64;
+constexpr uint64_t kMaxWritten = 3;  // values of a vector that are written below its matrix
 
 struct Placed {
     ImVec2 at, size;                 // area of the cells
@@ -57,7 +57,7 @@ float common_cell(const PanelContext& ui, const std::vector<PathMatrix>& path, I
         for (size_t i = 0; i < columns; ++i) widths.push_back(std::max(cell * most[i], names[i]));
         if (std::accumulate(widths.begin(), widths.end(), 0.0f) <= room.x) return cell;
     }
-    widths.assign(columns, std::min(room.x / float(columns), kMostWidth * s));
+    widths.assign(columns, std::min(room.x / float(columns), kMaxWidth * s));
     return 0;
 }
 
@@ -65,7 +65,7 @@ float common_cell(const PanelContext& ui, const std::vector<PathMatrix>& path, I
 std::string numbers_of(const PathMatrix& matrix, int digits) {
     if (matrix.cells.empty()) return "";
     const CellRect& cells = matrix.cells.front();
-    if (cells.rows() > 1 || cells.columns() > kMostWritten) return "";
+    if (cells.rows() > 1 || cells.columns() > kMaxWritten) return "";
     const std::span<const float> values = matrix.stage->head_values(matrix.head);
     std::string text;
     for (int column = cells.column_begin; column <= cells.column_last; ++column) {
@@ -253,7 +253,7 @@ void draw_flow_panel(PanelContext& ui) {
     const ImVec2 origin = ImGui::GetCursorScreenPos(), room = ImGui::GetContentRegionAvail();
     const size_t columns = path.back().column + 1;
     const float line = ui.fonts.small->FontSize, words = 2 * line + 10 * s;  // room above and below a matrix
-    const float names = kNames * s, gap = std::clamp(0.045f * room.x, kLeastGap * s, kMostGap * s);
+    const float names = kNames * s, gap = std::clamp(0.045f * room.x, kMinGap * s, kMaxGap * s);
     std::vector<float> widths;
     const float cell =
         common_cell(ui, path, {room.x - names - 8 * s - gap * float(columns - 1), room.y}, words, widths);

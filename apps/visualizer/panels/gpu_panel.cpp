@@ -109,7 +109,7 @@ void draw_frames(PanelContext& ui) {
     if (frames.size() < 2) return;
     const Palette& colors = palette(ui.bench.window.theme);
     const float s = ui.scale, height = 34 * s;
-    const float width = words_width(ui) - ImGui::GetCursorPosX(), bar = width / float(kMostFrameTimes);
+    const float width = words_width(ui) - ImGui::GetCursorPosX(), bar = width / float(kMaxFrameTimes);
     float most = 1.0f / 60;
     std::vector<float> sorted;
     for (size_t i = 0; i + 1 < frames.size(); ++i)

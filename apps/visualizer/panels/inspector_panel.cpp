@@ -12,7 +12,7 @@
 namespace fovea::visualizer {
 namespace {
 
-constexpr size_t kMostTerms = 24;
+constexpr size_t kMaxTerms = 24;
 
 // Aligns the next text with the baseline of body text.
 void on_body_line(const PanelContext& ui, const ImFont* font) {
@@ -54,7 +54,7 @@ std::string format_power(double value, int digits) {
 // A column of numbers in one format, so that points and digits are under each other: as many decimals as the
 // smallest needs, or powers of ten for all. Of what is wider than the room, fewer digits.
 std::vector<std::string> column_texts(const std::vector<float>& values, float room) {
-    constexpr int kDecimals = 4, kMostDecimals = 7;
+    constexpr int kDecimals = 4, kMaxDecimals = 7;
     double least = INFINITY, most = 0;
     for (const float value : values) {
         if (value == 0 || !std::isfinite(value)) continue;
@@ -72,7 +72,7 @@ std::vector<std::string> column_texts(const std::vector<float>& values, float ro
         }
         return all;
     };
-    if (wanted <= kMostDecimals && most < 1e5)
+    if (wanted <= kMaxDecimals && most < 1e5)
         for (int decimals = wanted; decimals >= std::max(first, 1); --decimals)
             if (fits([&](float value) { return format_fixed(double(value), decimals); })) return texts;
     for (int digits = 3; digits > 0; --digits)
@@ -130,11 +130,11 @@ void draw_terms(const PanelContext& ui, const Derivation& d) {
     // A long head shows its largest products; the sum is the whole one all the same.
     std::vector<size_t> order(d.terms.size());
     for (size_t i = 0; i < order.size(); ++i) order[i] = i;
-    if (order.size() > kMostTerms) {
+    if (order.size() > kMaxTerms) {
         std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
             return std::abs(d.terms[a].product) > std::abs(d.terms[b].product);
         });
-        order.resize(kMostTerms);
+        order.resize(kMaxTerms);
         std::sort(order.begin(), order.end());
     }
     if (ui.bench.window.sort_by_size)
@@ -158,7 +158,7 @@ void draw_sum_terms(const PanelContext& ui, const CellSum& sum, const char* id) 
         return;
     const std::array titles{"", sum.a.c_str(), sum.b.c_str(), "product"};
     draw_heads(std::span(titles).first(products ? 4 : 2), 1);
-    const std::vector<size_t> order = shown_terms(sum, kMostTerms, ui.bench.window.sort_by_size);
+    const std::vector<size_t> order = shown_terms(sum, kMaxTerms, ui.bench.window.sort_by_size);
     std::vector<float> numbers;
     std::vector<std::string> names;
     for (const size_t i : order) {
@@ -275,13 +275,12 @@ void draw_contribution(const PanelContext& ui, const Derivation& d) {
         return;
     draw_heads(std::array{"v", "weight \xc2\xb7 v", "context"});
     std::vector<float> numbers;
-    for (size_t i = 0; i < std::min(d.values.size(), kMostTerms); ++i)
+    for (size_t i = 0; i < std::min(d.values.size(), kMaxTerms); ++i)
         for (const float value : {d.values[i].value, d.values[i].contribution, d.values[i].context})
             numbers.push_back(value);
     draw_numbers(ui, numbers, 3);
     ImGui::EndTable();
-    if (d.values.size() > kMostTerms)
-        ImGui::TextDisabled("the first %zu of %zu", kMostTerms, d.values.size());
+    if (d.values.size() > kMaxTerms) ImGui::TextDisabled("the first %zu of %zu", kMaxTerms, d.values.size());
 }
 
 // At the right end of the heading, where it is in sight however long the derivation is.

@@ -9,7 +9,7 @@
 namespace fovea::visualizer {
 namespace {
 
-constexpr size_t kMostSideBySide = 8;
+constexpr size_t kMaxSideBySide = 8;
 constexpr float kLayerColumn = 40, kHeads = 12, kGap = 8, kSmallest = 34, kScrolled = 60, kLargest = 240;
 
 struct Place {  // The place of a head in the grid's buffers.
@@ -237,7 +237,7 @@ void draw_layer_grid(PanelContext& ui) {
     const std::vector<Place> places = all_heads(*grid);
     draw_controls(ui, *grid, places);
     size_t most = 1;
-    if (in_strip && places.size() <= kMostSideBySide && bench.window.head_order.figure == 0) {
+    if (in_strip && places.size() <= kMaxSideBySide && bench.window.head_order.figure == 0) {
         draw_side_by_side(ui, places);
         return;
     }

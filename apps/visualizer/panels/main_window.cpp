@@ -10,8 +10,8 @@ namespace fovea::visualizer {
 namespace {
 
 constexpr float kTopHeight = 46, kStatusHeight = 30, kNoticeHeight = 38, kBarGap = 1;
-constexpr float kNarrowWindow = 1040;                    // width of a narrow window
-constexpr float kLeastForStrip = 420, kLowWindow = 600;  // heights of the panels together
+constexpr float kNarrowWindow = 1040;                  // width of a narrow window
+constexpr float kMinForStrip = 420, kLowWindow = 600;  // heights of the panels together
 
 void panel(const char* name, ImVec2 at, ImVec2 size, PanelContext& ui, void (*draw)(PanelContext&),
            ImGuiWindowFlags flags = 0) {
@@ -209,7 +209,7 @@ void draw_panels(PanelContext& ui, float top, float bottom) {
                 right = size.x - (mirrored ? text_width : cell_width);
     const float text_x = mirrored ? right : 0, cell_x = mirrored ? 0 : right;
     // In a low window, or with large type, the matrix comes before the strip below it.
-    const bool strip_shown = layout.bottom_shown && tall >= kLeastForStrip * s;
+    const bool strip_shown = layout.bottom_shown && tall >= kMinForStrip * s;
     const float share = tall >= kLowWindow * s ? 0.4f : 0.25f;
     const float strip = strip_shown ? bottom - std::min(layout.bottom * s, tall * share) : bottom;
     const float tokens_share = ui.bench.window.token_lines ? std::max(layout.tokens, 0.5f) : layout.tokens;

@@ -11,8 +11,8 @@
 namespace fovea::visualizer {
 namespace {
 
-constexpr float kAxis = 96, kMapLegend = 74, kMost = 72;  // axes' room; pixels for a cell at most
-constexpr float kMapDigitsFrom = 46;                      // a cell's pixels
+constexpr float kAxis = 96, kMapLegend = 74, kMax = 72;  // axes' room; pixels for a cell at most
+constexpr float kMapDigitsFrom = 46;                     // a cell's pixels
 
 struct MapFrame {
     ImVec2 at, size;
@@ -26,7 +26,7 @@ MapFrame lay_out(PanelContext& ui, ImVec2 at, ImVec2 size) {
     const double rows = double(map.rows()), keys = double(map.tokens());
     const double fit = std::max(rows / double(size.y), keys / double(size.x));
     place.cells_a_pixel =
-        place.cells_a_pixel > 0 ? std::clamp(place.cells_a_pixel, 1.0 / double(kMost * ui.scale), fit) : 0;
+        place.cells_a_pixel > 0 ? std::clamp(place.cells_a_pixel, 1.0 / double(kMax * ui.scale), fit) : 0;
     MapFrame f{at, size, place.cells_a_pixel > 0 ? place.cells_a_pixel : fit, 0, 0};
     const auto keep = [](double centre, double visible, double all) {
         return visible >= all ? (all - visible) / 2 : std::clamp(centre - visible / 2, 0.0, all - visible);

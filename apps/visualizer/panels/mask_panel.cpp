@@ -9,7 +9,7 @@ namespace fovea::visualizer {
 namespace {
 
 // A painted mask is kept in links and sessions, a bit for each cell.
-constexpr uint64_t kMostPaintedSide = 1024;
+constexpr uint64_t kMaxPaintedSide = 1024;
 enum Brush { brush_cell, brush_rectangle, brush_row, brush_column };
 
 struct Grid {
@@ -139,7 +139,7 @@ void paint(PanelContext& ui, const Canvas& canvas, const Grid& grid) {
 void draw_mask_panel(PanelContext& ui) {
     Workbench& bench = ui.bench;
     const uint64_t rows = bench.computation.run().desc().len_q, keys = bench.computation.run().desc().len_kv;
-    if (rows > kMostPaintedSide || keys > kMostPaintedSide) {
+    if (rows > kMaxPaintedSide || keys > kMaxPaintedSide) {
         ImGui::TextDisabled(
             "At %s x %s cells masks are rules, not paint: causal and window in the parameters.",
             format_count(rows).c_str(), format_count(keys).c_str());

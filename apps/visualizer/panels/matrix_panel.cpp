@@ -207,7 +207,7 @@ void draw_matrix_panel(PanelContext& ui) {
     // Lines from word to word above the words, where they are asked for.
     const bool arcs = bench.window.token_lines && has_marginals && !kept && !other &&
                       bench.window.locked_tab < 0 && stage.rows == stage.columns &&
-                      stage.columns <= kMostArcTokens && size.y >= 2 * kArcRow * s;
+                      stage.columns <= kMaxArcTokens && size.y >= 2 * kArcRow * s;
     const float above = arcs ? kArcRow : 0;
     const float labels = label_row(ui, stage, {size.x, size.y - above * s}) - kLabelRow, top = above + labels;
     Canvas canvas =

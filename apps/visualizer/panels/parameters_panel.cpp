@@ -216,8 +216,8 @@ void draw_parameters_panel(PanelContext& ui) {
     }
     if (s.level > 1 && of_level && !map) knobs.seed("weight seed", s.seed);
     if (s.level >= 5 && of_level && !map) {
-        constexpr uint32_t kMostHeads = 12;
-        choose_heads(knobs, "heads", s.heads, kMostHeads);
+        constexpr uint32_t kMaxHeads = 12;
+        choose_heads(knobs, "heads", s.heads, kMaxHeads);
         choose_heads(knobs, "KV heads", s.kv_heads, s.heads);
     }
     if (s.level == 7 && of_level && !map) {

@@ -9,7 +9,7 @@ namespace fovea::visualizer {
 namespace {
 
 // The most lines of one picture; what is left out is said.
-constexpr size_t kMostLines = 20000;
+constexpr size_t kMaxLines = 20000;
 constexpr float kLabels = 0.36f;  // of the width, on either side
 
 struct TokenLine {
@@ -130,7 +130,7 @@ void draw_token_lines(PanelContext& ui) {
                 add_lines(bench, q, size_t(bench.window.lines_top), lines);
     add_lines(bench, uint64_t(bench.view.picked_row), size_t(bench.window.lines_top), lines);
     const size_t all = lines.size();
-    if (all > kMostLines) lines.erase(lines.begin(), lines.end() - ptrdiff_t(kMostLines));
+    if (all > kMaxLines) lines.erase(lines.begin(), lines.end() - ptrdiff_t(kMaxLines));
     draw_lines(ui, origin, origin.x + side + gap, origin.x + width - side - gap, lines);
     for (uint64_t i = first; i < std::min(first + shown, std::max(queries, keys)); ++i) {
         const float y = origin.y + step * float(i);
@@ -138,8 +138,8 @@ void draw_token_lines(PanelContext& ui) {
         if (i < keys) draw_label(ui, {origin.x + width - side, y}, side, i, false);
     }
     ImGui::SetCursorScreenPos({origin.x, origin.y + step * float(std::max(queries, keys))});
-    if (all > kMostLines)
-        ImGui::TextDisabled("showing %zu of %zu lines", kMostLines, all);
+    if (all > kMaxLines)
+        ImGui::TextDisabled("showing %zu of %zu lines", kMaxLines, all);
     else
         ImGui::Dummy({1, 1});
     ImGui::EndChild();

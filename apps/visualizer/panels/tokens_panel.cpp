@@ -14,7 +14,7 @@
 namespace fovea::visualizer {
 namespace {
 
-constexpr size_t kMostBars = 64;
+constexpr size_t kMaxBars = 64;
 
 void draw_bar(PanelContext& ui, const Workbench::Weights& weights, uint64_t key, float weight,
               float largest) {
@@ -182,7 +182,7 @@ void draw_tokens_panel(PanelContext& ui) {
     const std::span<const float> row = weights.row(uint64_t(bench.view.picked_row));
     std::vector<uint64_t> order(row.size());
     std::iota(order.begin(), order.end(), 0);
-    const size_t shown = std::min(order.size(), kMostBars);
+    const size_t shown = std::min(order.size(), kMaxBars);
     std::partial_sort(order.begin(), order.begin() + ptrdiff_t(shown), order.end(),
                       [&](uint64_t a, uint64_t b) { return row[a] != row[b] ? row[a] > row[b] : a < b; });
     ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {0, 1 * ui.scale});

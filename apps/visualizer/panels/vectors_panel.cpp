@@ -10,7 +10,7 @@ namespace fovea::visualizer {
 namespace {
 
 // Units of the layout.
-constexpr float kMargin = 26, kReach = 14, kLabelGap = 8, kBarsWidth = 290, kLeastPlot = 120;
+constexpr float kMargin = 26, kReach = 14, kLabelGap = 8, kBarsWidth = 290, kMinPlot = 120;
 
 float text_width(const ImFont& font, const std::string& text) {
     return font.CalcTextSizeA(font.FontSize, 1e6f, 0, text.c_str()).x;
@@ -281,7 +281,7 @@ void draw_vectors_panel(PanelContext& ui) {
     }
     const ImVec2 at = ImGui::GetCursorScreenPos(), room = ImGui::GetContentRegionAvail();
     const float bars = std::min(kBarsWidth * s, room.x * 0.42f), gap = 14 * s;
-    const float side = std::max(std::min(room.x - bars - gap, room.y), kLeastPlot * s);
+    const float side = std::max(std::min(room.x - bars - gap, room.y), kMinPlot * s);
     const PlotFrame plot{{at.x + side / 2, at.y + side / 2}, side / 2, 1.2 * vectors.reach()};
     draw_plot(ui, plot, points, weights);
     drag_points(ui, plot, points);

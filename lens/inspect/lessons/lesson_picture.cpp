@@ -6,7 +6,7 @@
 namespace fovea {
 namespace {
 
-constexpr uint64_t kMostHeads = 6;
+constexpr uint64_t kMaxHeads = 6;
 
 // The last two dimensions of the first batch entry, head by head: [1 or heads][rows, columns]. A vector is
 // one row.
@@ -14,7 +14,7 @@ std::vector<F32Tensor> matrices_of(const F32Tensor& tensor) {
     if (tensor.rank() == 0) return {};
     const uint64_t columns = tensor.columns(),
                    rows = tensor.rank() >= 2 ? tensor.shape[tensor.rank() - 2] : 1;
-    const uint64_t heads = tensor.rank() == 4 ? std::min(tensor.shape[1], kMostHeads) : 1;
+    const uint64_t heads = tensor.rank() == 4 ? std::min(tensor.shape[1], kMaxHeads) : 1;
     std::vector<F32Tensor> matrices;
     for (uint64_t h = 0; h < heads; ++h) {
         const auto values = std::span(tensor.values).subspan(h * rows * columns, rows * columns);
@@ -117,7 +117,7 @@ class Panels {
 std::vector<HeatmapPanel> lesson_panels(const Lesson& lesson, const LessonRun& run) {
     Panels panels(lesson, run);
     if (run.find("head0.weights") != nullptr) {
-        for (uint64_t h = 0; h < std::min(lesson.config.heads, kMostHeads); ++h) {
+        for (uint64_t h = 0; h < std::min(lesson.config.heads, kMaxHeads); ++h) {
             panels.add_first({{"weights", true}}, "head" + std::to_string(h) + ".");
         }
         return std::move(panels.panels);

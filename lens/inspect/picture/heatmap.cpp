@@ -17,12 +17,12 @@ using picture::Canvas;
 using picture::Font;
 using picture::Point;
 
-constexpr uint64_t kMostCells = 2048;  // along one side
+constexpr uint64_t kMaxCells = 2048;  // along one side
 constexpr double kMargin = 28, kPanelGap = 36, kLabelGap = 8, kBarGap = 18, kBarWidth = 12, kTickGap = 6;
 constexpr double kTitleSize = 21, kSubtitleSize = 13, kPanelTitleSize = 14, kLabelSize = 13, kTickSize = 11;
 constexpr double kTickDistance = 60;
 constexpr double kMatrixSide = 420;  // preferred size of a matrix, with these limits for its cells:
-constexpr double kLargestCell = 64, kSmallestCell = 1;
+constexpr double kMaxCell = 64, kMinCell = 1;
 constexpr double kCellWithGap = 10;  // smaller cells touch
 constexpr double kCellWithDigits = 30, kCellWithLabel = 15;
 
@@ -80,7 +80,7 @@ Result<void> check_panel(const HeatmapPanel& panel, size_t index) {
     if (shape.size() != 2)
         return wrong("values", "has shape " + format_shape(shape) + "; it must be [rows, columns]");
     for (const uint64_t size : shape) {
-        if (size == 0 || size > kMostCells) {
+        if (size == 0 || size > kMaxCells) {
             return wrong("values", "has shape " + format_shape(shape) + "; each side must be 1 to 2048");
         }
     }
@@ -154,8 +154,8 @@ Plot plan_panel(const HeatmapPanel& panel, const HeatmapStyle& style, const Font
     plot.panel = &panel;
     plot.rows = panel.values.shape[0];
     plot.columns = panel.values.shape[1];
-    plot.cell = std::clamp(kMatrixSide / static_cast<double>(std::max(plot.rows, plot.columns)),
-                           kSmallestCell, kLargestCell);
+    plot.cell =
+        std::clamp(kMatrixSide / static_cast<double>(std::max(plot.rows, plot.columns)), kMinCell, kMaxCell);
     if (plot.cell > kCellWithGap) plot.cell = std::floor(plot.cell);
     plot.range = panel.range.value_or(fitted_range(shown_values(panel)));
     const bool is_signed = plot.range.scale == ColorScale::symmetric;
@@ -345,8 +345,8 @@ Result<RgbaImage> render_heatmaps(const std::vector<HeatmapPanel>& panels, const
     std::vector<Plot> plots;
     for (const HeatmapPanel& panel : panels) plots.push_back(plan_panel(panel, style, *fonts));
     const Grid grid = lay_out(plots, style, *fonts);
-    constexpr double kMostPixels = 32768;
-    if (std::max(grid.width, grid.height) * style.pixel_ratio > kMostPixels) {
+    constexpr double kMaxPixels = 32768;
+    if (std::max(grid.width, grid.height) * style.pixel_ratio > kMaxPixels) {
         return Error{FOVEA_LIMIT_EXCEEDED, "panels",
                      "the picture would be " + format_number(grid.width * style.pixel_ratio, 6) + " by " +
                          format_number(grid.height * style.pixel_ratio, 6) +

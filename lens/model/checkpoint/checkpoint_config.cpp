@@ -49,7 +49,7 @@ void read_gguf_pattern(ConfigReader& s, ModelConfig& f) {
     const auto period = pattern->whole();
     if (list && list->size() == f.layers)
         for (uint64_t n = 0; n < f.layers; ++n) f.windowed[n] = (*list)[n] != 0;
-    else if (period && *period <= kMostLayers)
+    else if (period && *period <= kMaxLayers)
         for (uint64_t n = 0; n < f.layers; ++n) f.windowed[n] = *period == 0 || n % *period < *period - 1;
     else
         s.fail(wrong(name, name + " must be a number of layers, or a list with an entry for each of the " +
@@ -92,10 +92,10 @@ void read_windows(const Family& family, ConfigReader& s, ModelConfig& f) {
     uint64_t first = 0;
     if (family.window == WindowRule::by_use_sliding)
         first =
-            uint64_t(std::clamp(s.number({"max_window_layers"}, "").value_or(28), 0.0, double(kMostLayers)));
+            uint64_t(std::clamp(s.number({"max_window_layers"}, "").value_or(28), 0.0, double(kMaxLayers)));
     const auto types = s.member({"layer_types"});
     const uint64_t pattern =
-        s.whole({"sliding_window_pattern", "global_attn_every_n_layers"}, "", kMostLayers);
+        s.whole({"sliding_window_pattern", "global_attn_every_n_layers"}, "", kMaxLayers);
     for (uint64_t n = 0; n < f.layers && !types && !s.error(); ++n) {
         if (pattern != 0 && family.window == WindowRule::five_of_six) {
             f.windowed[n] = (n + 1) % pattern != 0;
@@ -125,8 +125,8 @@ void read_windows(const Family& family, ConfigReader& s, ModelConfig& f) {
 
 void read_sizes(const Family& family, ConfigReader& s, ModelConfig& f) {
     const FamilyDefaults& d = family.defaults;
-    f.layers = s.needed({"num_hidden_layers", "n_layer"}, "block_count", kMostLayers, d.layers);
-    f.width = s.needed({"hidden_size", "n_embd"}, "embedding_length", kMostWidth, d.width);
+    f.layers = s.needed({"num_hidden_layers", "n_layer"}, "block_count", kMaxLayers, d.layers);
+    f.width = s.needed({"hidden_size", "n_embd"}, "embedding_length", kMaxWidth, d.width);
     f.heads = s.needed({"num_attention_heads", "n_head"}, "attention.head_count", 1u << 16, d.heads);
     f.kv_heads = s.whole({"num_key_value_heads"}, "attention.head_count_kv", 1u << 16);
     if (f.kv_heads == 0 && family.grouped && s.left_out({"num_key_value_heads"})) f.kv_heads = d.kv_heads;
@@ -155,9 +155,9 @@ void read_sizes(const Family& family, ConfigReader& s, ModelConfig& f) {
                                                            std::to_string(f.width)));
         f.head_width = f.width / f.heads;
     }
-    if (f.heads * f.head_width > kMostWidth)
+    if (f.heads * f.head_width > kMaxWidth)
         return s.fail(wrong("head_dim", "num_attention_heads times head_dim is above the limit, " +
-                                            std::to_string(kMostWidth)));
+                                            std::to_string(kMaxWidth)));
     f.hidden = s.whole({"intermediate_size", "n_inner"}, "feed_forward_length");
     if (f.hidden == 0 && s.left_out({"intermediate_size", "n_inner"})) f.hidden = d.hidden;
     if (f.hidden == 0) f.hidden = 4 * f.width;
@@ -237,7 +237,7 @@ void read_numerics(const Family& family, ConfigReader& s, ModelConfig& f) {
         f.order = BlockOrder::pre;
     if (family.is_roberta) {
         const auto pad = s.number({"pad_token_id"}, "");
-        if (pad && !(*pad >= 0 && *pad <= double(kMostWidth) && *pad == std::floor(*pad)))
+        if (pad && !(*pad >= 0 && *pad <= double(kMaxWidth) && *pad == std::floor(*pad)))
             s.fail(wrong("pad_token_id", "pad_token_id must be a token ID: an integer of at least 0"));
         else
             f.pad_token = uint32_t(pad.value_or(1));

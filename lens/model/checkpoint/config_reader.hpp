@@ -7,7 +7,7 @@
 
 namespace fovea {
 
-constexpr uint64_t kMostLayers = 10'000, kMostWidth = 1u << 24;
+constexpr uint64_t kMaxLayers = 10'000, kMaxWidth = 1u << 24;
 
 using SettingKeys = std::initializer_list<std::string_view>;
 
@@ -90,7 +90,7 @@ class ConfigReader {
         return found;
     }
     // From 1 to `most`; 0 where it is not there.
-    uint64_t whole(SettingKeys keys, std::string_view gguf, uint64_t most = kMostWidth) {
+    uint64_t whole(SettingKeys keys, std::string_view gguf, uint64_t most = kMaxWidth) {
         const std::optional<double> given = number(keys, gguf);
         if (!given || error_) return 0;
         if (*given >= 1 && *given <= double(most) && *given == std::floor(*given)) return uint64_t(*given);

@@ -25,16 +25,16 @@ bool is_of_body(std::string_view name, const WeightNames& names, std::string_vie
 // Reads the patch grid from the shapes of the convolution [width, channels, rows, columns] and of the
 // positions [1, 1 + patches, width].
 Result<void> read_patches(const StoredWeight& filter, const StoredWeight* positions, ModelConfig& f) {
-    constexpr uint64_t kMost = 1u << 24;
+    constexpr uint64_t kMax = 1u << 24;
     f.patch_width = 1;
-    for (size_t i = 1; i < filter.shape.size() && f.patch_width <= kMost; ++i)
+    for (size_t i = 1; i < filter.shape.size() && f.patch_width <= kMax; ++i)
         f.patch_width *= filter.shape[i];
-    if (filter.shape.size() != 4 || filter.shape[0] != f.width || f.patch_width == 0 || f.patch_width > kMost)
+    if (filter.shape.size() != 4 || filter.shape[0] != f.width || f.patch_width == 0 || f.patch_width > kMax)
         return bad_checkpoint("shape", "tensor '" + printable_name(filter.name) + "' has shape " +
                                            format_shape(filter.shape) + "; it must have [" +
                                            std::to_string(f.width) + ", channels, rows, columns]");
     if (!positions) return bad_checkpoint("tensor", "the tensor of the positions of patches is missing");
-    if (positions->shape.size() != 3 || positions->shape[1] < 2 || positions->shape[1] > kMost)
+    if (positions->shape.size() != 3 || positions->shape[1] < 2 || positions->shape[1] > kMax)
         return bad_checkpoint("shape", "tensor '" + printable_name(positions->name) + "' has shape " +
                                            format_shape(positions->shape) +
                                            "; it must have [1, 1 + patches, " + std::to_string(f.width) +

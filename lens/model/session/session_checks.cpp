@@ -17,9 +17,9 @@
 namespace fovea {
 namespace {
 
-constexpr uint64_t kMostPaintedSide = 4096;
-constexpr size_t kMostEdits = 256;
-constexpr double kMostEditedPlace = 4095;
+constexpr uint64_t kMaxPaintedSide = 4096;
+constexpr size_t kMaxEdits = 256;
+constexpr double kMaxEditedPlace = 4095;
 constexpr std::string_view kEditedStages[] = {"inputs", "w_query", "w_key", "w_value", "w_output"};
 
 // ---- a key's value as text, and back ----
@@ -156,7 +156,7 @@ bool set_view(Session& s, const std::string& text, const SessionKey&) {
 }
 
 bool set_zoom(Session& s, const std::string& text, const SessionKey&) {
-    constexpr double kMostZoomed = 1 << 20;
+    constexpr double kMaxZoomed = 1 << 20;
     const std::vector<std::string> parts = split(text);
     const auto valid = [&] {
         if (parts.size() != 5 || (parts[4] != "mass" && parts[4] != "max") || !is_unsigned(parts[3], true))
@@ -166,7 +166,7 @@ bool set_zoom(Session& s, const std::string& text, const SessionKey&) {
         if (parts[0] == "own") return true;
         if (!is_unsigned(parts[0], false)) return false;
         const double tokens = *number_of(parts[0]);
-        return tokens >= 1 && tokens <= kMostZoomed;
+        return tokens >= 1 && tokens <= kMaxZoomed;
     };
     if (!text.empty() && !valid()) return false;
     s.zoom = text;
@@ -175,7 +175,7 @@ bool set_zoom(Session& s, const std::string& text, const SessionKey&) {
 
 bool set_bits(Session& s, const std::string& text, const SessionKey&) {
     const std::optional<std::vector<uint8_t>> bytes = from_base64(text);
-    if (!bytes || bytes->size() > kMostPaintedSide * kMostPaintedSide / 8) return false;
+    if (!bytes || bytes->size() > kMaxPaintedSide * kMaxPaintedSide / 8) return false;
     s.painted.cells.resize(bytes->size() * 8);
     for (size_t i = 0; i < s.painted.cells.size(); ++i) s.painted.cells[i] = (*bytes)[i / 8] >> (i % 8) & 1;
     return true;
@@ -198,7 +198,7 @@ bool set_side(Session& s, const std::string& text, const SessionKey&) {
         for (int i = 0; i < 2; ++i) {
             if (!is_unsigned(parts[i], false)) return false;
             const double side = *number_of(parts[i]);
-            if (side < 1 || side > kMostPaintedSide) return false;
+            if (side < 1 || side > kMaxPaintedSide) return false;
             sides[i] = uint32_t(side);
         }
     }
@@ -243,7 +243,7 @@ std::optional<CellEdit> edit_of(const std::string& text, const SessionKey& key) 
     const auto stage = std::find(std::begin(kEditedStages), std::end(kEditedStages), parts[0]);
     const double row = *number_of(parts[1]), column = *number_of(parts[2]);
     const std::optional<double> value = in_limits(parts[3], key, false);
-    if (stage == std::end(kEditedStages) || row > kMostEditedPlace || column > kMostEditedPlace || !value)
+    if (stage == std::end(kEditedStages) || row > kMaxEditedPlace || column > kMaxEditedPlace || !value)
         return std::nullopt;
     return CellEdit{EditedMatrix(stage - std::begin(kEditedStages)), uint32_t(row), uint32_t(column), *value};
 }
@@ -259,7 +259,7 @@ bool set_edits(Session& s, const std::string& text, const SessionKey& key) {
         while (at != edits.end() && cell(*at) < cell(*edit)) ++at;
         if (at != edits.end() && cell(*at) == cell(*edit))
             *at = *edit;
-        else if (edits.size() == kMostEdits)
+        else if (edits.size() == kMaxEdits)
             return false;
         else
             edits.insert(at, *edit);
@@ -358,7 +358,7 @@ constexpr std::pair<std::string_view, std::string_view> kFormerNames[] = {
 
 // ---- reading ----
 
-constexpr size_t kMostUnknown = 20;
+constexpr size_t kMaxUnknown = 20;
 
 bool is_key(std::string_view name) {
     const std::span<const SessionKey> keys = session_keys();
@@ -380,7 +380,7 @@ std::string limits_text(const SessionKey& key) {
     if (key.type == "stage") return "the name of a stage";
     if (key.type == "text") return "a text";
     if (key.type == "edits")
-        return "at most " + std::to_string(kMostEdits) +
+        return "at most " + std::to_string(kMaxEdits) +
                " cells as inputs 1 2 0.9,w_query 0 1 -0.25, numbers from " + json_number(key.low) + " to " +
                json_number(key.high);
     return "as docs/reference/sessions.md says";
@@ -534,7 +534,7 @@ void SessionReading::add(GivenKey given) {
     const auto same =
         std::find_if(all.begin(), all.end(), [&](const GivenKey& g) { return g.key == given.key; });
     if (same == all.end()) {
-        if (is_key(given.key) || unknown++ < kMostUnknown) all.push_back(std::move(given));
+        if (is_key(given.key) || unknown++ < kMaxUnknown) all.push_back(std::move(given));
         return;
     }
     if (!same->twice) note(given.key, printable_name(given.key, 40) + " is given twice: the second counts");
@@ -546,8 +546,8 @@ Session SessionReading::take() {
     Reading reading(reader, place);
     Session s = reading.take(all);
     for (SessionNote& one : reading.notes) add_note(notes, std::move(one));
-    if (unknown > kMostUnknown)
-        note("", "a session does not have " + std::to_string(unknown - kMostUnknown) +
+    if (unknown > kMaxUnknown)
+        note("", "a session does not have " + std::to_string(unknown - kMaxUnknown) +
                      " more of the keys; they are left out");
     return s;
 }

@@ -15,7 +15,7 @@
 namespace fovea {
 namespace {
 
-constexpr size_t kMostDepth = 16, kMostLocked = 64;
+constexpr size_t kMaxDepth = 16, kMaxLocked = 64;
 
 // JSON of a page can have halves of a character that a browser's text was cut in ("\ud83d"): each becomes
 // U+FFFD. How many there were is added to `count`.
@@ -53,12 +53,12 @@ GivenKey given_of(const std::string& key, const JsonValue& value) {
 }
 
 Result<void> read_values(const std::string& name, const JsonValue& json, SessionTensor& out) {
-    constexpr double kMostSide = 1 << 24, kMostElements = 1 << 28;
+    constexpr double kMaxSide = 1 << 24, kMaxElements = 1 << 28;
     double count = 1;
     for (const JsonValue& side : json["shape"].items()) {
         const double n = side.number();
         count *= n;
-        if (!(n >= 1 && n <= kMostSide && n == std::floor(n) && count <= kMostElements))
+        if (!(n >= 1 && n <= kMaxSide && n == std::floor(n) && count <= kMaxElements))
             return refused_session("the shape of " + name +
                                    " must be [heads, tokens, width], integers from 1 to 16777216");
         out.shape.push_back(uint64_t(n));
@@ -210,7 +210,7 @@ std::string part_json(const Session& part, const Session& whole) {
 
 Result<ReadSession> read_session(std::string_view text, const SessionReader& reader) {
     size_t halves = 0;
-    const Result<JsonValue> json = parse_json(without_half_characters(text, halves), kMostDepth);
+    const Result<JsonValue> json = parse_json(without_half_characters(text, halves), kMaxDepth);
     if (!json) return refused_session("this is not a session file: " + json.error().text);
     const JsonValue& table = model_table("session");
     if ((*json)["format"].text() != table["format"].text())
@@ -235,13 +235,12 @@ Result<ReadSession> read_session(std::string_view text, const SessionReader& rea
     };
     if (const auto kept = json->find("kept")) add(*kept, "kept: ", read->session.kept);
     const JsonValue locked = (*json)["locked"];
-    if (const size_t all = locked.items().size(); all > kMostLocked)
+    if (const size_t all = locked.items().size(); all > kMaxLocked)
         add_note(read->notes, {"locked", "there are " + std::to_string(all) + " locked matrices; the first " +
-                                             std::to_string(kMostLocked) + " are taken"});
+                                             std::to_string(kMaxLocked) + " are taken"});
     size_t number = 0;
     for (const JsonValue& part : locked.items())
-        if (number < kMostLocked)
-            add(part, "locked " + std::to_string(++number) + ": ", read->session.locked);
+        if (number < kMaxLocked) add(part, "locked " + std::to_string(++number) + ": ", read->session.locked);
     return read;
 }
 

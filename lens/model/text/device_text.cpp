@@ -11,7 +11,7 @@ namespace fovea {
 namespace {
 
 // Each token adds plans for its attention and append; if there are too many, all are dropped at once.
-constexpr size_t kMostPlans = 256;
+constexpr size_t kMaxPlans = 256;
 
 enum Kind : uint64_t { kLinear, kNorm, kPointwise, kRope, kAppend, kAttention };
 
@@ -63,7 +63,7 @@ Result<void> DeviceText::record(const Key& key, const std::function<Result<Plan>
     if (found == plans_.end()) {
         Result<Plan> plan = make();
         if (!plan) return plan.error();
-        if (plans_.size() >= kMostPlans) plans_.clear();
+        if (plans_.size() >= kMaxPlans) plans_.clear();
         found = plans_.emplace(key, std::make_shared<const Plan>(std::move(*plan))).first;
     }
     pending_.push_back({found->second, buffers});

@@ -22,7 +22,7 @@ constexpr TokenScoreName kNames[] = {{"previous", "previous token", &TokenScores
                                      {"induction", "induction", &TokenScores::induction},
                                      {"first", "first token", &TokenScores::first},
                                      {"same", "same token", &TokenScores::same}};
-constexpr float kLeastJob = 0.4f;  // as head_label() of <fovea/train.hpp>
+constexpr float kMinJob = 0.4f;  // as head_label() of <fovea/train.hpp>
 
 }  // namespace
 
@@ -31,7 +31,7 @@ std::span<const TokenScoreName> token_score_names() { return kNames; }
 std::string_view head_job(const TokenScores& scores) {
     const TokenScoreName* best = nullptr;
     for (const TokenScoreName& one : kNames)
-        if (scores.*one.value >= kLeastJob && (!best || scores.*one.value > scores.*best->value)) best = &one;
+        if (scores.*one.value >= kMinJob && (!best || scores.*one.value > scores.*best->value)) best = &one;
     return best ? best->label : "";
 }
 
