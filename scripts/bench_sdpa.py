@@ -155,7 +155,7 @@ def main():
 
     chip = torch.cuda.get_device_name() if options.device == "cuda" else f"the CPU, {torch.get_num_threads()} threads"
     print(f"Fovea: {about['device']}, {about['driver']}")
-    print(f"PyTorch {torch.__version__} on {chip}; medians of {options.rounds} rounds by turns")
+    print(f"PyTorch {torch.__version__} on {chip}; medians of {options.rounds} interleaved rounds")
     results = []
     for n, row in enumerate(rows):
         seconds = statistics.median(ours[n])

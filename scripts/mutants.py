@@ -421,7 +421,7 @@ def report(results, overhead, equivalent):
         print(f'{area:9} {sum(outcome.startswith("killed") for outcome, _ in mine):6} {len(mine):4} {same:11} '
               f'{sum(seconds for _, seconds in mine):12.0f}')
     total = sum(seconds for _, _, seconds in results)
-    print(f'processor time: {total:.0f} s for the mutants, {overhead:.0f} s to build and to run the suites without one: '
+    print(f'CPU time: {total:.0f} s for the mutants, {overhead:.0f} s to build and to run the suites without one: '
           f'{(total + overhead) / 120:.0f} minutes on two cores')
     killed = sum(outcome.startswith('killed') for _, outcome, _ in results)
     for mutant, outcome, _ in results:

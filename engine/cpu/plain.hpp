@@ -1,5 +1,5 @@
 // Every operation in float32 with plain loops: kernel FOVEA_KERNEL_PLAIN, the measure of what a computation
-// in the same precision may err, and the oracle of the fast kernels' bit-for-bit tests. See reference.hpp.
+// in the same precision may err, and the reference of the fast kernels' bit-for-bit tests. See reference.hpp.
 #pragma once
 
 #include "problem/backward.hpp"

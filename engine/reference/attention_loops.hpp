@@ -1,6 +1,6 @@
 // The meaning of one attention call as plain loops over keys, for any type of arithmetic: float64 is the
-// oracle of everything, float32 the measure of what a same-precision computation may err. One row at a time,
-// in the order of operations that fovea.h states; no blocking, no online softmax, no approximation.
+// reference of all tests, float32 the measure of what a same-precision computation may err. One row at a
+// time, in the order of operations that fovea.h states; no blocking, no online softmax, no approximation.
 #pragma once
 
 #include "reference/element.hpp"

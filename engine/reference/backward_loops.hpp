@@ -1,6 +1,7 @@
-// Gradients of one attention call as plain loops, for any type of arithmetic: float64 is the oracle, float32
-// the measure of what a same-precision computation may err. Weights are computed again from lse (Dao et al.,
-// "FlashAttention", 2022, appendix B), one row of queries or of keys at a time; every sum has one order.
+// Gradients of one attention call as plain loops, for any type of arithmetic: float64 is the reference,
+// float32 the measure of what a same-precision computation may err. Weights are computed again from lse (Dao
+// et al., "FlashAttention", 2022, appendix B), one row of queries or of keys at a time; every sum has one
+// order.
 #pragma once
 
 #include "problem/backward.hpp"

@@ -1,5 +1,5 @@
-// Every operation in float64 with plain loops, rounded once on output: the oracle of every test, and kernel
-// FOVEA_KERNEL_REFERENCE of attention. Stateless; safe from any thread on disjoint rows.
+// Every operation in float64 with plain loops, rounded once on output: the reference of every test, and
+// kernel FOVEA_KERNEL_REFERENCE of attention. Stateless; safe from any thread on disjoint rows.
 #pragma once
 
 #include "problem/backward.hpp"

@@ -65,13 +65,13 @@ FoveaResult check_matrices(const FoveaDeviceProperties& plan, const FoveaDeviceP
          plan.coopmat2_k != device.coopmat2_k || plan.coopmat2_threads != device.coopmat2_threads ||
          plan.coopmat2_max_side > device.coopmat2_max_side ||
          plan.coopmat2_reserved_bytes < device.coopmat2_reserved_bytes))
-        return fail(
-            diag, FOVEA_UNSUPPORTED, "properties.coopmat2_m",
-            "the plan was made for flexible matrices in steps of %u x %u x %u by %u threads, up to %u; "
-            "this device's are %u x %u x %u by %u, up to %u",
-            plan.coopmat2_m, plan.coopmat2_n, plan.coopmat2_k, plan.coopmat2_threads, plan.coopmat2_max_side,
-            device.coopmat2_m, device.coopmat2_n, device.coopmat2_k, device.coopmat2_threads,
-            device.coopmat2_max_side);
+        return fail(diag, FOVEA_UNSUPPORTED, "properties.coopmat2_m",
+                    "the plan was made for matrices of flexible dimensions in steps of %u x %u x %u by %u "
+                    "threads, up to %u; "
+                    "this device's are %u x %u x %u by %u, up to %u",
+                    plan.coopmat2_m, plan.coopmat2_n, plan.coopmat2_k, plan.coopmat2_threads,
+                    plan.coopmat2_max_side, device.coopmat2_m, device.coopmat2_n, device.coopmat2_k,
+                    device.coopmat2_threads, device.coopmat2_max_side);
     const bool has_shape = (plan.features & FOVEA_FEATURE_COOPMAT) && plan.coopmat_m;
     if (!has_shape || (plan.coopmat_m == device.coopmat_m && plan.coopmat_n == device.coopmat_n &&
                        plan.coopmat_k == device.coopmat_k))

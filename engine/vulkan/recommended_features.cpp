@@ -33,7 +33,8 @@ void list_features(const PhysicalDevice& device, FeatureList& list) {
     else
         list.add(nullptr, "pushDescriptor", true, "push descriptors, which need no descriptor pool");
     list.add(nullptr, "storageBuffer16BitAccess", has.storage_16bit,
-             "float16 results written as they are, not by atomic halves of words, and the matrix kernels");
+             "float16 results stored directly instead of by atomics on whole words, and the cooperative "
+             "matrix kernels");
     list.add(unless_core(VK_API_VERSION_1_2, VK_KHR_SHADER_FLOAT16_INT8_EXTENSION_NAME), "shaderFloat16",
              has.float16, "float16 arithmetic, and the cooperative matrix kernels");
     const char* sizes = unless_core(VK_API_VERSION_1_3, VK_EXT_SUBGROUP_SIZE_CONTROL_EXTENSION_NAME);
@@ -42,9 +43,9 @@ void list_features(const PhysicalDevice& device, FeatureList& list) {
     const char* model = unless_core(VK_API_VERSION_1_2, VK_KHR_VULKAN_MEMORY_MODEL_EXTENSION_NAME);
     list.add(model, "vulkanMemoryModel", has.memory_model, "the cooperative matrix kernels");
     list.add(model, "vulkanMemoryModelDeviceScope", has.device_scope,
-             "atomics beside vulkanMemoryModel: kernels that split keys");
+             "atomics together with vulkanMemoryModel: kernels that split the keys");
     list.add(VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME, "cooperativeMatrix", has.coopmat,
-             "matrix units, kernel flash_coopmat");
+             "cooperative matrices: kernel flash_coopmat");
     list.add(nullptr, "maintenance4", has.maintenance4, "kernel flash_coopmat2");
     static constexpr const char* kParts[] = {"cooperativeMatrixFlexibleDimensions",
                                              "cooperativeMatrixReductions", "cooperativeMatrixConversions",
@@ -54,14 +55,14 @@ void list_features(const PhysicalDevice& device, FeatureList& list) {
     list.add(VK_NV_COOPERATIVE_MATRIX_2_EXTENSION_NAME, "cooperativeMatrixWorkgroupScope",
              has.workgroup_matrices, "larger matrices for kernel flash_coopmat2");
     list.add(VK_EXT_DEVICE_FAULT_EXTENSION_NAME, "deviceFault", has.device_fault,
-             "the driver's reason behind FOVEA_DEVICE_LOST");
+             "the driver's report of why the device was lost (FOVEA_DEVICE_LOST)");
     // Headers without beta extensions do not define this name.
     if (device.extensions & kExtPortability) list.require("VK_KHR_portability_subset");
     // Added after the required items: an application built for an earlier version has room for 16 items and
     // gets no more.
     for (const char* part : {"shaderBFloat16Type", "shaderBFloat16CooperativeMatrix"})
         list.add(VK_KHR_SHADER_BFLOAT16_EXTENSION_NAME, part, has.bfloat16_matrices && device.lists_bfloat16,
-                 "matrix units with factors in bfloat16, where FOVEA_PRECISION_BF16_INPUTS allows them");
+                 "bfloat16 cooperative matrices, for calls with FOVEA_PRECISION_BF16_INPUTS");
 }
 
 }  // namespace

@@ -220,8 +220,7 @@ void run_everywhere(Random& random, Create<Desc> create, const Desc& desc, const
         SCOPED_TRACE("on " + runner->name());
         const Result<Plan> plan = make_plan(create, runner->properties(), desc);
         ASSERT_TRUE(plan) << plan.error().text;
-        if (std::string(plan->info().reason).starts_with("linear on the device's matrix units"))
-            ++matrix_plans();
+        if (std::string(plan->info().reason).starts_with("linear on cooperative matrices")) ++matrix_plans();
         if (inputs[FOVEA_BIND_Y].empty()) inputs = random_inputs(random, plan->info(), types);
         const OperationRun how{shuffle, 1 + uint32_t(shuffle % 3), false};
         const Result<Buffers> after = runner->run(*plan, inputs, how);
@@ -328,7 +327,7 @@ TEST(Operations, linear) {
     print_shares("linear");
     const OperationRunner& runner = *runners().front();
     const bool has_matrices = (runner.properties().features & FOVEA_FEATURE_COOPMAT) != 0;
-    printf("linear on %s: %d plans on matrix units\n", runner.name().c_str(), matrix_plans());
+    printf("linear on %s: %d plans on cooperative matrices\n", runner.name().c_str(), matrix_plans());
     if (runner.name() == "vulkan@discrete" && has_matrices && !getenv("FOVEA_TEST_SEED")) {
         EXPECT_GT(matrix_plans(), 5);
     }

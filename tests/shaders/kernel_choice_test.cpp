@@ -62,7 +62,7 @@ TEST(KernelChoice, goes_by_this_table) {
          has_coopmat ? FOVEA_KERNEL_FLASH_COOPMAT : FOVEA_KERNEL_FLASH, "flash"},
         {"a budget below one row", gpu_properties(), [](auto& d) { d.max_slice_cost = 2e5; },
          FOVEA_KERNEL_STAGED, "not flash: max_slice_cost is 200000 FLOP"},
-        {"matrix units", matrix_properties(), f16,
+        {"cooperative matrices", matrix_properties(), f16,
          has_coopmat ? FOVEA_KERNEL_FLASH_COOPMAT : FOVEA_KERNEL_FLASH, "flash"},
         {"matrices of bfloat16", bfloat16, bf16,
          has_coopmat ? FOVEA_KERNEL_FLASH_COOPMAT : FOVEA_KERNEL_FLASH, "flash"},
@@ -70,12 +70,12 @@ TEST(KernelChoice, goes_by_this_table) {
          "the device lists no matrices of bfloat16"},
         {"flexible matrices", flexible_properties(), f16,
          has_coopmat ? FOVEA_KERNEL_FLASH_COOPMAT : FOVEA_KERNEL_FLASH, "flash"},
-        {"matrix units, float32 asked for",
+        {"cooperative matrices, float32 asked for",
          matrix_properties(),
          {},
          FOVEA_KERNEL_FLASH,
          "FOVEA_PRECISION_F16_INPUTS must allow"},
-        {"no matrix units", gpu_properties(), f16, FOVEA_KERNEL_FLASH,
+        {"no cooperative matrices", gpu_properties(), f16, FOVEA_KERNEL_FLASH,
          "does not support cooperative matrices"},
         {"matrices in software", software, f16, FOVEA_KERNEL_FLASH, "no hardware for cooperative matrices"},
         {"decode", matrix_properties(),
@@ -175,38 +175,39 @@ TEST(KernelChoice, flexible_matrices_go_by_this_table) {
     }
 }
 
-// Linear layers on matrix units: by properties and precision, with the reason where not.
+// Linear layers on cooperative matrices: by properties and precision, with the reason where not.
 TEST(KernelChoice, linear_goes_by_this_table) {
     FOVEA_NEEDS_SHADER(Shader::linear_coopmat);
     struct LinearChoice {
         const char* name;
         std::function<void(FoveaDeviceProperties&, FoveaLinearDesc&)> change;
-        uint32_t subgroups;  // 0: not on matrix units
+        uint32_t subgroups;  // 0: not on cooperative matrices
         const char* reason;
     };
     using Properties = FoveaDeviceProperties;
     using Linear = FoveaLinearDesc;
     const LinearChoice table[] = {
-        {"16 x 16 x 16", [](Properties&, Linear&) {}, 4, "matrix units, factors in float16"},
+        {"16 x 16 x 16", [](Properties&, Linear&) {}, 4, "cooperative matrices, float16 inputs"},
         {"bfloat16",
          [](Properties& f, Linear& d) {
              f.features |= FOVEA_FEATURE_BF16_INPUTS;
              d.precision = FOVEA_PRECISION_BF16_INPUTS;
          },
-         4, "matrix units, factors in bfloat16"},
+         4, "cooperative matrices, bfloat16 inputs"},
         {"bfloat16 where there is none",
          [](Properties&, Linear& d) { d.precision = FOVEA_PRECISION_BF16_INPUTS; }, 0,
          "lists no matrices of bfloat16"},
         {"8 x 8 x 8", [](Properties& f, Linear&) { f.coopmat_m = f.coopmat_n = f.coopmat_k = 8; }, 4,
-         "matrix units"},
-        {"8 x 16 x 16", [](Properties& f, Linear&) { f.coopmat_m = 8; }, 4, "matrix units"},
-        {"subgroups of 64", [](Properties& f, Linear&) { f.subgroup_size = 64; }, 2, "matrix units"},
-        {"subgroups of 128", [](Properties& f, Linear&) { f.subgroup_size = 128; }, 1, "matrix units"},
+         "cooperative matrices"},
+        {"8 x 16 x 16", [](Properties& f, Linear&) { f.coopmat_m = 8; }, 4, "cooperative matrices"},
+        {"subgroups of 64", [](Properties& f, Linear&) { f.subgroup_size = 64; }, 2, "cooperative matrices"},
+        {"subgroups of 128", [](Properties& f, Linear&) { f.subgroup_size = 128; }, 1,
+         "cooperative matrices"},
         {"48 x 16 x 16", [](Properties& f, Linear&) { f.coopmat_m = 48; }, 0,
          "do not fit into a subgroup's part"},
         {"k of 64", [](Properties& f, Linear&) { f.coopmat_k = 64; }, 0, "do not fit into a subgroup's part"},
         {"the floor's shared memory", [](Properties& f, Linear&) { f.max_shared_bytes = 16384; }, 4,
-         "matrix units"},
+         "cooperative matrices"},
         {"large matrices in it",
          [](Properties& f, Linear&) {
              f.max_shared_bytes = 16384;

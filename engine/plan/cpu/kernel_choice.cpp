@@ -9,7 +9,7 @@
 namespace fovea {
 namespace {
 
-const char* oracle(const FoveaPlan_T&) {
+const char* only_if_asked(const FoveaPlan_T&) {
     return "a reference implementation, which runs only when it is asked for";
 }
 
@@ -64,8 +64,8 @@ constexpr Candidate kCandidates[] = {
      "one pass with an online softmax in register tiles, memory linear in length"},
     {FOVEA_KERNEL_STAGED, no_reason, staged_drawback, cut_cpu_flash,
      "o in one pass with an online softmax, then the scores once more for the matrices or statistics"},
-    {FOVEA_KERNEL_PLAIN, no_reason, oracle, cut_cpu_rows, "float32 plain loops"},
-    {FOVEA_KERNEL_REFERENCE, no_reason, oracle, cut_cpu_rows, "float64 plain loops"},
+    {FOVEA_KERNEL_PLAIN, no_reason, only_if_asked, cut_cpu_rows, "float32 plain loops"},
+    {FOVEA_KERNEL_REFERENCE, no_reason, only_if_asked, cut_cpu_rows, "float64 plain loops"},
 };
 
 }  // namespace

@@ -144,7 +144,7 @@ FoveaResult make_by_rows(FoveaPlan_T& plan, FoveaKernel kernel, FoveaDiag* diag)
     plan.cpu.serial = kernel == FOVEA_KERNEL_AUTO && plan.info.flops < kSerialFlops;
     return cut_cpu_rows(plan, diag);
 }
-// An operation that may name an oracle, and one that moves bits.
+// An operation whose caller may choose the reference kernels, and one that moves bits.
 template <auto member>
 FoveaResult make_rows(FoveaPlan_T& plan, FoveaDiag* diag) {
     return make_by_rows(plan, (plan.*member).kernel, diag);

@@ -173,7 +173,8 @@ const char* flash_coopmat2_obstacle(const FoveaPlan_T& plan) {
     if (const char* why = missing_features(properties, kNeeded, kLacks)) return why;
     if (!properties.coopmat2_m || !properties.coopmat2_n || !properties.coopmat2_k) return kLacks;
     constexpr const char* kNoSize =
-        "the device's flexible matrices are of subgroups, and it lacks full subgroups of a chosen size";
+        "the device's matrices of flexible dimensions belong to subgroups, and it lacks full subgroups of a "
+        "chosen size";
     if (!properties.coopmat2_threads)
         if (const char* why = missing_features(properties, FOVEA_FEATURE_SUBGROUP_SIZE_CONTROL, kNoSize))
             return why;

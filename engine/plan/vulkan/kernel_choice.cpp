@@ -18,13 +18,13 @@ const char* staged_obstacle(const FoveaPlan_T& plan) {
 // The best first.
 constexpr Candidate kCandidates[] = {
     {FOVEA_KERNEL_FLASH_COOPMAT2, flash_coopmat2_obstacle, no_reason, within_buffers<plan_flash_coopmat2>,
-     "one pass on flexible matrices, factors in float16, sums in float32"},
+     "one pass on NV cooperative matrices, float16 inputs, float32 accumulation"},
     {FOVEA_KERNEL_FLASH_COOPMAT, flash_coopmat_obstacle, no_reason, within_buffers<plan_flash_coopmat>,
-     "one pass on the device's matrix units, factors in the precision's 16 bits, sums in float32"},
+     "one pass on cooperative matrices, 16-bit inputs, float32 accumulation"},
     {FOVEA_KERNEL_FLASH, flash_obstacle, no_reason, within_buffers<plan_flash>,
      "one pass with an online softmax; memory does not grow with the lengths"},
     {FOVEA_KERNEL_STAGED, staged_obstacle, no_reason, within_buffers<plan_staged>,
-     "scores, softmax and weighted sum by turns; every intermediate can be had"},
+     "scores, softmax and weighted sum as separate dispatches; every intermediate result is available"},
 };
 
 }  // namespace

@@ -557,10 +557,10 @@ FoveaResult plan_vulkan_linear(FoveaPlan_T& plan, FoveaDiag* diag) {
               (!d.weight_is_in_out || d.n_out % 4 == 0);
     if (FoveaResult r = require_shader(linear_shader(plan), diag)) return r;
     char reason[sizeof plan.info.reason];
-    snprintf(reason, sizeof reason, "linear on the device's matrix units, factors in %s",
+    snprintf(reason, sizeof reason, "linear on cooperative matrices, %s inputs, float32 accumulation",
              d.precision == FOVEA_PRECISION_BF16_INPUTS ? "bfloat16" : "float16");
     if (no_matrices)
-        snprintf(reason, sizeof reason, "linear: tiles of rows x outputs; not on matrix units: %s",
+        snprintf(reason, sizeof reason, "linear: tiles of rows x outputs; not on cooperative matrices: %s",
                  no_matrices);
     begin_operation(plan, reason);
     v.column_block = v.tile.columns;
