@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Does every test that docs/contributing/promises.md names exist?
+"""Does every test that tests/PROMISES.md names exist?
 
     named_tests.py BUILD     exit 1 and a line for each name that no test has
 
@@ -21,7 +21,7 @@ REGISTERED = re.compile(r'(?:add_test\(NAME |fovea_add_(?:vulkan|embed)_test\(|f
 
 
 def names_in_docs():
-    promises = (ROOT / 'docs/contributing/promises.md').read_text(encoding='utf-8')
+    promises = (ROOT / 'tests/PROMISES.md').read_text(encoding='utf-8')
     return sorted({name for line in promises.split('\n') if line.startswith('| ')
                    for name in re.findall(r'`([^` ]+)`', line.split('|')[2])})
 
@@ -49,7 +49,7 @@ def main(build):
     wanted = names_in_docs()
     missing = [name for name in wanted if not fnmatch.filter(known, name)]
     for name in missing:
-        print(f'docs/contributing/promises.md names `{name}`; there is no such test')
+        print(f'tests/PROMISES.md names `{name}`; there is no such test')
     print(f'{len(wanted) - len(missing)} of {len(wanted)} named tests exist')
     return 1 if missing or not wanted else 0
 

@@ -1,4 +1,4 @@
-// The promises of an embedded library to its application (docs/contributing/promises.md), on the fake Vulkan
+// The promises of an embedded library to its application (tests/PROMISES.md), on the fake Vulkan
 // table. Threads, a thousand create-destroy cycles, the functions it requests, and the reason of a loss.
 #include "unit/fake_host.hpp"
 

@@ -1,4 +1,4 @@
-// The promises of an embedded library to its application (docs/contributing/promises.md), on real drivers
+// The promises of an embedded library to its application (tests/PROMISES.md), on real drivers
 // under validation. Bytes around its buffers, every Vulkan call failing in turn, several threads on one plan.
 #include "vulkan/gpu.hpp"
 
