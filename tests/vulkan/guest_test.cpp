@@ -45,7 +45,8 @@ class Guarded {
             size_[i] = size;
             const std::vector<std::byte> fill(size + 2 * margin_, kGuard);
             EXPECT_TRUE(memory_[i]->upload(fill, 0));
-            (workspace ? work.record.workspace : work.bindings[i]) = {memory_[i]->buffer(), margin_, size};
+            FoveaBuffer& bound = workspace ? work.record.workspace : work.bindings[i];
+            bound = {memory_[i]->buffer(), margin_, size};
         }
     }
     uint32_t check() const {
