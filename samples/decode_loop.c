@@ -13,7 +13,6 @@ static float element(uint32_t what, uint32_t token, uint32_t head, uint32_t colu
     return number(what, (token * 67 + head) * 131 + column);
 }
 
-// [append]
 /* Writes `rows` new rows of float32 after those that the cache holds, converted to the cache's type. */
 static FoveaPlan plan_append(const FoveaDeviceProperties* properties, uint64_t rows, FoveaDtype cache_type) {
     FoveaDiag diag = foveaDiag();
@@ -29,7 +28,6 @@ static FoveaPlan plan_append(const FoveaDeviceProperties* properties, uint64_t r
     require(foveaPlanAppend(properties, &append, NULL, &plan, &diag) == FOVEA_OK, diag.text);
     return plan;
 }
-// [end append]
 
 // [attend]
 /* Attention of the last `rows` tokens over the whole cache. */

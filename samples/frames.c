@@ -25,7 +25,7 @@ static FoveaAttentionDesc call_of_this_program(void) {
     call.len_q = call.len_kv = kRows;
     call.dim_qk = call.dim_v = kDim;
     call.flags = FOVEA_FLAG_CAUSAL;
-    call.max_slice_cost = 2e6; /* FLOP: by how much a misjudged budget is missed at most */
+    call.max_slice_cost = 2e6; /* FLOP of a slice: small, as frames record one before any is measured */
     return call;
 }
 
@@ -113,13 +113,14 @@ int main(void) {
         Frame* f = &frames[count++ % kFrames];
         vkWaitForFences(h.device, 1, &f->done, VK_TRUE, UINT64_MAX); /* the frame before the last has finished */
         vkResetFences(h.device, 1, &f->done);
-        /* Only the previous frame: the very first ones may include a driver's late compilation. */
+        /* [fit] Only the previous frame: the very first ones may include a driver's late compilation. */
         const double measured = slowest_slice(&h, f, vulkan_properties.limits.timestampPeriod * 1e-9);
         if (measured > 0) slowest = measured;
         if (f->pool) vkResetDescriptorPool(h.device, f->pool, 0);
         f->slices = slowest > 0 ? (uint64_t)(0.6 * kBudgetSeconds / slowest) : 1;
         if (f->slices < 1) f->slices = 1;
         if (f->slices > info.slice_count - next) f->slices = info.slice_count - next;
+        // [end fit]
 
         begin(f->cmd);
         /* Your passes of this frame, which write q, k and v; then one barrier, which covers the frame before as well:

@@ -58,7 +58,7 @@ static inline void open_host(Host* h) {
     vkCreateCommandPool(h->device, &pool, NULL, &h->commands);
 }
 
-static inline FoveaContext adopt_host(const Host* h) {
+static inline FoveaContext adopt_host(Host* h) {
     FoveaVulkanDevice vulkan = foveaVulkanDevice();
     vulkan.api_version = VK_API_VERSION_1_1;
     vulkan.instance = h->instance;

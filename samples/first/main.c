@@ -95,19 +95,20 @@ int main(void) {
     vkBindBufferMemory(device, buffer, memory, 0);
     void* mapping;
     vkMapMemory(device, memory, 0, VK_WHOLE_SIZE, 0, &mapping);
-    float* numbers = mapping;
+    float* numbers = mapping; /* written before vkQueueSubmit, into coherent memory: that needs no barrier */
     for (int i = 0; i < 2 * 4 * 64; ++i) numbers[i] = 1; /* q and k */
     for (int i = 0; i < 4 * 64; ++i) numbers[2 * 4 * 64 + i] = (float)(i / 64); /* v: the number of the row */
 
-    /* 5. A descriptor pool, for devices without push descriptors. */
+    /* 5. A descriptor pool, if the device has no push descriptors. */
+    VkDescriptorPool pool = VK_NULL_HANDLE;
     const uint32_t sets = (uint32_t)info.slice_count * info.dispatches_per_slice;
     const VkDescriptorPoolSize size = {VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, sets * FOVEA_MAX_DISPATCH_BINDINGS};
     const VkDescriptorPoolCreateInfo pool_info = {.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO,
                                                   .maxSets = sets,
                                                   .poolSizeCount = 1,
                                                   .pPoolSizes = &size};
-    VkDescriptorPool pool;
-    require(vkCreateDescriptorPool(device, &pool_info, NULL, &pool) == VK_SUCCESS, "no descriptor pool");
+    if (!(properties.features & FOVEA_FEATURE_PUSH_DESCRIPTORS))
+        require(vkCreateDescriptorPool(device, &pool_info, NULL, &pool) == VK_SUCCESS, "no descriptor pool");
 
     /* 6. Record into your command buffer, between your own commands. */
     const VkCommandPoolCreateInfo commands_info = {.sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO};
@@ -129,7 +130,7 @@ int main(void) {
                                 .cmd = cmd,
                                 .bindings = bindings,
                                 .workspace = {buffer, 4 * kTensorBytes, info.workspace_bytes},
-                                .descriptor_pool = {pool}};
+                                .descriptor_pool = {pool}}; /* null with push descriptors */
     require(foveaCmdRun(plan, &record, &diag) == FOVEA_OK, diag.text);
     // [end record]
     const VkMemoryBarrier to_host = {.sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER,

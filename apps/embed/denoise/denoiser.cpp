@@ -281,7 +281,6 @@ std::vector<float> Denoiser::radiance(Plane plane, Frames& frames) const {
 }
 
 std::vector<Contribution> Denoiser::contributions(uint32_t x, uint32_t y, Frames& frames) const {
-    // [weights]
     const uint32_t pages = plan_ == &spatial_ ? kNeighbours : 2 * kNeighbours, row = index_of(x, y);
     FoveaMapTileDesc tile = foveaMapTileDesc();
     tile.batch = row / kTilePixels;
@@ -298,7 +297,6 @@ std::vector<Contribution> Denoiser::contributions(uint32_t x, uint32_t y, Frames
     });
     const std::vector<float> weight = read(weights, 0, pages * kTilePixels * sizeof(float), frames);
     gpu_.destroy(weights);
-    // [end weights]
 
     const std::vector<float> light = read(v_, 0, v_.size, frames);
     const int32_t* page =

@@ -5,7 +5,6 @@
 
 namespace embed {
 
-// [adopt]
 Guest::Guest(const Gpu& lender) : gpu(lender) {
     // Fovea uses the renderer's objects, and only the features that were enabled.
     const FoveaVulkanDevice vulkan = {
@@ -23,7 +22,6 @@ Guest::Guest(const Gpu& lender) : gpu(lender) {
     require(foveaCreateContext(&vulkan, &context, &diag) == FOVEA_OK, diag.text);
     foveaContextProperties(context, &properties, &diag);
 }
-// [end adopt]
 
 SlicedPlan::SlicedPlan(const Guest& guest, fovea::Result<fovea::Plan> plan) : guest_(guest) {
     require(plan.has_value(), plan ? "" : plan.error().text.c_str());
@@ -48,7 +46,6 @@ SlicedPlan::~SlicedPlan() {
     guest_.gpu.destroy(workspace_);
 }
 
-// [record]
 uint32_t SlicedPlan::record(VkCommandBuffer cmd, const Bindings& bindings, double budget_seconds,
                             VkQueryPool queries, uint32_t first_query, uint32_t frame) {
     const uint32_t left = slice_count() - next_slice_;
@@ -75,7 +72,6 @@ uint32_t SlicedPlan::record(VkCommandBuffer cmd, const Bindings& bindings, doubl
     next_slice_ = (next_slice_ + slices) % slice_count();
     return slices;
 }
-// [end record]
 
 // The slowest of late counts: it fades, so that one bad moment does not slow the renderer for good.
 void SlicedPlan::measured(double slice_seconds) {

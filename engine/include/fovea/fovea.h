@@ -33,9 +33,9 @@
  * - Versions. Every struct that may grow starts with `struct_size`, which must be sizeof the struct. The library accepts a
  *   shorter (older) struct that ends between two fields and reads its missing fields as zero. It accepts a longer struct
  *   of up to 4096 bytes if the unknown part is zero.
- * - Defaults. Zero selects the default of every field. Reserved fields and fields that are not in use must be zero: a window
- *   without its flag, page_count without page_size, a mask whose `present` is 0. This finds forgotten flags. For the same
- *   reason a run rejects a buffer that its plan does not use (FoveaPlanInfo::binding_mask).
+ * - Defaults. Zero selects the default of every field. Reserved fields must be zero, and so must fields of a description
+ *   that are not in use: a window without its flag, page_count without page_size, a mask whose `present` is 0. This finds
+ *   forgotten flags. For the same reason a run rejects a buffer that its plan does not use (FoveaPlanInfo::binding_mask).
  * - Sizes. Byte sizes and element counts have 64 bits and are checked for overflow. Lengths, row counts and |q_offset| are
  *   at most 2^30, dim_qk and dim_v at most 2^16, batch * heads_q at most 2^30.
  * - Ranges. first_x and x_count name a half-open range that begins at first_x. Everything counts from 0.
@@ -45,7 +45,8 @@
  * - Enums. A value outside an enum is an error that names the field; it is never undefined behavior.
  * - Thread safety. A function marked "Thread-safe" may run on any number of threads at once, also with the same objects.
  *   "Externally synchronized" has Vulkan's meaning: no other call may use the object at the same time. A plan does not
- *   change after creation; each run of it needs its own workspace and its own outputs.
+ *   change after creation. Runs of it that overlap in time need different workspaces and outputs. Runs that follow each
+ *   other may share both: on one Vulkan queue a barrier between them is enough.
  */
 #ifndef FOVEA_FOVEA_H
 #define FOVEA_FOVEA_H
@@ -92,7 +93,7 @@ typedef enum FoveaResult {
     FOVEA_SIZE_OVERFLOW = 4,         /* a size exceeds 64 bits, or an index exceeds the kernels' index type */
     FOVEA_OUT_OF_HOST_MEMORY = 5,    /* an allocation of host memory failed */
     FOVEA_OUT_OF_DEVICE_MEMORY = 6,  /* an allocation of device memory failed */
-    FOVEA_DEVICE_LOST = 7,           /* permanent: every later call with the context returns it again */
+    FOVEA_DEVICE_LOST = 7,           /* permanent: make device and context anew; see docs/reference/errors.md */
     FOVEA_VULKAN_ERROR = 8,          /* FoveaDiag::vk_result holds the VkResult */
     FOVEA_ABI_MISMATCH = 9,          /* struct_size is 0, or the caller's struct is newer than this library */
     FOVEA_IO_ERROR = 10,             /* reading or writing a file failed (only fovea_runtime.h and fovea_inspect.h) */
@@ -172,7 +173,8 @@ typedef enum FoveaDtype {
 } FoveaDtype;
 
 /* The position of query 0 among the keys, for causal masks, windows and ALiBi. A call that uses one of these with
- * len_q != len_kv must set it: decoding with a KV cache needs BOTTOM_RIGHT. Two queries, five keys, causal (x: visible):
+ * len_q != len_kv must set it: decoding with a KV cache needs BOTTOM_RIGHT. Set it for every varlen call too: its lengths are
+ * data, which no check sees before the run. Two queries, five keys, causal (x: visible):
  *
  *   TOP_LEFT       BOTTOM_RIGHT   OFFSET, q_offset = 1
  *   x . . . .      x x x x .      x x . . .
@@ -652,8 +654,9 @@ typedef struct FoveaDeviceProperties {
     uint32_t max_storage_buffers;
     uint32_t max_workgroup_subgroups; /* maxComputeWorkgroupSubgroups, for a required subgroup size; 0: unknown, not checked */
     FoveaKernel forced_kernel;        /* AUTO: the kernel of each call. PLAIN, REFERENCE: every operation that has a kernel */
-    /* Vulkan: FLOP that the device was measured to do in a short time; 0: not measured. It sizes slices of attention,
-     * gradients and map tiles whose max_slice_cost is 0. It never rejects a call or changes its kernel or result. */
+    /* Vulkan: FLOP that the device was measured to do in a short time; 0: not measured. The runtime measures its runs and
+     * fills it in, as any application may. It sizes slices of attention, gradients and map tiles whose max_slice_cost is 0.
+     * It never rejects a call or changes its kernel or result. */
     double slice_cost;
 } FoveaDeviceProperties;
 

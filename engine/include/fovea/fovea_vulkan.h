@@ -30,7 +30,10 @@
  *   costs at most FoveaPlanInfo::max_slice_flops, which FoveaAttentionDesc::max_slice_cost bounds.
  * - Threads. Contexts and plans do not change after creation. Several threads may record one plan, each into a different
  *   command buffer, and compile different plans of one context. A FoveaDescriptorPool is the application's
- *   VkDescriptorPool: access to it must be externally synchronized. Fovea creates no thread and uses no queue.
+ *   VkDescriptorPool: access to it must be externally synchronized. Recording never waits for a thread that compiles.
+ *   Fovea creates no thread and uses no queue.
+ * - Device loss. From the call on that finds it, foveaCompilePlan, foveaCmdRun and foveaGetPipelineCacheData return
+ *   FOVEA_DEVICE_LOST, and foveaCmdSliceBarrier records nothing. All other functions work as before.
  * - Loading. The library links no vk* symbol. It loads every function by the two getters of FoveaVulkanDevice.
  */
 #ifndef FOVEA_FOVEA_VULKAN_H
@@ -129,8 +132,8 @@ typedef struct FoveaVulkanDevice {
     const VkAllocationCallbacks* vk_allocator;      /* copied; may be null */
     const FoveaHostAllocator* host_allocator;       /* copied; null: malloc */
     VkPipelineCache pipeline_cache;                 /* the application's; null: the context creates one */
-    const void* pipeline_cache_data;                /* from foveaGetPipelineCacheData of an earlier run, or null. Data of */
-    size_t pipeline_cache_size;                     /*   another device, driver or library is ignored; size in bytes */
+    const void* pipeline_cache_data;                /* from foveaGetPipelineCacheData of an earlier run, or null. Ignored */
+    size_t pipeline_cache_size;                     /*   with pipeline_cache, or if from another device, driver or library */
 } FoveaVulkanDevice;
 
 /* Makes a context of a device. Creates no queue, allocates no device memory, submits nothing and compiles nothing yet.
@@ -172,10 +175,11 @@ typedef struct FoveaBuffer {
     uint64_t offset, size; /* bytes; offset: a multiple of storage_offset_alignment; VK_WHOLE_SIZE is an error */
 } FoveaBuffer;
 
-/* A descriptor pool of the application, only for devices without push descriptors. Recording allocates one set for each
- * dispatch. Reset the pool when the command buffers that use its sets have finished. It needs, for each slice recorded,
- * FoveaPlanInfo::dispatches_per_slice sets of FOVEA_MAX_DISPATCH_BINDINGS storage buffers. One call records at most
- * FOVEA_MAX_DESCRIPTOR_SETS sets. A call that fails for lack of room may have allocated some. */
+/* A descriptor pool of the application. With push descriptors (FOVEA_FEATURE_PUSH_DESCRIPTORS) it is ignored. Without them
+ * recording allocates one set for each dispatch. Reset the pool when the command buffers that use its sets have finished. It
+ * needs, for each slice recorded, FoveaPlanInfo::dispatches_per_slice sets of FOVEA_MAX_DISPATCH_BINDINGS storage buffers.
+ * No set has more than 8; the constant leaves room for later versions. One call records at most FOVEA_MAX_DESCRIPTOR_SETS
+ * sets. A call that fails for lack of room may have allocated some. */
 enum { FOVEA_MAX_DESCRIPTOR_SETS = 512 };
 /* A descriptor pool; see FOVEA_MAX_DESCRIPTOR_SETS. */
 typedef struct FoveaDescriptorPool {
@@ -193,7 +197,7 @@ typedef struct FoveaRecord {
     VkQueryPool timestamps;            /* null, or VK_QUERY_TYPE_TIMESTAMP: two queries for each slice, before and after it. */
     uint32_t first_query;              /*   The first query to use; the application must have reset them */
     uint32_t dispatch_timestamps;      /* 0; or 1: one query before each slice and one after each of its dispatches */
-    FoveaDescriptorPool descriptor_pool; /* only for devices without push descriptors */
+    FoveaDescriptorPool descriptor_pool; /* ignored with push descriptors */
 } FoveaRecord;
 
 /* Records slices of a compiled plan. Every argument is checked before the first vkCmd*, so a call that fails has recorded
