@@ -69,7 +69,6 @@ static int by_mass(const void* a, const void* b) {
     if (ranked[left] != ranked[right]) return ranked[left] > ranked[right] ? -1 : 1;
     return left < right ? -1 : 1;
 }
-// [gather]
 
 static void gather(const FoveaDeviceProperties* properties, int32_t kept[kHeadsKv][kKept], float* from, float* to) {
     FoveaDiag diag = foveaDiag();
@@ -87,7 +86,6 @@ static void gather(const FoveaDeviceProperties* properties, int32_t kept[kHeadsK
     call[FOVEA_BIND_POSITIONS] = (FoveaHostBuffer){kept, kHeadsKv * kKept * sizeof **kept};
     run(plan, call);
 }
-// [end gather]
 
 int main(void) {
     static float q[kHeads * kRow], k[kHeadsKv * kRow], v[kHeadsKv * kRow], o[kHeads * kRow], lse[kHeads * kTokens];

@@ -102,7 +102,6 @@ int main(void) {
                     k[s][h * kDim + c] = element(1, s, token[s], h, c);
                     v[s][h * kDim + c] = element(2, s, token[s], h, c);
                 }
-        // [step]
         for (uint32_t s = 0; s < kSequences; ++s) entries[s] = (FoveaSequence){0, 1, 0, (int32_t)token[s]};
         FoveaHostBuffer cache[FOVEA_BIND_COUNT] = {{0}};
         cache[FOVEA_BIND_SEQUENCES] = lengths;
@@ -123,7 +122,6 @@ int main(void) {
         call[FOVEA_BIND_SEQUENCES] = lengths;
         call[FOVEA_BIND_BLOCK_TABLE] = table;
         run(attend_plan, call);
-        // [end step]
         for (uint32_t s = 0; s < kSequences; ++s) worst = fmax(worst, largest_difference(o[s], s, token[s]));
     }
     foveaDestroyPlan(append_plan);

@@ -129,7 +129,7 @@ def wrong_variables():
                     if suffixes[0] == '.c' and re.search(r'getenv\([a-z]', text):
                         found |= {variable: name for variable in re.findall(rf'(?:{{|\benvironment\()"({VARIABLE})"', text)}
                     found |= {variable: name for variable in pattern.findall(text) if variable not in OTHER_VARIABLES}
-    rows = re.findall(r'^\| (`.*?) \|', read('docs/reference/environment.md'), re.MULTILINE)
+    rows = re.findall(r'^- (`[^:]*):', read('docs/reference/environment.md'), re.MULTILINE)
     listed = set(re.findall(VARIABLE, ' '.join(rows)))
     yield from (f'docs/reference/environment.md lacks {variable}, which {found[variable]} reads' for variable in sorted(set(found) - listed))
     yield from (f'docs/reference/environment.md has {variable}, which no code reads' for variable in sorted(listed - set(found)))
