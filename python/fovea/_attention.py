@@ -112,10 +112,11 @@ def attention(q: Any, k: Any, v: Any, *, causal: bool = False, align: str | int 
     mask        bool or uint8 [B or 1, Hq or 1, Lq or 1, Lkv], or the last three or two of these; True is seen.
     bias        float32, float16 or bfloat16 of such a shape, added to the scaled scores; -inf hides.
     window      (left, right): only keys from `left` before to `right` after the query's position are visible; None: no limit on that side.
+                Hugging Face's sliding_window=W is (W - 1, 0).
     softcap     scores become softcap * tanh(score / softcap); 0: none.
     sinks       float32 [Hq]: one more logit for each row, which carries no value.
     alibi       float32 [Hq]: slopes; adds slope * (key - position).
-    kv_lengths  whole numbers [B]: keys at or past it are not there.
+    kv_lengths  integers [B]: keys at or past it do not exist.
     dropout_p   drops weights by a counter of `seed`, the same on every device; 0: none.
     dtype       'bfloat16': arrays of uint16 hold bfloat16, for numpy without ml_dtypes; the result is then uint16 too.
     return_lse  also returns the log-sum-exp of each row, float32 [B, Hq, Lq], from which any weight can be had again.

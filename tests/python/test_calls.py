@@ -19,7 +19,9 @@ import sys
 import tempfile
 import threading
 import time
+import types
 import unittest
+from unittest import mock
 
 import fovea
 import numpy as np
@@ -131,12 +133,26 @@ class Arrays(unittest.TestCase):
                 try:
                     for block in page.read_text(encoding='utf-8').split('```python\n')[1:]:
                         code = block.split('```')[0]
-                        if 'transformers' not in code:  # those need PyTorch and a model
+                        if not re.search('torch|transformers', code):  # those need PyTorch; the next test has the one for autograd
                             exec(code, names)
                             ran += 1
                 finally:
                     os.chdir(before)
         self.assertGreater(ran, 2)
+
+    def test_the_references_autograd_function_gives_the_gradients(self):
+        page = pathlib.Path(__file__).resolve().parents[2] / 'docs' / 'reference' / 'python.md'
+        code = re.search(r'```python\n((?:(?!```).)*autograd\.Function.*?)```', page.read_text(encoding='utf-8'), re.DOTALL)[1]
+        names, torch = {}, types.SimpleNamespace(autograd=types.SimpleNamespace(Function=object))
+        with mock.patch.dict(sys.modules, {'torch': torch}):
+            exec(code, names)
+        q, k, v = tensors(1, 2, 9, 8)
+        context = types.SimpleNamespace(save_for_backward=lambda *kept: setattr(context, 'saved_tensors', kept))
+        o = names['Attention'].forward(context, q, k, v, {'causal': True})
+        self.assertEqual(o.tobytes(), fovea.attention(q, k, v, causal=True).tobytes())
+        *got, rest = names['Attention'].backward(context, v)
+        self.assertIsNone(rest)
+        self.assertEqual([one.tobytes() for one in got], [one.tobytes() for one in fovea.gradients(q, k, v, v, causal=True)[:3]])
 
     def test_the_reference_has_every_public_name_with_its_arguments(self):
         page = pathlib.Path(__file__).resolve().parents[2] / 'docs' / 'reference' / 'python.md'

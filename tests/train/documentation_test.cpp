@@ -24,11 +24,10 @@ TEST(Documentation, a_model_trains_a_step_at_a_time) {
 }
 
 TEST(Documentation, a_run_goes_to_the_place_that_a_text_names) {
-    // [place] task, seed, step, heads off, sequence
+    // task, seed, step, heads off, sequence
     const Result<TrainingPlace> place = read_training_place("induction,1,15,2,");
     Result<TrainingRun> run = TrainingRun::open(*make_task(place->options), place->seed);
     const Result<void> there = run->seek(place->step, [](const StepReport&) { return true; });
-    // [end place]
     ASSERT_TRUE(there) << there.error().text;
     EXPECT_EQ(run->state().step, 15u);
 }

@@ -197,9 +197,10 @@ enum {
     FOVEA_FLAG_FIXED_SPLITS = 1u << 5   /* batch-invariant: keys are split by the shape only, not by device or batch */
 };
 
-/* The results of an attention call: bits of FoveaAttentionDesc::outputs. A request may choose another kernel, and so change
- * other results within the tolerance. Matrices are packed f32 [B, Hq, Lq, Lkv], also for varlen and paged calls. In `scores`
- * and `capped` masked keys have values. Keys at or past kv_length or outside the pool, and rows at or past q_length, hold 0. */
+/* The results of an attention call: bits of FoveaAttentionDesc::outputs. Asking for an output may choose another kernel,
+ * and so change other results within the tolerance. Matrices are packed f32 [B, Hq, Lq, Lkv], also for varlen and paged
+ * calls. In `scores` and `capped` masked keys have values. Keys at or past kv_length or outside the pool, and rows at or
+ * past q_length, hold 0. */
 enum {
     FOVEA_OUTPUT_O = 1u << 0,
     FOVEA_OUTPUT_LSE = 1u << 1,       /* f32 [B, Hq, Lq]: lse_i above, before dropout */
@@ -476,8 +477,8 @@ typedef struct FoveaLinearDesc {
  * SEQUENCES and counts the rows held *before* the call; without has_sequences it is first_row. The cache is
  * [B, H, capacity, D] by strides, or paged as in FoveaAttentionDesc.
  * Rows past the capacity and rows of pages outside the pool are not written. Two entries must not write the same row of a
- * page. FP8 types saturate; infinities become NaN in E4M3. A Q8_0 (Q4_0) block reads as NaN if it holds no finite element, or
- * one beyond 127 * 65504 (8 * 65504). */
+ * page. FP8 types saturate; infinities become NaN in E4M3. A Q8_0 (Q4_0) block reads as NaN if any element is not finite, or
+ * beyond 127 * 65504 (8 * 65504). */
 typedef struct FoveaAppendDesc {
     uint32_t struct_size;         /* sizeof(FoveaAppendDesc) */
     FoveaDtype x_type, y_type;    /* FOVEA_F32, FOVEA_F16, FOVEA_BF16 or a quantized type */
@@ -644,7 +645,7 @@ typedef struct FoveaDeviceProperties {
     uint32_t coopmat2_max_side;       /* largest side of a matrix, elements */
     uint32_t coopmat2_reserved_bytes; /* shared memory that the driver takes if a workgroup shares a matrix */
     /* Vulkan: measured by `./dev bench tune`, see fovea::Tuning. The tiles are not used with FOVEA_FLAG_FIXED_SPLITS, whose
-     * results must not depend on the device. */
+     * splits must not depend on the device. */
     FoveaFlashTile flash_tiles[FOVEA_TILE_CLASS_COUNT];
     FoveaMaskMap mask_map;
     /* Vulkan */

@@ -104,7 +104,7 @@ enum class Align {  // FoveaAlign
 // One attention call, built by naming what differs from the defaults: q [batch, query heads, queries, dim],
 // k [batch, key_value heads, keys, dim], v and o with rows of `value`. Batch, heads, lengths and dims must be
 // given; the rest as in FoveaAttentionDesc. `desc` is the C description itself, for what has no name here
-// (strides, masks, batch and block tables, budgets). Nothing is checked before a plan is made.
+// (strides, masks, sequence and block tables, budgets). Nothing is checked before a plan is made.
 class Attention {
   public:
     FoveaAttentionDesc desc = foveaAttentionDesc();

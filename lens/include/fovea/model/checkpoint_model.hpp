@@ -177,9 +177,9 @@ struct ModelRun {
 Result<Trace> trace_layer(const CheckpointModel& model, uint64_t layer, F32Tensor entering,
                           const RunChanges& changes = {}, const TraceOptions& options = {});
 // Runs the whole model on token IDs, with one layer in memory at a time. With `entering` only their count is
-// used. Rejects an empty text, IDs beyond the vocabulary, more tokens than the model has positions, changes
-// of layers, heads and tokens that do not exist, and an `entering` of another shape. With `first_layer` the
-// results begin there.
+// used. Rejects an empty text, IDs beyond the vocabulary, more tokens than the model has learned positions,
+// changes of layers, heads and tokens that do not exist, and an `entering` of another shape. With
+// `first_layer` the results begin there.
 Result<ModelRun> run_model(const CheckpointModel& model, std::span<const uint32_t> ids,
                            const ModelRunOptions& options = {});
 // Runs the model on token IDs and returns the contexts of these heads, as patches for another run with as

@@ -19,7 +19,8 @@ struct DecoderOptions {
 class Decoder {
   public:
     // Allocates KV caches for `capacity` tokens in all. Rejects encoders, models with missing weights or
-    // without an unembedding, and a capacity of 0 or beyond the positions that the model has learned.
+    // without an unembedding, and a capacity of 0 or beyond the positions that the model has learned. A
+    // model with rotary positions runs beyond its context length, where its results mean little.
     static Result<Decoder> open(const CheckpointModel& model, uint64_t capacity,
                                 const DecoderOptions& options = {});
     // Returns the largest memory that open() will take: the KV caches, and the blocks if they are kept.
