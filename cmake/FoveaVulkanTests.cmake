@@ -1,8 +1,9 @@
 # Runs a test program once on each software Vulkan driver, always under the same validation layer and settings.
 #
-#   fovea_add_vulkan_test(NAME TARGET [ARGS ...] [BEHIND PROGRAM ...] [DRIVERS ...] [LABELS ...] [TIMEOUT SECONDS])
+#   fovea_add_vulkan_test(NAME TARGET [ARGS ...] [BEHIND PROGRAM ...] [DRIVERS ...] [NIGHTLY ...] [LABELS ...] [TIMEOUT SECONDS])
 #       registers ctest entries NAME@DRIVER with the labels "vulkan" and "driver-DRIVER". A driver that this machine
-#       lacks has its entry too: it reports as skipped, with the reason.
+#       lacks has its entry too: it reports as skipped, with the reason. On the drivers after NIGHTLY the entry is
+#       nightly.NAME@DRIVER with the label "nightly".
 #
 # For each driver found, configuring writes BUILD/drivers/DRIVER, a script that runs any program on that driver alone:
 #   build/default/drivers/lavapipe26 build/default/bin/fovea devices
@@ -203,7 +204,7 @@ function(fovea_add_gpu_test name gpu)
 endfunction()
 
 function(fovea_add_vulkan_test name target)
-  cmake_parse_arguments(PARSE_ARGV 2 arg "" "TIMEOUT" "ARGS;BEHIND;DRIVERS;LABELS")
+  cmake_parse_arguments(PARSE_ARGV 2 arg "" "TIMEOUT" "ARGS;BEHIND;DRIVERS;NIGHTLY;LABELS")
   if(arg_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "fovea_add_vulkan_test: unknown arguments: ${arg_UNPARSED_ARGUMENTS}")
   endif()
@@ -215,6 +216,11 @@ function(fovea_add_vulkan_test name target)
   endif()
   foreach(driver IN LISTS arg_DRIVERS)
     set(test "${name}@${driver}")
+    set(labels ${arg_LABELS})
+    if(driver IN_LIST arg_NIGHTLY)
+      set(test "nightly.${test}")
+      set(labels nightly)
+    endif()
     if(DEFINED FOVEA_DRIVER_MISSING_${driver})
       add_test(NAME "${test}" COMMAND "${CMAKE_COMMAND}" -E echo
                "SKIPPED: driver ${driver}: ${FOVEA_DRIVER_MISSING_${driver}}")
@@ -224,7 +230,7 @@ function(fovea_add_vulkan_test name target)
                ${arg_ARGS})
       set_tests_properties("${test}" PROPERTIES TIMEOUT ${arg_TIMEOUT})
     endif()
-    set_tests_properties("${test}" PROPERTIES LABELS "vulkan;driver-${driver};${arg_LABELS}")
+    set_tests_properties("${test}" PROPERTIES LABELS "vulkan;driver-${driver};${labels}")
   endforeach()
 endfunction()
 
