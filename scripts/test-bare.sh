@@ -36,9 +36,13 @@ git -c safe.directory='*' -C "$root" ls-files -co --exclude-standard -z | (cd "$
     tar -C "$root" -c -T - | tar -x --no-same-owner -C "$folder/fovea"
 
 home=/root
-mounted() { mountpoint -q "$folder/proc"; }
-mounted || mount -t proc proc "$folder/proc"
-trap 'mounted && umount "$folder/proc"' EXIT
+# What a system has: processes, devices' topology (MPI counts cores by it) and terminals.
+mounted() { mountpoint -q "$folder/$1"; }
+mounted proc || mount -t proc proc "$folder/proc"
+mounted sys || mount -t sysfs -o ro sysfs "$folder/sys"
+mounted dev/pts || { mkdir -p "$folder/dev/pts" && mount -t devpts -o newinstance,ptmxmode=0666 devpts "$folder/dev/pts"; }
+ln -sfn pts/ptmx "$folder/dev/ptmx"
+trap 'for part in dev/pts sys proc; do ! mounted $part || umount "$folder/$part"; done' EXIT
 inside() {
     chroot "$folder" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=$home LANG=C.UTF-8 CI="${CI:-}" \
         FOVEA_JOBS="${FOVEA_JOBS:-}" NODE_EXTRA_CA_CERTS=/etc/ssl/certs/ca-certificates.crt "$@"

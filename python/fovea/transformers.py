@@ -189,7 +189,7 @@ def mask_function(masking: Any, supports: Any) -> Any:
 
 def has_interface(config: Any) -> bool:
     """True if the model of this configuration says that it computes attention through transformers' interface."""
-    from transformers import MODEL_MAPPING  # type: ignore[import]
+    from transformers import MODEL_MAPPING  # type: ignore
     try:
         model = MODEL_MAPPING[type(config)]
     except KeyError:
@@ -244,7 +244,7 @@ def read(model: Any, text: str, *, layers: Collection[int] | None = None, tokeni
     tokenizer  text to token IDs, as transformers' are; None: the one of the model's name
 
     Needs transformers 4.53 or newer; register() needs only 4.48."""
-    import torch  # type: ignore[import]
+    import torch  # type: ignore
 
     if isinstance(model, (str, os.PathLike)):
         model, own = load(model)
