@@ -235,7 +235,7 @@ def complete_theme():
     path.write_text(text, encoding='utf-8')
     script = SITE / '_static/scripts/furo.js'
     text = script.read_text(encoding='utf-8')
-    if found := re.match(r'import Gumshoe from "\./(gumshoe-patched\.js)";\n', text):
+    if found := re.match(r'import (?:\* as )?Gumshoe from "\./(gumshoe-patched\.js)";\n', text):
         script.write_text((script.parent / found[1]).read_text(encoding='utf-8') + text[found.end():], encoding='utf-8')
 
 

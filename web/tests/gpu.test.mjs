@@ -51,7 +51,7 @@ for (const [implementation, lack] of [
         { skip: lack ?? false },
         async () => {
             const { stdout } = await promisify(execFile)(program("gradients"), [
-                ...["--sweep", "1", "--on", implementation, "--count", "12"],
+                ...["--sweep", "1", "--on", implementation, "--count", isNightly ? "12" : "4"],
             ]);
             assert.ok(Number(stdout.match(/(\d+) passed, 0 failed/)?.[1]) > 0, stdout);
         },
@@ -62,7 +62,7 @@ for (const [implementation, lack] of [
         { skip: lack ?? false },
         async () => {
             const { stdout } = await promisify(execFile)(program("operations"), [
-                ...["--on", implementation, "--cases", isNightly ? "60" : "12"],
+                ...["--on", implementation, "--cases", isNightly ? "60" : "4"],
             ]);
             // All of them, except one that WebGPU cannot bind.
             const [, all] = stdout.match(/Running (\d+) tests/);
