@@ -24,7 +24,7 @@ constexpr OptionSpec kOptions[] = {
     {"--seconds", "S", "time for each row (default 0.5)"},
     {"--tuning", "FILE", "what `./dev bench tune` measured on this device"},
     {"--precision", "f32|f16-inputs",
-     "f16-inputs: factors of products may be rounded to float16 (default: f32)"},
+     "f16-inputs: inputs of products may be rounded to float16 (default: f32)"},
     {"--json", "FILE", "also writes the rows there"},
     {"--help", "", "this text"},
 };

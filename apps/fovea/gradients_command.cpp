@@ -34,7 +34,7 @@ void print_gradients_help(std::span<const OptionSpec> specs) {
         "usage: fovea gradients IN.safetensors --out OUT.safetensors [options]\n\n"
         "Gradients of the attention call that `fovea attend` computes from the same file and options. Reads "
         "what attend reads,\n"
-        "and beside it:\n"
+        "and in addition:\n"
         "  do          the gradient of o, in o's shape and layout; needed\n"
         "  dlse        [B, Hq, Lq]: the gradient of lse; none: zero\n"
         "Writes dq, dk and dv with the shapes and types of q, k and v, and what --gradients asks for as f32: "

@@ -24,15 +24,15 @@ void explain_positions(const Problem& p, TextSink& text) {
                         number(p.window_right));
     if (p.alibi) end += snprintf(rules + end, sizeof rules - size_t(end), ", ALiBi");
     if (p.align == FOVEA_ALIGN_BOTTOM_RIGHT && p.sequences)
-        text.line("positions: query 0 stands at key kv_length - q_length of its batch entry (BOTTOM_RIGHT)%s",
+        text.line("positions: query 0 is at key kv_length - q_length of its batch entry (BOTTOM_RIGHT)%s",
                   rules);
     else if (p.align == FOVEA_ALIGN_BOTTOM_RIGHT)
-        text.line("positions: query 0 stands at key %lld (BOTTOM_RIGHT: len_kv - len_q)%s",
+        text.line("positions: query 0 is at key %lld (BOTTOM_RIGHT: len_kv - len_q)%s",
                   number(p.len_kv - p.len_q), rules);
     else if (p.align == FOVEA_ALIGN_OFFSET)
-        text.line("positions: query 0 stands at key %lld (OFFSET)%s", number(p.q_offset), rules);
+        text.line("positions: query 0 is at key %lld (OFFSET)%s", number(p.q_offset), rules);
     else
-        text.line("positions: query 0 stands at key 0 (TOP_LEFT)%s", rules);
+        text.line("positions: query 0 is at key 0 (TOP_LEFT)%s", rules);
 }
 
 // Along which axes of more than one all indices read one place.

@@ -31,21 +31,20 @@ TEST(Explain, says_where_query_0_stands) {
     expect_lines(explained([](D&) {}), {"positions: do not count; every query may see every key"});
     // A decoder with the wrong alignment learns here that its queries are at the first keys.
     expect_lines(explained([](D& d) { d.flags = FOVEA_FLAG_CAUSAL, d.align = FOVEA_ALIGN_TOP_LEFT; }),
-                 {"positions: query 0 stands at key 0 (TOP_LEFT), causal"});
+                 {"positions: query 0 is at key 0 (TOP_LEFT), causal"});
     expect_lines(explained([](D& d) { d.flags = FOVEA_FLAG_CAUSAL, d.align = FOVEA_ALIGN_BOTTOM_RIGHT; }),
-                 {"positions: query 0 stands at key 204 (BOTTOM_RIGHT: len_kv - len_q), causal"});
+                 {"positions: query 0 is at key 204 (BOTTOM_RIGHT: len_kv - len_q), causal"});
     expect_lines(
         explained([](D& d) {
             d.flags = FOVEA_FLAG_CAUSAL | FOVEA_FLAG_VARLEN, d.align = FOVEA_ALIGN_BOTTOM_RIGHT;
         }),
-        {"positions: query 0 stands at key kv_length - q_length of its batch entry (BOTTOM_RIGHT), causal",
+        {"positions: query 0 is at key kv_length - q_length of its batch entry (BOTTOM_RIGHT), causal",
          "lengths: of each batch entry, from SEQUENCES"});
-    expect_lines(
-        explained([](D& d) {
-            d.flags = FOVEA_FLAG_WINDOW | FOVEA_FLAG_ALIBI, d.align = FOVEA_ALIGN_OFFSET;
-            d.q_offset = -3, d.window_left = 7, d.window_right = 1;
-        }),
-        {"positions: query 0 stands at key -3 (OFFSET), window of 7 before, window of 1 after, ALiBi"});
+    expect_lines(explained([](D& d) {
+                     d.flags = FOVEA_FLAG_WINDOW | FOVEA_FLAG_ALIBI, d.align = FOVEA_ALIGN_OFFSET;
+                     d.q_offset = -3, d.window_left = 7, d.window_right = 1;
+                 }),
+                 {"positions: query 0 is at key -3 (OFFSET), window of 7 before, window of 1 after, ALiBi"});
 }
 
 TEST(Explain, says_how_each_tensor_is_read_and_what_is_shared) {

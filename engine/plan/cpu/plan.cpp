@@ -309,7 +309,7 @@ void explain_cpu(const FoveaPlan_T& plan, TextSink& text) {
     const cpu::TargetShape shape = cpu::target_shape(cut.target);
     text.line("instruction set: %s, %u floats to a vector; register tile of %u x %u vectors%s",
               cpu::target_name(cut.target), shape.lanes, shape.rows, shape.vectors,
-              has_cpu_kernel(plan) ? "" : "; not on this processor");
+              has_cpu_kernel(plan) ? "" : "; not on this CPU");
     operation_of(plan).explain(plan, text);
     text.line("scratch of each worker: %llu bytes", static_cast<unsigned long long>(cut.scratch_bytes));
 }

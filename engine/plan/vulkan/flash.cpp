@@ -391,13 +391,13 @@ void explain_flash(const FoveaPlan_T& plan, TextSink& text) {
         f.threads, f.measured ? " (measured on this device)" : "",
         f.quads ? "four elements at a time" : "single elements (a dim or a stride is not a multiple of 4)");
     if (f.form == FlashForm::coopmat2)
-        text.line("each tile's matrices are of its %s, factors in float16, depth %u",
+        text.line("each tile's matrices belong to its %s, float16 inputs, depth %u",
                   f.subgroup_size ? "subgroup" : "workgroup", f.depth);
     if (f.form == FlashForm::shuffle)
         text.line(
-            "a workgroup is a subgroup of %u, whose lanes hand numbers round by shuffles: loads are dear on "
-            "a "
-            "driver of software",
+            "a workgroup is a subgroup of %u, which exchanges values by shuffles: loads are slow on a "
+            "software "
+            "driver",
             f.subgroup_size);
     if (f.form == FlashForm::subgroup)
         text.line("a workgroup is a subgroup of %u, row maxima by subgroup operations", f.subgroup_size);
