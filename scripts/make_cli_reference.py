@@ -2,7 +2,8 @@
 """The reference of the command line, from the help texts of the programs.
 
     make_cli_reference.py BUILD            prints every option as Markdown; BUILD has bin/fovea and bin/fovea-visualizer
-    make_cli_reference.py BUILD --check    exit 1 where docs/reference/cli.md lists other commands than the programs
+    make_cli_reference.py BUILD --write    writes docs/reference/cli-help.txt, the same as plain text
+    make_cli_reference.py BUILD --check    exit 1 where that file, or the commands in docs/reference/cli.md, are not the programs'
 
 docs/site/build.py puts the printed text into the page of the site.
 """
@@ -14,6 +15,7 @@ import textwrap
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PAGE = ROOT / 'docs/reference/cli.md'
+PLAIN = ROOT / 'docs/reference/cli-help.txt'
 WIDTH = 118
 SHARED = 3  # an option that as many commands have with the same text is explained once
 OPTION = (re.compile(r'  (--[\w-]+(?: \S+)?) {2,}(\S.*)'), re.compile(r'  (--[\w-]+ \S+) (\S.*)'))
@@ -107,8 +109,16 @@ def options(build):
         section('fovea-visualizer', help_of(build / 'bin/fovea-visualizer'))])
 
 
+def plain(build):
+    """The help of all commands and of the visualizer, as they print it."""
+    programs = [('fovea',), *(('fovea', command) for command in commands_of(build)), ('fovea-visualizer',)]
+    return '\n\n'.join('\n'.join([f'$ {" ".join(words)} --help', *help_of(build / 'bin' / words[0], *words[1:])])
+                       for words in programs) + '\n'
+
+
 def differences(build):
-    """A line for each command that only the page or only the program has, and for a command or program whose options are not read."""
+    """A line for each command that only the page or only the program has, and for a command or program whose options are not read.
+    One more if the plain text is not what the programs print."""
     listed = set(re.findall(r'^\| `fovea ([a-z]+)` \|', PAGE.read_text(encoding='utf-8'), re.MULTILINE))
     known = set(commands_of(build))
     yield from (f'docs/reference/cli.md lacks the command {name}' for name in sorted(known - listed))
@@ -116,21 +126,25 @@ def differences(build):
     helps = {f'fovea {name}': help_of(build / 'bin/fovea', name) for name in sorted(known)}
     helps['fovea-visualizer'] = help_of(build / 'bin/fovea-visualizer')
     yield from (f'no option was found in the help of {name}' for name, lines in helps.items() if not parsed(lines)[2])
+    if not PLAIN.is_file() or PLAIN.read_text(encoding='utf-8') != plain(build):
+        yield 'docs/reference/cli-help.txt is not what the programs print: scripts/make_cli_reference.py BUILD --write'
 
 
-def main(build, check):
+def main(build, action):
     if missing := lacking(build):
         print(f'fovea: SKIPPED: not in this build: {", ".join(missing)}')
-        return 0 if check else 2
-    if not check:
-        print(options(build))
+        return 0 if action == '--check' else 2
+    if action == '--write':
+        PLAIN.write_text(plain(build), encoding='utf-8')
+    if action != '--check':
+        print(options(build) if not action else f'wrote {PLAIN.relative_to(ROOT)}')
         return 0
     wrong = list(differences(build))
-    print('\n'.join(wrong) or 'docs/reference/cli.md lists the commands that the programs have')
+    print('\n'.join(wrong) or 'docs/reference/cli.md and cli-help.txt say what the programs say')
     return 1 if wrong else 0
 
 
 if __name__ == '__main__':
-    if len(sys.argv) not in (2, 3) or sys.argv[2:] not in ([], ['--check']):
+    if len(sys.argv) not in (2, 3) or sys.argv[2:] not in ([], ['--write'], ['--check']):
         sys.exit(__doc__)
-    sys.exit(main(pathlib.Path(sys.argv[1]).resolve(), sys.argv[2:] == ['--check']))
+    sys.exit(main(pathlib.Path(sys.argv[1]).resolve(), ''.join(sys.argv[2:])))

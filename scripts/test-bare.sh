@@ -36,7 +36,7 @@ git -c safe.directory='*' -C "$root" ls-files -co --exclude-standard -z | (cd "$
     tar -C "$root" -c -T - | tar -x --no-same-owner -C "$folder/fovea"
 
 home=/root
-# What a system has: processes, devices' topology (MPI counts cores by it) and terminals.
+# A system's file systems: processes, devices' topology (MPI counts cores by it) and terminals.
 mounted() { mountpoint -q "$folder/$1"; }
 mounted proc || mount -t proc proc "$folder/proc"
 mounted sys || mount -t sysfs -o ro sysfs "$folder/sys"

@@ -411,7 +411,7 @@ for (const file of ["icon.svg", "app.webmanifest"]) copyFileSync(join(web, "src"
 const precache = filesUnder(out)
     .map((f) => relative(out, f).replaceAll("\\", "/"))
     .filter((f) => !f.endsWith(".br"));
-// A large model is kept offline by who looked at it.
+// The text model is too large to be kept offline.
 const large = /^learned\/text-/;
 const worker = readFileSync(join(web, "src/sw.js"), "utf8")
     .replace(
