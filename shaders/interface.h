@@ -197,6 +197,9 @@ FOVEA_CONST FOVEA_Q4_0 = 8;
 FOVEA_CONST FOVEA_Q4_K = 9;  // only for weights
 FOVEA_CONST FOVEA_Q5_K = 10;
 FOVEA_CONST FOVEA_Q6_K = 11;
+FOVEA_CONST FOVEA_Q4_1 = 20;
+FOVEA_CONST FOVEA_Q5_0 = 21;
+FOVEA_CONST FOVEA_Q5_1 = 22;
 FOVEA_CONST kStoredByWords = 16;  // added to the type if the device has no 16-bit storage
 
 // ==== flags of one dispatch ====

@@ -21,10 +21,11 @@ uint x_row(uint row) { return push.x_base + min(row, push.rows - 1u) * push.x_ro
 
 uint w_row(uint row, uint rows) { return push.w_base + min(row, rows - 1u) * push.w_row; }
 
-const bool kIsQ5K = kWType == FOVEA_Q5_K, kIsQ6K = kWType == FOVEA_Q6_K;
-const bool kIsKQuant = kIsQ5K || kIsQ6K || kWType == FOVEA_Q4_K, kBlocks = w_blocks || kIsKQuant;
-#include "k_quants.glsl"
+#include "weight_blocks.glsl"
+const bool kBlocks = w_blocks || kIsWeightBlock;
 // Returns elements n .. n+3 of a row of W [n_out, n_in] that is made of blocks, which end where rows do.
-vec4 w_of_blocks(uint row, uint n) { return kIsKQuant ? w_of_k_quants(row + n) : w_numbers4(row + n, 0u); }
+vec4 w_of_blocks(uint row, uint n) {
+    return kIsWeightBlock ? w_of_weight_blocks(row + n) : w_numbers4(row + n, 0u);
+}
 
 #endif

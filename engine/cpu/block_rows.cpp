@@ -27,14 +27,9 @@ void stored_rows(const BlockRows& call, uint64_t first, uint64_t end) {
             return block_rows<BlockQ4>(call, first, end);
         case FOVEA_Q8_0:
             return block_rows<BlockQ8>(call, first, end);
-        case FOVEA_Q4_K:
-            return block_rows<RowByRow<BlockQ45K<false>>>(call, first, end);
-        case FOVEA_Q5_K:
-            return block_rows<RowByRow<BlockQ45K<true>>>(call, first, end);
-        case FOVEA_Q6_K:
-            return block_rows<RowByRow<BlockQ6K>>(call, first, end);
         default:
-            return;
+            return with_weight_block(
+                call.format, [&](auto block) HWY_ATTR { coded_rows<decltype(block)>(call, first, end); });
     }
 }
 

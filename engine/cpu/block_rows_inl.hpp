@@ -7,9 +7,8 @@
 #endif
 
 #include "cpu/block_rows.hpp"
-#include "cpu/compressed_row_inl.hpp"
 #include "cpu/row_products_inl.hpp"
-#include "problem/k_quants.hpp"
+#include "cpu/weight_blocks_inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace fovea::cpu::HWY_NAMESPACE {
@@ -19,7 +18,7 @@ namespace fovea::cpu::HWY_NAMESPACE {
 // take one row at a time.
 constexpr size_t kTogether = kLanes < 4 || HWY_ARCH_WASM ? 1 : kRowParts;
 
-// The half at `at` in all lanes.
+// The float16 at `at` in all lanes.
 HWY_INLINE V halves_of(const unsigned char* at) {
 #if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2
     int16_t half;
@@ -85,81 +84,6 @@ struct BlockQ4 {
     }
 };
 
-template <bool kFifth>
-struct BlockQ45K {
-    static constexpr size_t kNumbers = 256, kBytes = kFifth ? 176 : 144;
-    static HWY_INLINE void add(const unsigned char* block, const float* x, V& sum) {
-        const F f;
-        const float d = half_of(block), dmin = half_of(block + 2);
-        const unsigned char* const fifth = block + 16;
-        const unsigned char* q = block + (kFifth ? 48 : 16);
-        for (size_t pair = 0; pair < 4; ++pair, q += 32, x += 64) {
-            const Q4K::Codes a = Q4K::codes(block, uint32_t(2 * pair)),
-                             b = Q4K::codes(block, uint32_t(2 * pair + 1));
-            const V scale_a = hn::Set(f, d * float(a.scale)), scale_b = hn::Set(f, d * float(b.scale));
-            const V min_a = hn::Set(f, dmin * float(a.min)), min_b = hn::Set(f, dmin * float(b.min));
-            for (size_t l = 0; l < 32; l += kLanes) {
-                const VI bytes = bytes_of(q + l);
-                VI low = low_of(bytes), high = high_of(bytes);
-                if constexpr (kFifth) {
-                    const VI bits = bytes_of(fifth + l);
-                    const VI one = hn::Set(I(), 1);
-                    low =
-                        hn::Add(low, hn::ShiftLeft<4>(hn::And(hn::ShiftRightSame(bits, int(2 * pair)), one)));
-                    high = hn::Add(
-                        high, hn::ShiftLeft<4>(hn::And(hn::ShiftRightSame(bits, int(2 * pair + 1)), one)));
-                }
-                const V value_a = hn::Sub(hn::Mul(scale_a, hn::ConvertTo(f, low)), min_a);
-                const V value_b = hn::Sub(hn::Mul(scale_b, hn::ConvertTo(f, high)), min_b);
-                sum = mul_add(value_a, hn::LoadU(f, x + l), sum);
-                sum = mul_add(value_b, hn::LoadU(f, x + 32 + l), sum);
-            }
-        }
-    }
-};
-
-struct BlockQ6K {
-    static constexpr size_t kNumbers = 256, kBytes = 210;
-    static HWY_INLINE void add(const unsigned char* block, const float* x, V& sum) {
-        const F f;
-        const float d = half_of(block + 208);
-        const VI three = hn::Set(I(), 3), offset = hn::Set(I(), 32);
-        for (size_t half = 0; half < 2; ++half, x += 128) {
-            const unsigned char *low = block + 64 * half, *high = block + 128 + 32 * half;
-            const auto* scales = reinterpret_cast<const int8_t*>(block + 192 + 8 * half);
-            for (size_t side = 0; side < 2; ++side) {  // 16 values share their scales
-                V part[4] = {hn::Zero(f), hn::Zero(f), hn::Zero(f), hn::Zero(f)};
-                for (size_t n = 0; n < 16; n += kLanes) {
-                    const size_t l = 16 * side + n;
-                    const VI first = bytes_of(low + l), second = bytes_of(low + 32 + l),
-                             bits = bytes_of(high + l);
-                    const auto add = [&](size_t quarter, VI four, VI two) HWY_ATTR {
-                        const VI whole = hn::Or(four, hn::ShiftLeft<4>(hn::And(two, three)));
-                        part[quarter] = product(hn::Sub(whole, offset), x + 32 * quarter + l, part[quarter]);
-                    };
-                    add(0, low_of(first), bits);
-                    add(1, low_of(second), hn::ShiftRight<2>(bits));
-                    add(2, high_of(first), hn::ShiftRight<4>(bits));
-                    add(3, high_of(second), hn::ShiftRight<6>(bits));
-                }
-                for (size_t quarter = 0; quarter < 4; ++quarter)
-                    sum = mul_add(hn::Set(f, d * float(scales[side + 2 * quarter])), part[quarter], sum);
-            }
-        }
-    }
-};
-
-// Blocks of 256 values are enough work to go through row by row.
-template <class Block>
-struct RowByRow {
-    static constexpr size_t kNumbers = Block::kNumbers, kBytes = Block::kBytes;
-    template <size_t R>
-    static HWY_INLINE void add(const unsigned char* const (&block)[R], size_t at, const float* x,
-                               V (&sum)[R]) {
-        for (size_t r = 0; r < R; ++r) Block::add(block[r] + at, x, sum[r]);
-    }
-};
-
 // Row n of each of kTogether parts from `part` on. Past the last row it is read again and not stored.
 struct RowSet {
     HWY_INLINE RowSet(const BlockRows& call, uint64_t n, uint64_t part) {
@@ -216,6 +140,63 @@ void block_rows(const BlockRows& call, uint64_t first, uint64_t end) {
         FOVEA_UNROLL for (size_t r = 0; r < kTogether; ++r) even[r] = hn::Add(even[r], odd[r]);
         float sums[kTogether];
         sum_lanes(even, sums);
+        rows.store(call, sums);
+    });
+}
+
+// Adds the products of a group of each row to its sum; the group begins at codes[r] + first. Least values are
+// multiplied with the sum of x, so an infinite x may give NaN where single products would give infinity.
+template <class Block>
+HWY_INLINE void add_group(const Groups<Block> (&groups)[kTogether], size_t g,
+                          const uint8_t (&codes)[kTogether][256], size_t first, const float* x,
+                          V (&sum)[kTogether]) {
+    V part[kTogether], all = hn::Zero(F());
+    FOVEA_UNROLL for (V& p : part) p = hn::Zero(F());
+    FOVEA_UNROLL for (size_t j = 0; j < Block::kGroup; j += kLanes) {
+        const V numbers = hn::LoadU(F(), x + j);
+        if (Block::kHasMin) all = hn::Add(all, numbers);
+        FOVEA_UNROLL for (size_t r = 0; r < kTogether; ++r) part[r] =
+            product(signed_bytes_of(codes[r] + first + j), numbers, part[r]);
+    }
+    FOVEA_UNROLL for (size_t r = 0; r < kTogether; ++r) {
+        if constexpr (Block::kHasMin) sum[r] = mul_add(groups[r].least(g), all, sum[r]);
+        sum[r] = mul_add(groups[r].scale(g), part[r], sum[r]);
+    }
+}
+
+// Rows of blocks of problem/weight_blocks.hpp, 256 values at a time. Codes go through memory, because loads
+// that extend them to 32 bits are quicker than taking vectors apart. A load waits for a store just before it,
+// so all 256 are stored first.
+template <class Block>
+void coded_rows(const BlockRows& call, uint64_t first, uint64_t end) {
+    constexpr size_t kAtOnce = 256 / Block::kNumbers;
+    const size_t blocks = size_t(call.columns) / Block::kNumbers;
+    for_row_sets(call, first, end, [&](const RowSet& rows) HWY_ATTR {
+        V sum[kTogether];
+        FOVEA_UNROLL for (V& s : sum) s = hn::Zero(F());
+        Groups<Block> groups[kAtOnce][kTogether];
+        HWY_ALIGN uint8_t codes[kTogether][256];
+        const float* x = call.x;
+        for (size_t b = 0; b < blocks; b += kAtOnce) {
+            const size_t count = HWY_MIN(kAtOnce, blocks - b);
+            for (size_t n = 0; n < count; ++n) {
+                FOVEA_UNROLL for (size_t r = 0; r < kTogether; ++r) {
+                    const unsigned char* const block = rows.row[r] + (b + n) * Block::kBytes;
+                    groups[n][r].read(block);
+                    for (size_t unit = 0; unit < Block::kNumbers / kUnit<Block>; ++unit)
+                        unpack(Block(), block, unit, codes[r] + n * Block::kNumbers + unit * kUnit<Block>);
+                }
+            }
+#if HWY_ARCH_X86 && defined(__GNUC__)
+            asm volatile("" : "+m"(codes));  // or the compiler would take them apart after all
+#endif
+            for (size_t e = 0; e < count * Block::kNumbers; e += Block::kGroup, x += Block::kGroup) {
+                const size_t g = e % Block::kNumbers / Block::kGroup;
+                add_group<Block>(groups[e / Block::kNumbers], g, codes, e, x, sum);
+            }
+        }
+        float sums[kTogether];
+        sum_lanes(sum, sums);
         rows.store(call, sums);
     });
 }

@@ -112,7 +112,7 @@ struct StoredQ4 {
 #endif
 };
 
-// Converts `count` values of a quantized type or a k-quant, in whole blocks, to float32.
+// Converts `count` values of a quantized type, in whole blocks, to float32.
 void widen_row(FoveaDtype type, const unsigned char* from, size_t count, float* to);
 
 }  // namespace fovea::cpu::HWY_NAMESPACE

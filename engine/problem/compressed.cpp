@@ -1,6 +1,6 @@
 #include "problem/compressed.hpp"
 
-#include "problem/k_quants.hpp"
+#include "problem/weight_blocks.hpp"
 
 #include <cmath>
 #include <cstring>
@@ -50,9 +50,12 @@ float compressed_number(const unsigned char* data, FoveaDtype type, int64_t inde
     const StorageBlock block = storage_block(type);
     const unsigned char* at = data + index / block.numbers * block.bytes;
     const auto n = uint32_t(index % block.numbers);
-    if (type == FOVEA_Q4_K) return k_number<Q4K>(at, n);
-    if (type == FOVEA_Q5_K) return k_number<Q5K>(at, n);
-    if (type == FOVEA_Q6_K) return k_number<Q6K>(at, n);
+    if (is_weight_block(type))
+        return with_weight_block(type, [&](auto kind) {
+            using Block = decltype(kind);
+            const uint32_t g = n / Block::kGroup;
+            return block_number<Block>(at, Block::group(at, g), g, n % Block::kGroup);
+        });
     uint16_t scale = 0;
     memcpy(&scale, at, sizeof scale);
     at += sizeof scale;

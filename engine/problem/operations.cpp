@@ -189,10 +189,10 @@ static FoveaResult check_weight_type(const FoveaLinearDesc& d, FoveaDiag* diag) 
     if (is_float(type)) return FOVEA_OK;
     // By its number, which may be no type at all.
     if (!has_use(type, kUseLinear))
-        return fail(
-            diag, FOVEA_INVALID_ARGUMENT, "w_type",
-            "w_type is %d; it must be FOVEA_F32, FOVEA_F16, FOVEA_BF16, FOVEA_Q8_0, FOVEA_Q4_0 or a k-quant",
-            type);
+        return fail(diag, FOVEA_INVALID_ARGUMENT, "w_type",
+                    "w_type is %d; it must be FOVEA_F32, FOVEA_F16, FOVEA_BF16, FOVEA_Q4_0, FOVEA_Q4_1, "
+                    "FOVEA_Q5_0, FOVEA_Q5_1, FOVEA_Q8_0 or a k-quant",
+                    type);
     if (d.weight_is_in_out)
         return fail(diag, FOVEA_INVALID_ARGUMENT, "weight_is_in_out",
                     "weight_is_in_out is %u; a weight of blocks must be [n_out, n_in]", d.weight_is_in_out);

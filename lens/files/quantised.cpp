@@ -1,5 +1,4 @@
-// Stored weights as float32. The blocks are those of ggml (its file ggml-common.h defines them): written from
-// that definition, and the products in the order in which ggml forms them, so that every value has its bits.
+// Stored weights as float32, every value with ggml's bits.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -8,7 +7,7 @@
 
 #include "files/buffer.hpp"
 #include "files/refusal.hpp"
-#include "problem/k_quants.hpp"
+#include "problem/weight_blocks.hpp"
 
 namespace fovea {
 namespace {
@@ -34,47 +33,9 @@ void q4_0(const std::byte* b, float* y) {
     }
 }
 
-// q4_1: f16 scale and least value, then as q4_0 without the 8.
-void q4_1(const std::byte* b, float* y) {
-    const float d = half_at(b), m = half_at(b + 2);
-    for (uint32_t j = 0; j < 16; ++j) {
-        const float low = float(low_nibble(b + 4 + j)) * d, high = float(high_nibble(b + 4 + j)) * d;
-        y[j] = low + m;
-        y[j + 16] = high + m;
-    }
-}
-
-// The fifth bit of number j of q5_0 and q5_1 is bit j of a word.
-uint32_t fifth_bit(uint32_t word, uint32_t j) { return (word >> j & 1u) << 4; }
-
-void q5_0(const std::byte* b, float* y) {
-    const float d = half_at(b);
-    const auto high = read_as<uint32_t>(b + 2);
-    for (uint32_t j = 0; j < 16; ++j) {
-        y[j] = float(int(low_nibble(b + 6 + j) | fifth_bit(high, j)) - 16) * d;
-        y[j + 16] = float(int(high_nibble(b + 6 + j) | fifth_bit(high, j + 16)) - 16) * d;
-    }
-}
-
-void q5_1(const std::byte* b, float* y) {
-    const float d = half_at(b), m = half_at(b + 2);
-    const auto high = read_as<uint32_t>(b + 4);
-    for (uint32_t j = 0; j < 16; ++j) {
-        const float first = float(low_nibble(b + 8 + j) | fifth_bit(high, j)) * d;
-        const float second = float(high_nibble(b + 8 + j) | fifth_bit(high, j + 16)) * d;
-        y[j] = first + m;
-        y[j + 16] = second + m;
-    }
-}
-
 void q8_0(const std::byte* b, float* y) {
     const float d = half_at(b);
     for (uint32_t j = 0; j < 32; ++j) y[j] = float(read_as<int8_t>(b + 2 + j)) * d;
-}
-
-template <class Type>
-void k_block(const std::byte* b, float* y) {
-    widen_k_block<Type>(reinterpret_cast<const unsigned char*>(b), y);
 }
 
 }  // namespace
@@ -109,29 +70,13 @@ void dequantise(FoveaDtype type, std::span<const std::byte> blocks, std::span<fl
             case FOVEA_Q4_0:
                 q4_0(b, y);
                 break;
-            case FOVEA_Q4_1:
-                q4_1(b, y);
-                break;
-            case FOVEA_Q5_0:
-                q5_0(b, y);
-                break;
-            case FOVEA_Q5_1:
-                q5_1(b, y);
-                break;
             case FOVEA_Q8_0:
                 q8_0(b, y);
                 break;
-            case FOVEA_Q4_K:
-                k_block<Q4K>(b, y);
-                break;
-            case FOVEA_Q5_K:
-                k_block<Q5K>(b, y);
-                break;
-            case FOVEA_Q6_K:
-                k_block<Q6K>(b, y);
-                break;
             default:
-                return;
+                with_weight_block(type, [&](auto block) {
+                    widen_block<decltype(block)>(reinterpret_cast<const unsigned char*>(b), y);
+                });
         }
     }
 }

@@ -41,7 +41,7 @@ TEST(StoredWeights, every_quantised_type_has_ggmls_bits) {
 }
 
 // Tests the contents of a KV cache after an append, and reading from it and from weights.
-TEST(StoredWeights, blocks_of_caches_and_k_quants_have_ggmls_bits) {
+TEST(StoredWeights, blocks_that_kernels_read_have_ggmls_bits) {
     const Result<TensorSet> set =
         load_safetensors(std::filesystem::path(FOVEA_DATA) / "quantised.safetensors");
     ASSERT_TRUE(set) << set.error().text;
@@ -55,6 +55,9 @@ TEST(StoredWeights, blocks_of_caches_and_k_quants_have_ggmls_bits) {
     }
     for (const auto& [name, type] : {std::pair("q8_0", FOVEA_Q8_0),
                                      {"q4_0", FOVEA_Q4_0},
+                                     {"q4_1", FOVEA_Q4_1},
+                                     {"q5_0", FOVEA_Q5_0},
+                                     {"q5_1", FOVEA_Q5_1},
                                      {"q4_k", FOVEA_Q4_K},
                                      {"q5_k", FOVEA_Q5_K},
                                      {"q6_k", FOVEA_Q6_K}}) {

@@ -106,8 +106,8 @@ TEST(StoredLinearOnVulkan, gives_the_dequantised_product) {
     ASSERT_TRUE(engine) << engine.error().text;
     DeviceRunner runner(*engine);
     std::mt19937 random(20261125);
-    for (const FoveaDtype type : {FOVEA_F32, FOVEA_F16, FOVEA_BF16, FOVEA_Q4_0, FOVEA_Q8_0, FOVEA_Q4_1,
-                                  FOVEA_Q4_K, FOVEA_Q5_K, FOVEA_Q6_K})
+    for (const FoveaDtype type : {FOVEA_F32, FOVEA_F16, FOVEA_BF16, FOVEA_Q4_0, FOVEA_Q8_0, FOVEA_F64,
+                                  FOVEA_Q4_1, FOVEA_Q5_0, FOVEA_Q5_1, FOVEA_Q4_K, FOVEA_Q5_K, FOVEA_Q6_K})
         for (const auto& [count, blocks] : {std::pair{1u, 1u}, {5u, 3u}, {131u, 2u}}) {
             const uint64_t elements = dtype_info(type).block.numbers;
             Weight w(type, count, elements == 1 ? 37 * blocks : elements * blocks, random);
@@ -122,36 +122,40 @@ TEST(StoredLinearOnVulkan, gives_the_dequantised_product) {
                 ASSERT_TRUE(run) << run.error().text;
                 expect_row_verdict(w, bias, x, y);
             }
-            const uint64_t held = type == FOVEA_Q4_1 ? 0 : (w.stored.bytes.size() + 3) / 4 * 4;
+            const uint64_t held = type == FOVEA_F64 ? 0 : (w.stored.bytes.size() + 3) / 4 * 4;
             EXPECT_EQ(runner.held_bytes(), held) << dtype_name(type);
         }
     for (const std::string& message : engine->take_messages()) ADD_FAILURE() << message;
 }
 
 // The unit matrix times ggml's blocks is what ggml makes of them, bit for bit.
-TEST(StoredLinearOnVulkan, k_quants_have_ggmls_bits) {
+TEST(StoredLinearOnVulkan, blocks_have_ggmls_bits) {
     Result<Engine> engine = Engine::open({.backend = BackendChoice::vulkan});
     ASSERT_TRUE(engine) << engine.error().text;
     DeviceRunner runner(*engine);
     const Result<TensorSet> set = load_safetensors(std::filesystem::path(FOVEA_QUANTISED));
     ASSERT_TRUE(set) << set.error().text;
-    for (const auto& [name, type] :
-         {std::pair("q4_k", FOVEA_Q4_K), {"q5_k", FOVEA_Q5_K}, {"q6_k", FOVEA_Q6_K}}) {
+    for (const auto& [name, type] : {std::pair("q4_1", FOVEA_Q4_1),
+                                     {"q5_0", FOVEA_Q5_0},
+                                     {"q5_1", FOVEA_Q5_1},
+                                     {"q4_k", FOVEA_Q4_K},
+                                     {"q5_k", FOVEA_Q5_K},
+                                     {"q6_k", FOVEA_Q6_K}}) {
         const Tensor &blocks = *set->find(std::string(name) + ".blocks"),
                      &values = *set->find(std::string(name) + ".values");
-        const uint64_t rows = blocks.shape[0];
+        const uint64_t rows = blocks.shape[0], columns = dtype_info(type).block.numbers;
         StoredWeight w;
-        w.name = name, w.type = type, w.shape = {rows, 256}, w.bytes = blocks.bytes;
+        w.name = name, w.type = type, w.shape = {rows, columns}, w.bytes = blocks.bytes;
         w.owner = std::make_shared<int>();
-        F32Tensor unit({256, 256}), y({256, rows});
-        for (uint64_t n = 0; n < 256; ++n) unit.row(n)[n] = 1;
+        F32Tensor unit({columns, columns}), y({columns, rows});
+        for (uint64_t n = 0; n < columns; ++n) unit.row(n)[n] = 1;
         const Result<void> run = runner.stored_linear(w, F32Tensor(Shape{0}), unit, y);
         ASSERT_TRUE(run) << run.error().text;
         EXPECT_GT(runner.held_bytes(), 0u);
-        for (uint64_t n = 0; n < 256 * rows; ++n) {
+        for (uint64_t n = 0; n < columns * rows; ++n) {
             float theirs = 0;
             std::memcpy(&theirs, values.bytes.data() + 4 * n, 4);
-            ASSERT_EQ(y.row(n % 256)[n / 256], theirs) << name << ", " << n;
+            ASSERT_EQ(y.row(n % columns)[n / columns], theirs) << name << ", " << n;
         }
     }
 }

@@ -16,8 +16,8 @@ namespace fovea {
 
 namespace {
 
-const FoveaDtype kTypes[] = {FOVEA_F32,  FOVEA_F16,  FOVEA_BF16, FOVEA_Q4_0,
-                             FOVEA_Q8_0, FOVEA_Q4_K, FOVEA_Q5_K, FOVEA_Q6_K};
+const FoveaDtype kTypes[] = {FOVEA_F32,  FOVEA_F16,  FOVEA_BF16, FOVEA_Q4_0, FOVEA_Q4_1, FOVEA_Q5_0,
+                             FOVEA_Q5_1, FOVEA_Q8_0, FOVEA_Q4_K, FOVEA_Q5_K, FOVEA_Q6_K};
 
 // By the few-rows kernel of one instruction set.
 void rows_on_cpu(uint32_t target, const Weight& w, const F32Tensor& bias, const F32Tensor& x, F32Tensor& y,
@@ -52,7 +52,8 @@ TEST(StoredLinear, gives_the_dequantised_product_on_every_instruction_set) {
         ++targets;
         SCOPED_TRACE(cpu::target_name(target));
         for (const FoveaDtype type : kTypes)
-            for (const auto& [rows, blocks] : {std::pair{1u, 1u}, {5u, 3u}, {131u, 2u}, {700u, 7u}}) {
+            for (const auto& [rows, blocks] :
+                 {std::pair{1u, 1u}, {5u, 3u}, {131u, 2u}, {9u, 19u}, {700u, 7u}}) {
                 // Types without blocks may end in a part of a vector.
                 const uint64_t elements = dtype_info(type).block.numbers;
                 const uint64_t columns = elements == 1 ? 37 * blocks : elements * blocks;
@@ -89,8 +90,7 @@ TEST(StoredLinear, a_plan_takes_the_kernel_for_few_rows_and_says_why_not) {
     const auto none = [](FoveaLinearDesc&) {};
     const auto by_name = [](FoveaLinearDesc& d) { d.kernel = FOVEA_KERNEL_DECODE; };
     const char* const few = "decode: few rows: each weight is read once, as it is stored";
-    for (const FoveaDtype type :
-         {FOVEA_F16, FOVEA_BF16, FOVEA_Q4_0, FOVEA_Q8_0, FOVEA_Q4_K, FOVEA_Q5_K, FOVEA_Q6_K})
+    for (const FoveaDtype type : std::span(kTypes).subspan(1))
         for (const uint64_t rows : {1u, 4u}) EXPECT_EQ(reason(type, rows, none), few) << dtype_name(type);
     const std::string many =
         "linear: register tiles on packed weights, sums in ascending order; not decode: ";
@@ -158,7 +158,7 @@ TEST(StoredLinear, takes_activations_of_every_size) {
     std::mt19937 random(20261126);
     for (uint32_t target = 1; target < cpu::kTargetCount; ++target) {
         if (!(cpu::runnable_targets() >> target & 1u)) continue;
-        for (const FoveaDtype type : {FOVEA_Q4_0, FOVEA_Q8_0, FOVEA_F16})
+        for (const FoveaDtype type : {FOVEA_Q4_0, FOVEA_Q8_0, FOVEA_Q5_0, FOVEA_Q5_1, FOVEA_F16})
             for (const Activations& a : kActivations)
                 for (const uint64_t blocks : {1u, 6u, 19u}) {
                     SCOPED_TRACE(std::string(cpu::target_name(target)) + ", " + a.name);
@@ -252,7 +252,7 @@ TEST(StoredLinear, weights_are_there_to_be_looked_at) {
 TEST(StoredLinear, many_rows_and_other_types_take_the_engines_linear_layer) {
     std::mt19937 random(7);
     const std::unique_ptr<EngineRunner> engine = make_cpu_runner();
-    for (const FoveaDtype type : {FOVEA_Q4_0, FOVEA_BF16, FOVEA_Q4_1, FOVEA_Q5_0, FOVEA_Q5_1, FOVEA_Q6_K})
+    for (const FoveaDtype type : {FOVEA_Q4_0, FOVEA_BF16, FOVEA_F64, FOVEA_Q5_0, FOVEA_Q5_1, FOVEA_Q6_K})
         for (const uint64_t rows : {1u, 4u, 9u}) {
             const Weight w(type, 67, 512, random);
             const F32Tensor x = random_rows(rows, 512, random),

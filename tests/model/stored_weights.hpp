@@ -26,6 +26,9 @@ inline void fill_blocks(FoveaDtype type, std::span<std::byte> bytes, std::mt1993
         if (type == FOVEA_F32) {
             const float value = number(random);
             std::memcpy(bytes.data() + at, &value, 4);
+        } else if (type == FOVEA_F64) {
+            const double value = number(random);
+            std::memcpy(bytes.data() + at, &value, 8);
         } else if (type == FOVEA_BF16) {
             const float value = number(random);
             std::memcpy(bytes.data() + at, reinterpret_cast<const char*>(&value) + 2, 2);

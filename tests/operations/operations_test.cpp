@@ -76,11 +76,11 @@ Bytes random_contents(Random& random, uint32_t binding, FoveaDtype type, uint64_
         return out;
     }
     const StorageBlock block = storage_block(type);
-    if (is_k_quant(type)) {
+    if (is_weight_block(type)) {
         for (std::byte& byte : out) byte = std::byte(random.below(256));
+        const uint64_t first = type == FOVEA_Q6_K ? 208 : 0, last = first || type == FOVEA_Q5_0 ? first : 2;
         for (uint64_t at = 0; at < bytes / block.bytes * block.bytes; at += block.bytes)
-            for (const uint64_t scale :
-                 {uint64_t{type == FOVEA_Q6_K ? 208u : 0u}, uint64_t{type == FOVEA_Q6_K ? 208u : 2u}}) {
+            for (uint64_t scale = first; scale <= last; scale += 2) {
                 const uint16_t half = float_to_half(float(random.below(2001)) / 20000.0f - 0.05f);
                 memcpy(&out[at + scale], &half, 2);
             }
@@ -315,7 +315,7 @@ TEST(Operations, linear) {
         d.x_row_stride = stride(d.n_in), d.y_row_stride = stride(d.n_out);
         d.w_row_stride = stride(d.weight_is_in_out ? d.n_out : d.n_in);
         if (random.chance(0.3)) {
-            d.w_type = random.pick<FoveaDtype>({FOVEA_Q8_0, FOVEA_Q4_0, FOVEA_Q4_K, FOVEA_Q5_K, FOVEA_Q6_K});
+            d.w_type = random_block_type(random);
             const uint32_t block = storage_block(d.w_type).numbers;
             d.n_in = (d.n_in + block - 1) / block * block, d.weight_is_in_out = 0;
             d.x_row_stride = stride(d.n_in);
@@ -337,7 +337,7 @@ TEST(Operations, linear) {
 TEST(Operations, linear_widens_blocks_exactly) {
     for_cases("linear_widens_blocks_exactly", [](Random& random) {
         FoveaLinearDesc d = foveaLinearDesc();
-        d.w_type = random.pick<FoveaDtype>({FOVEA_Q8_0, FOVEA_Q4_0, FOVEA_Q4_K, FOVEA_Q5_K, FOVEA_Q6_K});
+        d.w_type = random_block_type(random);
         d.n_in = storage_block(d.w_type).numbers * (1 + uint32_t(random.below(2)));
         d.n_out = 1 + uint32_t(random.below(6)), d.rows = d.n_in;
         Buffers inputs;

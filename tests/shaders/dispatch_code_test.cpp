@@ -278,7 +278,8 @@ TEST(DispatchCode, linear_reads_blocks_of_weights_by_words_alone) {
     FoveaLinearDesc linear = foveaLinearDesc();
     linear.n_in = 512, linear.n_out = 20;
     for (const FoveaDeviceProperties& properties : devices())
-        for (const FoveaDtype type : {FOVEA_Q8_0, FOVEA_Q4_0, FOVEA_Q4_K, FOVEA_Q5_K, FOVEA_Q6_K})
+        for (const FoveaDtype type :
+             {FOVEA_Q8_0, FOVEA_Q4_0, FOVEA_Q4_1, FOVEA_Q5_0, FOVEA_Q5_1, FOVEA_Q4_K, FOVEA_Q5_K, FOVEA_Q6_K})
             for (const uint64_t rows : {1u, 300u}) {
                 SCOPED_TRACE(testing::Message() << "type " << type << ", rows " << rows);
                 linear.w_type = type, linear.rows = rows;

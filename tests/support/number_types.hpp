@@ -16,7 +16,7 @@ namespace fovea::test {
 
 // Element `index` of numbers that begin at `data`, which need not be aligned.
 inline float load_number(const void* data, FoveaDtype type, int64_t index) {
-    if (is_compressed(type) || is_k_quant(type))
+    if (is_compressed(type) || is_weight_block(type))
         return compressed_number(static_cast<const unsigned char*>(data), type, index);
     return with_type(type, [&](auto number) {
         memcpy(&number, static_cast<const unsigned char*>(data) + index * int64_t(sizeof number),

@@ -19,6 +19,11 @@ inline FoveaDtype random_cache_type(Random& random) {
     if (random.chance(0.5)) return random_type(random);
     return random.pick<FoveaDtype>({FOVEA_F8_E4M3, FOVEA_F8_E5M2, FOVEA_Q8_0, FOVEA_Q4_0});
 }
+// A type of blocks that a weight may have.
+inline FoveaDtype random_block_type(Random& random) {
+    return random.pick<FoveaDtype>(
+        {FOVEA_Q8_0, FOVEA_Q4_0, FOVEA_Q4_1, FOVEA_Q5_0, FOVEA_Q5_1, FOVEA_Q4_K, FOVEA_Q5_K, FOVEA_Q6_K});
+}
 
 // [B, H, L, D] packed, as [B, L, H, D], or with gaps of whole blocks of `block` numbers.
 inline FoveaStrides random_strides(Random& random, uint64_t h, uint64_t l, uint64_t d, uint64_t block = 1) {

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <iterator>
 #include <new>
+#include <utility>
 
 namespace fovea::app {
 namespace {
@@ -28,10 +29,11 @@ void fill_normal(void* to, FoveaDtype type, uint64_t bytes, uint32_t seed) {
         for (uint64_t n = 0; n < bytes / 4; ++n) static_cast<float*>(to)[n] = draw();
         return;
     }
-    // Small numbers of any bits: codes of 8-bit floats far from the largest, blocks under one scale.
-    if (is_compressed(type)) {
+    // Small elements of any bits: 8-bit floats far from the largest, a cache's blocks under one scale. Scales
+    // of weights' blocks are below 2.
+    if (is_compressed(type) || is_weight_block(type)) {
         const StorageBlock block = storage_block(type);
-        const bool blocks = block.numbers > 1;
+        const bool blocks = block.numbers > 1 && is_compressed(type);
         auto* codes = static_cast<uint8_t*>(to);
         for (uint64_t n = 0; n < bytes; ++n) {
             state = state * 1664525u + 1013904223u;
@@ -64,6 +66,7 @@ FoveaLinearDesc describe(const BenchLinear& l) {
     desc.struct_size = sizeof desc;
     desc.rows = l.rows, desc.n_in = l.n_in, desc.n_out = l.n_out;
     desc.w_type = l.w_type, desc.weight_is_in_out = l.weight_is_in_out, desc.has_bias = 1;
+    if (l.rows == 1) desc.kernel = FOVEA_KERNEL_DECODE;
     return desc;
 }
 
@@ -169,6 +172,15 @@ std::vector<BenchCase> cpu_bench_cases() {
     cases.push_back(linear_case("l-out-in", "the same, weight [out, in]", {1024, 768, 2304, f32, false}));
     cases.push_back(linear_case("l-f16", "the same, weight in f16", {1024, 768, 2304, f16, false}));
     cases.push_back(linear_case("l-wide", "linear, 512 x 4096 x 4096", {512, 4096, 4096, f32, false}));
+    // One row: each weight is read once.
+    constexpr std::pair<const char*, FoveaDtype> kStored[] = {
+        {"w-f32", f32},         {"w-f16", f16},         {"w-bf16", FOVEA_BF16}, {"w-q8_0", FOVEA_Q8_0},
+        {"w-q4_0", FOVEA_Q4_0}, {"w-q4_1", FOVEA_Q4_1}, {"w-q5_0", FOVEA_Q5_0}, {"w-q5_1", FOVEA_Q5_1},
+        {"w-q4_k", FOVEA_Q4_K}, {"w-q5_k", FOVEA_Q5_K}, {"w-q6_k", FOVEA_Q6_K}};
+    for (const auto& [name, type] : kStored) {
+        cases.push_back(linear_case(name, "linear, 1 x 4096 x 14336", {1, 4096, 14336, type, false}));
+        cases.back().unit = BenchUnit::read;
+    }
     cases.push_back(tile_case("m-cells", "map of 128k: 1 cell a pixel", {1, false}));
     cases.push_back(tile_case("m-8", "map of 128k: 8 x 8 cells a pixel", {8, false}));
     cases.push_back(tile_case("m-32", "map of 128k: 32 x 32 cells", {32, false}));
@@ -197,7 +209,8 @@ double bench_flops(const BenchCase& c) {
     return pair * c.batch * c.heads_q * double(c.len_q) * double(c.len_kv) * (c.causal ? 0.5 : 1.0);
 }
 
-double bench_kv_bytes(const BenchCase& c) {
+double bench_read_bytes(const BenchCase& c) {
+    if (c.linear.rows) return double(stored_bytes(c.linear.w_type, int64_t{c.linear.n_in} * c.linear.n_out));
     return double(stored_bytes(c.kv_type, 2 * int64_t(c.batch) * c.heads_kv * int64_t(c.len_kv) * c.dim));
 }
 

@@ -13,7 +13,7 @@ namespace fovea::app {
 
 enum class BenchUnit {
     peak,   // share of the multiply-add peak
-    read,   // share of the read bandwidth; K and V count once
+    read,   // share of the read bandwidth; K and V, or W, count once
     call,   // time of a call
     memory  // growth of the process above its buffers
 };
@@ -54,9 +54,9 @@ std::vector<BenchCase> cpu_bench_cases();
 
 // 4 * B * Hq * Lq * Lkv * D, half of it for a causal call; 2 * rows * n_in * n_out for a linear layer,
 // 2 * D for each cell of a map tile; gradients 14 * D a pair (8 * D + 6 * Dv: two passes, seven products)
-// where the call itself has 4. Bytes of K and V.
+// where the call itself has 4. Read: bytes of K and V, or of W.
 double bench_flops(const BenchCase& c);
-double bench_kv_bytes(const BenchCase& c);
+double bench_read_bytes(const BenchCase& c);
 
 // A plan with its buffers.
 class BenchRun {

@@ -16,6 +16,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
+#include <span>
 #include <sstream>
 
 namespace fovea::app {
@@ -84,7 +85,7 @@ class Bench {
             warm_seconds += std::max(*warm, 1e-6);
         }
         uint64_t calls = c.unit == BenchUnit::call ? 2000 : 1;
-        if (c.unit == BenchUnit::read) calls = uint64_t(std::ceil(kReadBytes / bench_kv_bytes(c)));
+        if (c.unit == BenchUnit::read) calls = uint64_t(std::ceil(kReadBytes / bench_read_bytes(c)));
         row.memory_bytes = std::max(0.0, peak_resident_bytes() - before);
         row.extra_bytes = std::max(0.0, row.memory_bytes - double(run.buffer_bytes()));
         std::vector<double> times, rates, ratios, product_shares;
@@ -104,7 +105,7 @@ class Bench {
                 const double peak = multiply_add_ceiling(pool, target);
                 product_shares.push_back(peak > 0 ? bench_flops(c) / *time * 1e-9 / peak : 0);
             }
-            const double work = c.unit == BenchUnit::read ? bench_kv_bytes(c) : bench_flops(c);
+            const double work = c.unit == BenchUnit::read ? bench_read_bytes(c) : bench_flops(c);
             times.push_back(*time), rates.push_back(work / *time * 1e-9);
             spent += *time * double(calls);
         }
@@ -148,14 +149,17 @@ class Bench {
     }
 
     // Measured just before each round: a machine that others use changes its speed. Reading is measured on
-    // the case's own K and V: the same pages, as warm as the case finds them.
+    // the case's own K and V, or W: the same pages, as warm as the case finds them.
     static void measure_ceilings(const BenchCase& c, BenchPool& pool, uint32_t target, const BenchRun& run,
                                  uint64_t calls, Ceilings& to) {
         if (c.unit != BenchUnit::read) return to[0].push_back(multiply_add_ceiling(pool, target));
-        const FoveaHostBuffer k = run.binding(FOVEA_BIND_K), v = run.binding(FOVEA_BIND_V);
-        const ReadRange ranges[] = {{k.data, k.size_bytes}, {v.data, v.size_bytes}};
+        const FoveaHostBuffer k = run.binding(FOVEA_BIND_K), v = run.binding(FOVEA_BIND_V),
+                              w = run.binding(FOVEA_BIND_WEIGHT);
+        const ReadRange caches[] = {{k.data, k.size_bytes}, {v.data, v.size_bytes}},
+                        weight[] = {{w.data, w.size_bytes}};
+        const std::span<const ReadRange> ranges = c.linear.rows ? std::span<const ReadRange>(weight) : caches;
         for (size_t way = 0; way < kReadWayCount; ++way)
-            to[way].push_back(measure_read_gbps(pool, target, way, ranges, 2, calls));
+            to[way].push_back(measure_read_gbps(pool, target, way, ranges.data(), ranges.size(), calls));
     }
 
     static double multiply_add_ceiling(BenchPool& pool, uint32_t target) {
@@ -344,7 +348,8 @@ void print_usage() {
     std::printf(
         "usage: fovea bench [cpu] [options]\n\nAttention on the CPU. Work counts 4*B*H*Lq*Lkv*D FLOP, half "
         "of that "
-        "for a causal call, and K and V once.\nEach share is against the multiply-add peak or the read "
+        "for a causal call, and K and V, or the weight of one row, once.\nEach share is against the "
+        "multiply-add peak or the read "
         "bandwidth "
         "measured just before, in the same process; rows that read say beside it how much of the "
         "multiply-add "

@@ -52,9 +52,9 @@ inline constexpr DtypeInfo kDtypes[] = {
     {FOVEA_U32, "u32", {1, 4}, kUseElement},
     {FOVEA_U64, "u64", {1, 8}, kUseElement},
     {FOVEA_F64, "f64", {1, 8}, kUseFile | kUseElement},
-    {FOVEA_Q4_1, "q4_1", {32, 20}, kUseFile},
-    {FOVEA_Q5_0, "q5_0", {32, 22}, kUseFile},
-    {FOVEA_Q5_1, "q5_1", {32, 24}, kUseFile},
+    {FOVEA_Q4_1, "q4_1", {32, 20}, kUseLinear | kUseFile},
+    {FOVEA_Q5_0, "q5_0", {32, 22}, kUseLinear | kUseFile},
+    {FOVEA_Q5_1, "q5_1", {32, 24}, kUseLinear | kUseFile},
     {FOVEA_DTYPE_OTHER, "other", {0, 0}, 0},
 };
 

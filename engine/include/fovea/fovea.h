@@ -166,9 +166,11 @@ typedef enum FoveaDtype {
     FOVEA_Q4_0 = 8,    /* the same with 4 bits, 18 bytes. Row sizes and strides are multiples of 32 elements. Also W of linear */
     /* ggml's blocks of 256 elements in 144, 176 and 210 bytes: only for W of linear. */
     FOVEA_Q4_K = 9, FOVEA_Q5_K = 10, FOVEA_Q6_K = 11,
-    /* Types of tensors in files, which no operation accepts. Q4_1, Q5_0, Q5_1: ggml's, 32 elements in 20, 22, 24 bytes. */
+    /* Types of tensors in files, which no operation accepts. */
     FOVEA_BOOL = 12, FOVEA_I8 = 13, FOVEA_I16 = 14, FOVEA_I64 = 15, FOVEA_U16 = 16, FOVEA_U32 = 17, FOVEA_U64 = 18,
-    FOVEA_F64 = 19, FOVEA_Q4_1 = 20, FOVEA_Q5_0 = 21, FOVEA_Q5_1 = 22,
+    FOVEA_F64 = 19,
+    /* ggml's blocks of 32 elements in 20, 22 and 24 bytes: only for W of linear. */
+    FOVEA_Q4_1 = 20, FOVEA_Q5_0 = 21, FOVEA_Q5_1 = 22,
     FOVEA_DTYPE_OTHER = 23 /* an unknown type: files with such a tensor list it, its elements cannot be read */
 } FoveaDtype;
 

@@ -15,7 +15,9 @@ static_assert(shader::FOVEA_F32 == FOVEA_F32 && shader::FOVEA_F16 == FOVEA_F16 &
               shader::FOVEA_BF16 == FOVEA_BF16 && shader::FOVEA_F8_E4M3 == FOVEA_F8_E4M3 &&
               shader::FOVEA_F8_E5M2 == FOVEA_F8_E5M2 && shader::FOVEA_Q8_0 == FOVEA_Q8_0 &&
               shader::FOVEA_Q4_0 == FOVEA_Q4_0 && shader::FOVEA_Q4_K == FOVEA_Q4_K &&
-              shader::FOVEA_Q5_K == FOVEA_Q5_K && shader::FOVEA_Q6_K == FOVEA_Q6_K);
+              shader::FOVEA_Q5_K == FOVEA_Q5_K && shader::FOVEA_Q6_K == FOVEA_Q6_K &&
+              shader::FOVEA_Q4_1 == FOVEA_Q4_1 && shader::FOVEA_Q5_0 == FOVEA_Q5_0 &&
+              shader::FOVEA_Q5_1 == FOVEA_Q5_1);
 
 uint32_t flags_of(const Problem& p) {
     uint32_t flags = 0;

@@ -1,7 +1,13 @@
-// Reads weights in ggml's blocks of 256 values, whose layout engine/problem/k_quants.hpp defines: four
-// values, from one word or two, at a time. The products are those of ggml, so that every value has its bits.
-#ifndef FOVEA_K_QUANTS_GLSL
-#define FOVEA_K_QUANTS_GLSL
+// Reads weights in ggml's blocks whose layout engine/problem/weight_blocks.hpp defines: four values, from one
+// word or two, at a time. The products are those of ggml, so that every value has its bits.
+#ifndef FOVEA_WEIGHT_BLOCKS_GLSL
+#define FOVEA_WEIGHT_BLOCKS_GLSL
+
+const bool kIsQ51 = kWType == FOVEA_Q5_1, kHasFifth = kIsQ51 || kWType == FOVEA_Q5_0,
+           kHasLeast = kIsQ51 || kWType == FOVEA_Q4_1;
+const bool kIsQ5K = kWType == FOVEA_Q5_K, kIsQ6K = kWType == FOVEA_Q6_K;
+const bool kIsSmall = kHasFifth || kHasLeast,
+           kIsWeightBlock = kIsSmall || kIsQ5K || kIsQ6K || kWType == FOVEA_Q4_K;
 
 // Bytes at .. at+3 of W.
 uint four_bytes(uint at) {
@@ -9,6 +15,17 @@ uint four_bytes(uint at) {
     return w_plain_words[at >> 2] >> shift | w_plain_words[at + 3u >> 2] << 1 << (31u - shift);
 }
 vec4 bytes_of(uint word) { return vec4(uvec4(word) >> uvec4(0u, 8u, 16u, 24u) & 0xffu); }
+
+vec4 w_of_small_block(uint block, uint n) {
+    const uint fifths = block + (kHasLeast ? 4u : 2u);
+    const vec2 units = unpackHalf2x16(four_bytes(block));
+    uint codes = four_bytes(fifths + (kHasFifth ? 4u : 0u) + n % 16u) >> n / 16u * 4u & 0x0f0f0f0fu;
+    if (kHasFifth) codes |= ((four_bytes(fifths) >> n & 15u) * 0x00204081u & 0x01010101u) << 4;
+    if (!kHasLeast) return (bytes_of(codes) - 16.0) * units.x;
+    precise const vec4 products = bytes_of(codes) * units.x;
+    precise const vec4 numbers = products + units.y;
+    return numbers;
+}
 
 // Blocks of q4_k and q5_k are whole words.
 vec4 w_of_q45_k(uint word, uint n) {
@@ -41,7 +58,8 @@ vec4 w_of_q6_k(uint block, uint n) {
 }
 
 // Returns elements e .. e+3 of W; e is a multiple of 4.
-vec4 w_of_k_quants(uint e) {
+vec4 w_of_weight_blocks(uint e) {
+    if (kIsSmall) return w_of_small_block((e >> 5) * (kIsQ51 ? 24u : kHasLeast ? 20u : 22u), e & 31u);
     const uint block = e >> 8, n = e & 255u;
     if (kIsQ6K) return w_of_q6_k(block * 210u, n);
     return w_of_q45_k(block * (kIsQ5K ? 44u : 36u), n);
