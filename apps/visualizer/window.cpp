@@ -14,6 +14,7 @@
 #include "panels/keys.hpp"
 #include "panels/panel_table.hpp"
 #include "picture.hpp"
+#include "texts/texts.hpp"
 
 #define GLFW_INCLUDE_NONE
 #include <GLFW/glfw3.h>
@@ -430,7 +431,7 @@ void Window::draw_wanted_picture() {
     const Result<void> saved = save_picture(*bench_, size, path);
     bench_->window.motion = animated, bench_->window.tour_step = step;
     if (saved) {
-        bench_->window.tell_done("Written: " + path);
+        bench_->window.tell_done(fill(texts().files.saved, {path}));
     } else {
         bench_->problems.report(saved.error().field, saved.error().text, true);
         bench_->window.show(BottomTab::problems);

@@ -246,17 +246,17 @@ TEST_F(WordsTest, the_picked_cells_frame_is_seen_on_a_difference) {
 
 TEST_F(WordsTest, that_an_a_is_kept_is_said_in_every_panel) {
     level(2);
-    EXPECT_FALSE(find_beginning(words_of("status"), "A kept"));
+    EXPECT_FALSE(find_beginning(words_of("status"), "A saved"));
     bench->keep_result();
     bench->document.change(level_settings(3));
     compute();
     show("weights");
     for (const uint32_t width : {1600u, 1024u}) {
         size.width = width;
-        expect_whole(words_of("status"), "A kept: level 2");
+        expect_whole(words_of("status"), "A saved: level 2");
     }
     bench->computation.drop_kept();
-    EXPECT_FALSE(find_beginning(words_of("status"), "A kept"));
+    EXPECT_FALSE(find_beginning(words_of("status"), "A saved"));
 }
 
 // Dear ImGui draws a slider's number over its grab's rectangle; the two colors have the contrast of text.
@@ -344,11 +344,11 @@ TEST_F(WordsTest, rows_that_see_nothing_are_counted_in_the_mask_editor) {
     hide_row(2);
     bench->document.change(s);
     compute();
-    expect_whole(words_of("matrix"), "83.3% visible, 1 row sees nothing: its context is 0");
+    expect_whole(words_of("matrix"), "83.3% visible, 1 row is fully masked: its context is 0");
     hide_row(4);
     bench->document.change(s);
     compute();
-    expect_whole(words_of("matrix"), "66.7% visible, 2 rows see nothing: their context is 0");
+    expect_whole(words_of("matrix"), "66.7% visible, 2 rows are fully masked: their context is 0");
 }
 
 TEST_F(WordsTest, the_keyboard_goes_from_panel_to_panel) {
@@ -400,12 +400,12 @@ TEST_F(WordsTest, toolbars_are_whole_in_a_small_window) {
     bench->window.centre = CentreTab::compare;
     std::vector<DrawnWords> all = words_of("matrix");
     for (const char* name :
-         {"Swap", "side by side", "halves", "difference A \xe2\x88\x92 B", "same range", "Keep as A"})
+         {"Swap", "side by side", "halves", "difference A \xe2\x88\x92 B", "same range", "Save as A"})
         expect_whole(all, name);
     bench->window.centre = CentreTab::mask;
     all = words_of("matrix");
     for (const char* name : {"none", "causal", "window", "padding", "prefix", "strided", "block", "Invert",
-                             "Symmetric", "rectangle", "column"})
+                             "Make symmetric", "rectangle", "column"})
         expect_whole(all, name);
     bench->window.token_lines = true;
     size.height = 768;
@@ -421,14 +421,14 @@ TEST_F(WordsTest, compare_and_the_export_sheet_hold_type_at_200_percent) {
     size.width = 800, size.height = 480, size.scale = 2;
     bench->window.centre = CentreTab::compare;
     const std::vector<DrawnWords> all = words_of("matrix");
-    for (const char* name : {"side by side", "halves", "Keep as A", "Let A go", "Map"})
+    for (const char* name : {"side by side", "halves", "Save as A", "Clear A", "Map"})
         expect_whole(all, name);
-    const DrawnWords keep = *find_words(all, "Keep as A");
+    const DrawnWords keep = *find_words(all, "Save as A");
     for (const DrawnWords& one : all) {
         if (one.text == keep.text) continue;
         EXPECT_FALSE(one.left < keep.right && one.right > keep.left && one.top < keep.bottom &&
                      one.bottom > keep.top)
-            << one.text << " stands under Keep as A";
+            << one.text << " is under Save as A";
     }
     // Both matrices are there, and the one of halves.
     const auto sides = [](const std::vector<DrawnWords>& of) {
@@ -530,7 +530,7 @@ TEST_F(WordsTest, a_file_that_is_there_is_replaced_by_a_button_of_that_name) {
     all = words_of("Export");
     EXPECT_FALSE(find_words(all, "Save"));
     expect_whole(all, "Replace");
-    expect_whole(all, "A file of this name is there: it will be replaced.");
+    expect_whole(all, "A file with this name exists and will be replaced.");
 }
 
 TEST_F(WordsTest, the_palette_is_called_commands) {

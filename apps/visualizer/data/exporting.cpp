@@ -3,6 +3,7 @@
 #include "data/session_file.hpp"
 #include "data/text_file.hpp"
 #include "matrix/coloring.hpp"
+#include "texts/texts.hpp"
 
 #include <fovea/files.hpp>
 
@@ -209,8 +210,8 @@ void save_shown(Workbench& bench, const std::string& path) {
     const Result<void> saved = export_file(bench, path);
     const std::string left_out = path.ends_with(".fovea") ? session_left_out(bench) : "";
     if (saved && !left_out.empty())
-        return bench.window.tell("Written: " + path + ", without " + left_out + ".");
-    if (saved) return bench.window.tell_done("Written: " + path);
+        return bench.window.tell(fill(texts().files.saved_without, {path, left_out}));
+    if (saved) return bench.window.tell_done(fill(texts().files.saved, {path}));
     bench.problems.report(saved.error().field, saved.error().text, true);
     bench.window.show(BottomTab::problems);
 }

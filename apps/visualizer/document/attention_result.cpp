@@ -86,9 +86,9 @@ void fill(const GpuBuffer& buffer, const std::vector<float>& values) {
 
 // The window's fonts have no small letters above or below the line.
 std::string in_plain_letters(std::string formula) {
-    const std::pair<const char*, const char*> all[] = {{"\xe1\xb5\x80", " transposed"},  // superscript T
-                                                       {"\xe2\xb1\xbc", ""},             // subscript j
-                                                       {"\xe2\x8a\x99", "\xc3\x97"}};    // circled dot
+    const std::pair<const char*, const char*> all[] = {{"\xe1\xb5\x80", "^T"},         // superscript T
+                                                       {"\xe2\xb1\xbc", ""},           // subscript j
+                                                       {"\xe2\x8a\x99", "\xc3\x97"}};  // circled dot
     for (const auto& [from, to] : all)
         for (size_t at = formula.find(from); at != std::string::npos; at = formula.find(from))
             formula.replace(at, std::char_traits<char>::length(from), to);

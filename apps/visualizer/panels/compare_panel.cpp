@@ -3,6 +3,7 @@
 #include "document/comparison.hpp"
 #include "panels/canvas.hpp"
 #include "panels/color_bar.hpp"
+#include "texts/texts.hpp"
 #include "theme/text_order.hpp"
 
 #include <algorithm>
@@ -16,9 +17,9 @@ constexpr float kLegend = 84;  // room of the color bars
 
 void choose_head(PanelContext& ui, const char* label, uint64_t count, uint32_t& head) {
     ImGui::SetNextItemWidth(96 * ui.scale);
-    if (!ImGui::BeginCombo(label, ("head " + std::to_string(head)).c_str())) return;
+    if (!ImGui::BeginCombo(label, fill(texts().compare.head, {std::to_string(head)}).c_str())) return;
     for (uint32_t i = 0; i < count; ++i)
-        if (ImGui::Selectable(("head " + std::to_string(i)).c_str(), i == head)) head = i;
+        if (ImGui::Selectable(fill(texts().compare.head, {std::to_string(i)}).c_str(), i == head)) head = i;
     ImGui::EndCombo();
 }
 
@@ -30,7 +31,7 @@ void choose_heads(PanelContext& ui, const Comparison& c) {
     ImGui::SameLine(0, 12 * ui.scale);
     choose_head(ui, "B", c.b->heads, b);
     ImGui::SameLine(0, 12 * ui.scale);
-    const bool swap = ImGui::Button("Swap");
+    const bool swap = ImGui::Button(texts().compare.swap);
     if (bench.computation.kept()) {
         bench.computation.show_kept_head(a);
         view.head = b;
@@ -40,14 +41,15 @@ void choose_heads(PanelContext& ui, const Comparison& c) {
         view.compared_head = int(swap ? a : b);
     }
     int how = int(view.how);
-    constexpr const char* kHow[] = {"side by side", "halves", "difference A \xe2\x88\x92 B"};
-    same_line_if_room(button_width(kHow[0]), 20 * ui.scale);
-    if (tabs(ui, kHow, how)) view.how = CompareHow(how);
+    const char* const how_names[] = {texts().compare.side, texts().compare.halves,
+                                     texts().compare.difference};
+    same_line_if_room(button_width(how_names[0]), 20 * ui.scale);
+    if (tabs(ui, how_names, how)) view.how = CompareHow(how);
     if (view.how == CompareHow::difference) return;
     const float right = ImGui::GetItemRectMax().x - ImGui::GetWindowPos().x;
     if (right + 140 * ui.scale < ImGui::GetWindowWidth()) ImGui::SameLine(0, 16 * ui.scale);
-    check_box(ui, "same range", &view.same_range);
-    if (ImGui::IsItemHovered()) ImGui::SetTooltip("A number has the same color in A and B");
+    check_box(ui, texts().compare.same_range, &view.same_range);
+    if (ImGui::IsItemHovered()) ImGui::SetTooltip("%s", texts().compare.same_range_hint);
 }
 
 void draw_keeping(PanelContext& ui) {
@@ -56,17 +58,16 @@ void draw_keeping(PanelContext& ui) {
     // Next to the tabs if there is room.
     const bool beside = ImGui::GetWindowWidth() >= 520 * ui.scale;
     if (beside) ImGui::SetCursorPos({ImGui::GetWindowWidth() - 96 * ui.scale, 12 * ui.scale});
-    if (ImGui::Button("Keep as A")) bench.keep_result();
-    if (ImGui::IsItemHovered())
-        ImGui::SetTooltip(
-            "The present result stays as A; change level, text, parameters or layer and\n"
-            "B follows. Undo and redo move B, A stays.");
+    if (ImGui::Button(texts().compare.save)) bench.keep_result();
+    if (ImGui::IsItemHovered()) ImGui::SetTooltip("%s", texts().compare.save_hint);
     if (beside) ImGui::SetCursorPos(below);
     if (!bench.computation.kept()) return;
     if (!beside) ImGui::SameLine(0, 10 * ui.scale);
-    const bool drop = ImGui::Button("Let A go");
+    const bool drop = ImGui::Button(texts().compare.clear);
     ImGui::SameLine(0, 10 * ui.scale);
-    ImGui::TextDisabled("A kept: %s", in_drawing_order(bench.computation.kept()->result->title()).c_str());
+    ImGui::TextDisabled(
+        "%s",
+        fill(texts().compare.saved, {in_drawing_order(bench.computation.kept()->result->title())}).c_str());
     if (drop) bench.computation.drop_kept();
 }
 
@@ -80,14 +81,14 @@ void draw_summary(PanelContext& ui, const Comparison& c) {
     const auto column = uint64_t(ui.bench.view.picked_column);
     const float a = c.a->head_values(c.head_a)[row * c.a->columns + column],
                 b = c.b->head_values(c.head_b)[row * c.b->columns + column];
-    std::vector<std::string> parts = {c.b->name + " picked: A " + format_value(a, 4) + ", B " +
-                                          format_value(b, 4) + ", difference " + format_value(a - b, 4),
-                                      "largest difference " + format_value(d.largest, 4) + " at " +
-                                          token_of(ui.bench, d.row, c.b->row_tokens) + " \xe2\x86\x92 " +
-                                          token_of(ui.bench, d.column, c.b->over_keys),
-                                      "mean " + format_value(d.mean, 4)};
+    std::vector<std::string> parts = {
+        fill(texts().compare.picked,
+             {c.b->name, format_value(a, 4), format_value(b, 4), format_value(a - b, 4)}),
+        fill(texts().compare.largest, {format_value(d.largest, 4), token_of(ui.bench, d.row, c.b->row_tokens),
+                                       token_of(ui.bench, d.column, c.b->over_keys)}),
+        fill(texts().compare.mean, {format_value(d.mean, 4)})};
     if (c.b->id == StageId::weights)
-        parts.push_back("Jensen\xe2\x80\x93Shannon of this row " + format_value(d.jensen_shannon, 4));
+        parts.push_back(fill(texts().compare.divergence, {format_value(d.jensen_shannon, 4)}));
     if (ImGui::GetContentRegionAvail().y < 300 * ui.scale) parts.resize(1);  // the matrices come first
     // Draws each part as a unit: Dear ImGui would break a line after a decimal point.
     const float gap = 16 * ui.scale;
@@ -158,7 +159,7 @@ void draw_both_legends(PanelContext& ui, const Canvas& a, const Canvas& b, float
     if (!ui.bench.view.same_range)
         return draw_legends(ui, {{"A", a.coloring, both}, {"B", b.coloring, of_b}}, top, height);
     both.above = both.above || of_b.above, both.below = both.below || of_b.below;
-    draw_legends(ui, {{"A and B", a.coloring, both}}, top, height);
+    draw_legends(ui, {{texts().compare.both, a.coloring, both}}, top, height);
 }
 
 void draw_pictures(PanelContext& ui, const Comparison& c) {
@@ -175,7 +176,7 @@ void draw_pictures(PanelContext& ui, const Comparison& c) {
     // The names say what differs.
     const auto name = [&](const char* letter, uint32_t head, const std::string& differing) {
         const bool says_head = differing.empty() || c.head_a != c.head_b;
-        return letter + (says_head ? "head " + std::to_string(head) : std::string()) +
+        return letter + (says_head ? fill(texts().compare.head, {std::to_string(head)}) : std::string()) +
                (says_head && !differing.empty() ? ", " : "") + differing;
     };
     const auto [differs_a, differs_b] =
@@ -206,13 +207,12 @@ void draw_pictures(PanelContext& ui, const Comparison& c) {
     Canvas canvas = lay_out(true, first, {room.x - (kLabelColumn + 16) * s, height});
     if (bench.view.how == CompareHow::difference) {
         color_difference(canvas, c);
-        draw_one(ui, canvas, "difference", (name_a + " minus " + name_b).c_str(), true);
+        draw_one(ui, canvas, "difference", fill(texts().compare.minus, {name_a, name_b}).c_str(), true);
         draw_legends(ui, {{"A \xe2\x88\x92 B", canvas.coloring, {}}}, top, height);
         return;
     }
     // B's cells keep their places and are not mirrored: a causal B shows nothing.
-    draw_one(ui, canvas, "halves", (name_a + " on and below the diagonal, " + name_b + " above").c_str(),
-             true);
+    draw_one(ui, canvas, "halves", fill(texts().compare.both_halves, {name_a, name_b}).c_str(), true);
     Canvas upper = lay_out(false, canvas.at, canvas.size);
     upper.upper_only = true;
     canvas_cells(ui, upper);

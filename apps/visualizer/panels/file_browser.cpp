@@ -3,6 +3,7 @@
 #include "data/session_file.hpp"
 #include "document/opened_model.hpp"
 #include "panels/panels.hpp"
+#include "texts/texts.hpp"
 
 #include <imgui_stdlib.h>
 #include <fovea/files.hpp>
@@ -66,11 +67,11 @@ void draw_entries(PanelContext& ui, const fs::path& folder) {
         state.unlisted = error ? error.message() : "";
     }
     ImGui::BeginChild("entries", {620 * ui.scale, 320 * ui.scale}, true);
-    if (ImGui::Selectable("..  the folder above")) state.folder = folder.parent_path().string();
+    if (ImGui::Selectable(texts().files.up)) state.folder = folder.parent_path().string();
     if (!state.unlisted.empty())
-        ImGui::TextDisabled("this folder cannot be read: %s", state.unlisted.c_str());
+        ImGui::TextDisabled("%s", fill(texts().files.unreadable, {state.unlisted}).c_str());
     else if (state.listing.empty())
-        ImGui::TextDisabled("nothing here that Fovea reads");
+        ImGui::TextDisabled("%s", texts().files.nothing);
     for (const FolderEntry& entry : state.listing) {
         const std::string label = entry.folder ? entry.name + "/" : entry.name;
         if (ImGui::Selectable(printable_name(label).c_str(), label == state.file_name,
@@ -124,7 +125,7 @@ void draw_selected(PanelContext& ui, const std::string& name) {
     ImGui::PopStyleColor();
     ImGui::SameLine(0, 10 * ui.scale);
     if (ImGui::Button("Export all")) bench.view.selection.reset();
-    if (ImGui::IsItemHovered()) ImGui::SetTooltip("Drops the selection, so that the whole matrix is written");
+    if (ImGui::IsItemHovered()) ImGui::SetTooltip("%s", texts().files.export_all_hint);
 }
 
 }  // namespace
@@ -151,8 +152,8 @@ void draw_file_browser(PanelContext& ui) {
     if (state.dialog_opened) ImGui::SetKeyboardFocusHere();
     state.dialog_opened = false;
     ImGui::SetNextItemWidth(440 * ui.scale);
-    const bool enter = ImGui::InputTextWithHint("##name", "name of the file, or a whole path",
-                                                &state.file_name, ImGuiInputTextFlags_EnterReturnsTrue);
+    const bool enter = ImGui::InputTextWithHint("##name", texts().files.name, &state.file_name,
+                                                ImGuiInputTextFlags_EnterReturnsTrue);
     ImGui::SameLine();
     ImGui::BeginDisabled(state.file_name.empty());
     const bool replaces = saving && !state.file_name.empty() &&
@@ -163,7 +164,7 @@ void draw_file_browser(PanelContext& ui) {
     if (ImGui::Button("Cancel")) state.dialog = Dialog::none;
     if (!saving && is_model_path(state.folder)) {
         ImGui::SameLine();
-        if (ImGui::Button("Open this folder's model")) {
+        if (ImGui::Button(texts().files.open_model)) {
             state.dialog = Dialog::none;
             open_any(ui.bench, state.folder);
             return;
@@ -178,7 +179,7 @@ void draw_file_browser(PanelContext& ui) {
     const fs::path path = fs::path(state.folder) / state.file_name;
     if (replaces) {
         ImGui::PushStyleColor(ImGuiCol_Text, palette(ui.bench.window.theme).warning);
-        ImGui::TextUnformatted("A file of this name is there: it will be replaced.");
+        ImGui::TextUnformatted(texts().files.replaces);
         ImGui::PopStyleColor();
     }
     if (saving) draw_selected(ui, state.file_name);

@@ -1,6 +1,7 @@
 // The device's work for the last results: its time by dispatch, the resulting rates of work and traffic, and
 // the window's last frames.
 #include "panels/panels.hpp"
+#include "texts/texts.hpp"
 
 #include <fovea/runtime.hpp>
 
@@ -231,13 +232,17 @@ void draw_figures(PanelContext& ui) {
     const AttentionRun& run = bench.computation.run();
     if (bench.window.centre == CentreTab::map && bench.map)
         ImGui::TextDisabled("Of the level's matrix. The map's tiles: %s", bench.map.head()->where().c_str());
-    const auto slices = static_cast<unsigned long long>(run.info().slice_count);
+    const uint64_t slices = run.info().slice_count;
+    const std::string slice_count =
+        slices == 1 ? texts().gpu.one_slice : fill(texts().gpu.slices, {std::to_string(slices)});
     if (bench.computation.on_cpu())
-        ImGui::TextDisabled("Processor, kernel %s, slices: %llu", kernel_name(run.info().kernel), slices);
+        ImGui::TextDisabled("%s",
+                            fill(texts().gpu.on_cpu, {kernel_name(run.info().kernel), slice_count}).c_str());
     else
-        ImGui::TextDisabled("%s, kernel %s, slices: %llu of %u dispatches",
-                            bench.computation.device_name().c_str(), kernel_name(run.info().kernel), slices,
-                            run.info().dispatches_per_slice);
+        ImGui::TextDisabled("%s", fill(texts().gpu.on_device,
+                                       {bench.computation.device_name(), kernel_name(run.info().kernel),
+                                        slice_count, std::to_string(run.info().dispatches_per_slice)})
+                                      .c_str());
     if (!bench.computation.complete()) return;
     const RunTimes& times = run.times();
     if (times.busy_s <= 0) {

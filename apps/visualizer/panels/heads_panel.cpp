@@ -1,6 +1,7 @@
 // All heads of the shown stage, small, with their figures; a click shows one, Shift and a click compares with
 // it.
 #include "panels/head_thumbnail.hpp"
+#include "texts/texts.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -79,7 +80,7 @@ void draw_heads_panel(PanelContext& ui) {
             ImGui::TextDisabled("The map shows head %u of %u, too long for thumbnails; [ and ] change it.",
                                 bench.map.head()->head().head, bench.map.head()->head().heads);
         else
-            ImGui::TextDisabled("The map's head is the only one.");
+            ImGui::TextDisabled("%s", texts().map.one_head);
         ImGui::PopTextWrapPos();
         return;
     }

@@ -1,6 +1,7 @@
 // The picked cell: every number between q, k and what the cell adds to the context.
 #include "panels/head_thumbnail.hpp"
 #include "panels/panels.hpp"
+#include "texts/texts.hpp"
 #include "theme/text_order.hpp"
 
 #include <algorithm>
@@ -200,7 +201,7 @@ void draw_number_and_inputs(PanelContext& ui) {
     const float below = ImGui::GetCursorScreenPos().y;
     // Draws its description next to it.
     const float number_width = ImGui::GetItemRectSize().x;
-    std::string what = stage.name + " by the " + (bench.shown().run->on_cpu() ? "processor" : "device");
+    std::string what = stage.name + " by the " + (bench.shown().run->on_cpu() ? "CPU" : "device");
     // Whole or without the place, which the status bar says, too: never cut.
     const float room = ImGui::GetContentRegionAvail().x - number_width - gap;
     const float length = ui.fonts.small->CalcTextSizeA(ui.fonts.small->FontSize, 1e6f, 0, what.c_str()).x;
@@ -225,7 +226,7 @@ void draw_number_and_inputs(PanelContext& ui) {
         (void)frame_cells(ui, from, input.cells, {x, below}, {side, side});
         if (hovered) draw.AddRect({x, below}, {x + side, below + side}, colors.text_soft, 0, 0, 2 * s);
         const std::string text = input_text(input);
-        if (hovered) ImGui::SetTooltip("%s\nClick to go there; Backspace comes back", text.c_str());
+        if (hovered) ImGui::SetTooltip("%s\nClick to go there, Backspace to come back.", text.c_str());
         ImFont* const small = ui.fonts.small;
         draw.AddText(small, small->FontSize, {x, below + side + 3 * s}, colors.text_soft, text.c_str());
         ImGui::PopID();
@@ -251,8 +252,10 @@ void draw_steps(const PanelContext& ui, const Derivation& d, bool of_dropped) {
              number(d.capped));
     if (d.has_alibi) step(ui, "ALiBi", "slope " + format_number(d.alibi_slope, 4), number(d.alibi));
     if (d.has_bias) step(ui, "bias", "added", number(d.bias));
-    step(ui, "masked", d.hidden_by.empty() ? "the query sees it" : d.hidden_by, number(d.masked));
-    step(ui, "row max", format_count(d.visible_keys) + (d.visible_keys == 1 ? " key seen" : " keys seen"),
+    step(ui, texts().inspector.after_mask, d.hidden_by.empty() ? texts().inspector.visible : d.hidden_by,
+         number(d.masked));
+    step(ui, "row max",
+         format_count(d.visible_keys) + (d.visible_keys == 1 ? " visible key" : " visible keys"),
          number(d.row_max));
     step(ui, "exp", "exp(masked \xe2\x88\x92 max)", number(d.exponential));
     if (d.has_sink)
@@ -270,7 +273,7 @@ void draw_steps(const PanelContext& ui, const Derivation& d, bool of_dropped) {
 }
 
 void draw_contribution(const PanelContext& ui, const Derivation& d) {
-    ImGui::TextDisabled("what it adds to the context");
+    ImGui::TextDisabled("what the value adds to the context");
     if (!ImGui::BeginTable("values", 3, ImGuiTableFlags_SizingStretchSame | ImGuiTableFlags_BordersInnerH))
         return;
     draw_heads(std::array{"v", "weight \xc2\xb7 v", "context"});
@@ -290,7 +293,7 @@ void draw_copy(PanelContext& ui, const Derivation& d) {
     ImGui::SetCursorPos(
         {ImGui::GetContentRegionMax().x - width, ImGui::GetCursorStartPos().y - 4 * ui.scale});
     if (ImGui::Button("Copy")) ImGui::OpenPopup("copy");
-    if (ImGui::IsItemHovered()) ImGui::SetTooltip("The derivation as CSV, Python or LaTeX");
+    if (ImGui::IsItemHovered()) ImGui::SetTooltip("Copies the steps as CSV, Python or LaTeX.");
     if (ImGui::BeginPopup("copy")) {
         if (ImGui::MenuItem("as CSV")) ImGui::SetClipboardText(derivation_csv(d).c_str());
         if (ImGui::MenuItem("as Python")) ImGui::SetClipboardText(derivation_python(d).c_str());

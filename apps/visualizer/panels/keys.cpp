@@ -201,8 +201,7 @@ constexpr KeyCommand kModelCommands[] = {
      }},
     {ImGuiKey_Home, plain, "Home", "pick the first key", [](Workbench& s) { move_pick(s, 0, -kFar); }},
     {ImGuiKey_End, plain, "End", "pick the last key", [](Workbench& s) { move_pick(s, 0, kFar); }},
-    {ImGuiKey_M, shift, "Shift+M", "pick the row's largest number",
-     [](Workbench& s) { pick_peak(s, false); }},
+    {ImGuiKey_M, shift, "Shift+M", "pick the row's largest value", [](Workbench& s) { pick_peak(s, false); }},
     {ImGuiKey_P, shift, "Shift+P", "pick the row's next peak: the largest below the picked one",
      [](Workbench& s) { pick_peak(s, true); }},
     {ImGuiKey_I, shift, "Shift+I", "zoom in until the picked cell has digits", zoom_to_digits},
@@ -217,19 +216,19 @@ constexpr KeyCommand kModelCommands[] = {
      [](Workbench& s) {
          if (s.window.centre == CentreTab::train) s.playground().step_once();
      }},
-    {ImGuiKey_Comma, plain, ",", "the training step before",
+    {ImGuiKey_Comma, plain, ",", "previous training step",
      [](Workbench& s) {
          if (s.window.centre == CentreTab::train && s.training().step > 0)
              s.playground().seek(s.training().step - 1);
      }},
-    {ImGuiKey_Z, plain, "Z", "what the model says next",
+    {ImGuiKey_Z, plain, "Z", "predictions of the next token",
      [](Workbench& s) { s.window.show(BottomTab::next); }},
     {ImGuiKey_F3, plain, "F3", "walk through the level: begin, next step",
      [](Workbench& s) { step_story(s, 1); }},
-    {ImGuiKey_F3, shift, "Shift+F3", "the walk's step before", [](Workbench& s) { step_story(s, -1); }},
+    {ImGuiKey_F3, shift, "Shift+F3", "previous step of the walk", [](Workbench& s) { step_story(s, -1); }},
     {ImGuiKey_F3, control, "Ctrl+F3", "end the walk", end_story},
     {ImGuiKey_RightBracket, shift, "}", "next layer of the model", [](Workbench& s) { step_layer(s, 1); }},
-    {ImGuiKey_LeftBracket, shift, "{", "layer before", [](Workbench& s) { step_layer(s, -1); }},
+    {ImGuiKey_LeftBracket, shift, "{", "previous layer", [](Workbench& s) { step_layer(s, -1); }},
     {ImGuiKey_1, alt, "Alt+1", "level 1: attention without weights", show_level<1>},
     {ImGuiKey_2, alt, "Alt+2", "level 2: trainable weights", show_level<2>},
     {ImGuiKey_3, alt, "Alt+3", "level 3: causal mask", show_level<3>},
@@ -237,7 +236,7 @@ constexpr KeyCommand kModelCommands[] = {
     {ImGuiKey_5, alt, "Alt+5", "level 5: stacked heads", show_level<5>},
     {ImGuiKey_6, alt, "Alt+6", "level 6: weight split", show_level<6>},
     {ImGuiKey_7, alt, "Alt+7", "level 7: GPT block", show_level<7>},
-    {ImGuiKey_F, shift, "Shift+F", "the picked token's way through the layer, on one screen",
+    {ImGuiKey_F, shift, "Shift+F", "path of the picked token through the layer",
      [](Workbench& s) {
          s.window.centre = CentreTab::flow;
          s.play_path();
@@ -267,26 +266,27 @@ void toggle_picked_key(Workbench& s) {
 
 constexpr KeyCommand kCommands[] = {
     {ImGuiKey_PageDown, plain, "PgDn", "next stage", [](Workbench& s) { step_stage(s, 1); }},
-    {ImGuiKey_PageUp, plain, "PgUp", "stage before", [](Workbench& s) { step_stage(s, -1); }},
+    {ImGuiKey_PageUp, plain, "PgUp", "previous stage", [](Workbench& s) { step_stage(s, -1); }},
     {ImGuiKey_RightBracket, plain, "]", "next head", [](Workbench& s) { step_head(s, 1); }},
-    {ImGuiKey_LeftBracket, plain, "[", "head before", [](Workbench& s) { step_head(s, -1); }},
-    {ImGuiKey_LeftArrow, plain, "Left", "pick the key before", [](Workbench& s) { move_pick(s, 0, -1); }},
+    {ImGuiKey_LeftBracket, plain, "[", "previous head", [](Workbench& s) { step_head(s, -1); }},
+    {ImGuiKey_LeftArrow, plain, "Left", "pick the previous key", [](Workbench& s) { move_pick(s, 0, -1); }},
     {ImGuiKey_RightArrow, plain, "Right", "pick the next key", [](Workbench& s) { move_pick(s, 0, 1); }},
-    {ImGuiKey_UpArrow, plain, "Up", "pick the query before", [](Workbench& s) { move_pick(s, -1, 0); }},
+    {ImGuiKey_UpArrow, plain, "Up", "pick the previous query", [](Workbench& s) { move_pick(s, -1, 0); }},
     {ImGuiKey_DownArrow, plain, "Down", "pick the next query", [](Workbench& s) { move_pick(s, 1, 0); }},
-    {ImGuiKey_LeftArrow, shift, "Shift+Left", "16 keys back", [](Workbench& s) { move_pick(s, 0, -16); }},
-    {ImGuiKey_RightArrow, shift, "Shift+Right", "16 keys on", [](Workbench& s) { move_pick(s, 0, 16); }},
-    {ImGuiKey_UpArrow, shift, "Shift+Up", "16 queries back", [](Workbench& s) { move_pick(s, -16, 0); }},
-    {ImGuiKey_DownArrow, shift, "Shift+Down", "16 queries on", [](Workbench& s) { move_pick(s, 16, 0); }},
+    {ImGuiKey_LeftArrow, shift, "Shift+Left", "back 16 keys", [](Workbench& s) { move_pick(s, 0, -16); }},
+    {ImGuiKey_RightArrow, shift, "Shift+Right", "forward 16 keys", [](Workbench& s) { move_pick(s, 0, 16); }},
+    {ImGuiKey_UpArrow, shift, "Shift+Up", "back 16 queries", [](Workbench& s) { move_pick(s, -16, 0); }},
+    {ImGuiKey_DownArrow, shift, "Shift+Down", "forward 16 queries",
+     [](Workbench& s) { move_pick(s, 16, 0); }},
     {ImGuiKey_Enter, plain, "Enter", "pin the picked cell; on a map, the largest weight of its pixel",
      pin_pick},
-    {ImGuiKey_Escape, plain, "Esc", "let the pick follow the mouse, select nothing",
+    {ImGuiKey_Escape, plain, "Esc", "unpin the pick and clear the selection",
      [](Workbench& s) {
          s.view.pinned = false;
          s.view.selection.reset(), s.view.marked.reset();
      }},
     {ImGuiKey_Delete, plain, "Delete",
-     "hide the picked key or show it again; the other weights are rescaled to sum to 1", toggle_picked_key},
+     "mask or unmask the picked key; the other weights are rescaled to sum to 1", toggle_picked_key},
     {ImGuiKey_J, plain, "J", "tokens as lines or as a list",
      [](Workbench& s) { s.window.token_lines = !s.window.token_lines; }},
     {ImGuiKey_Space, plain, "Space", "causal mask on or off",
@@ -302,31 +302,32 @@ constexpr KeyCommand kCommands[] = {
      [](Workbench& s) {
          edit(s, [](Settings& t) { t.tokenizer = Tokenizer((int(t.tokenizer) + 1) % kTokenizerCount); });
      }},
-    {ImGuiKey_L, plain, "L", "colors by the logarithm",
+    {ImGuiKey_L, plain, "L", "log colors",
      [](Workbench& s) {
          s.view.colors.spread =
              s.view.colors.spread == Spread::logarithmic ? Spread::automatic : Spread::logarithmic;
      }},
-    {ImGuiKey_C, plain, "C", "next colors", next_colors},
-    {ImGuiKey_N, plain, "N", "range without the outermost hundredths", narrow_range},
+    {ImGuiKey_C, plain, "C", "next colormap", next_colors},
+    {ImGuiKey_N, plain, "N", "range: 1st to 99th percentile", narrow_range},
     {ImGuiKey_R, plain, "R", "range of the values",
      [](Workbench& s) { s.view.colors.range_low = s.view.colors.range_high = NAN; }},
-    {ImGuiKey_F, plain, "F", "fit", [](Workbench& s) { s.view.zoom = 0, s.map.place.cells_a_pixel = 0; }},
+    {ImGuiKey_F, plain, "F", "fit the matrix",
+     [](Workbench& s) { s.view.zoom = 0, s.map.place.cells_a_pixel = 0; }},
     {ImGuiKey_I, plain, "I", "zoom in", [](Workbench& s) { zoom(s, kKeyZoom); }},
     {ImGuiKey_O, plain, "O", "zoom out", [](Workbench& s) { zoom(s, 1 / kKeyZoom); }},
-    {ImGuiKey_A, plain, "A", "keep this result as A",
+    {ImGuiKey_A, plain, "A", "save this result as A",
      [](Workbench& s) {
          s.keep_result();
          s.window.centre = CentreTab::compare;
      }},
-    {ImGuiKey_A, shift, "Shift+A", "let the kept result go", [](Workbench& s) { s.computation.drop_kept(); }},
+    {ImGuiKey_A, shift, "Shift+A", "clear A", [](Workbench& s) { s.computation.drop_kept(); }},
     {ImGuiKey_X, plain, "X", "swap A and B", swap_heads},
     {ImGuiKey_M, plain, "M", "matrix of the selection",
      [](Workbench& s) {
          s.window.centre = CentreTab::matrix;
          s.window.locked_tab = -1;
      }},
-    {ImGuiKey_L, control, "Ctrl+L", "lock the shown matrix in a tab of its own",
+    {ImGuiKey_L, control, "Ctrl+L", "lock the shown matrix in a new tab",
      [](Workbench& s) { s.lock_matrix(); }},
     {ImGuiKey_W, control, "Ctrl+W", "close the locked tab",
      [](Workbench& s) {
@@ -342,7 +343,7 @@ constexpr KeyCommand kCommands[] = {
     {ImGuiKey_B, plain, "B", "mask editor", [](Workbench& s) { s.window.centre = CentreTab::mask; }},
     {ImGuiKey_K, plain, "K", "map of a long head", [](Workbench& s) { s.window.centre = CentreTab::map; }},
     {ImGuiKey_G, plain, "G", "GPU times", [](Workbench& s) { s.window.show(BottomTab::gpu); }},
-    {ImGuiKey_U, plain, "U", "measure the device's roof",
+    {ImGuiKey_U, plain, "U", "measure the device's roofline",
      [](Workbench& s) {
          s.computation.want_roof();
          s.window.show(BottomTab::gpu);
@@ -372,20 +373,19 @@ constexpr KeyCommand kCommands[] = {
     {ImGuiKey_Equal, control, "Ctrl+=", "larger type", [](Workbench& s) { scale_type(s, 0.25f); }},
     {ImGuiKey_Equal, control | shift, "Ctrl++", "larger type", [](Workbench& s) { scale_type(s, 0.25f); }},
     {ImGuiKey_Minus, control, "Ctrl+-", "smaller type", [](Workbench& s) { scale_type(s, -0.25f); }},
-    {ImGuiKey_0, control, "Ctrl+0", "the display's own size",
-     [](Workbench& s) { s.window.scale_factor = 1; }},
+    {ImGuiKey_0, control, "Ctrl+0", "type size 100 %", [](Workbench& s) { s.window.scale_factor = 1; }},
     {ImGuiKey_F11, plain, "F11", "full screen",
      [](Workbench& s) { s.window.full_screen = !s.window.full_screen; }},
     {ImGuiKey_F6, plain, "F6", "show or hide", show_or_hide<0>, 0},
     {ImGuiKey_F7, plain, "F7", "show or hide", show_or_hide<1>, 1},
     {ImGuiKey_F8, plain, "F8", "show or hide", show_or_hide<2>, 2},
-    {ImGuiKey_Tab, control, "Ctrl+Tab", "keyboard to the next panel; Tab and arrows walk within it",
+    {ImGuiKey_Tab, control, "Ctrl+Tab", "focus next panel; Tab and arrows move within a panel",
      [](Workbench& s) { step_focus(s, 1); }},
-    {ImGuiKey_Tab, control | shift, "Ctrl+Shift+Tab", "keyboard to the panel before",
+    {ImGuiKey_Tab, control | shift, "Ctrl+Shift+Tab", "focus previous panel",
      [](Workbench& s) { step_focus(s, -1); }},
     {ImGuiKey_F9, plain, "F9", "swap the sides",
      [](Workbench& s) { s.window.layout.mirrored = !s.window.layout.mirrored; }},
-    {ImGuiKey_0, control | shift, "Ctrl+Shift+0", "panels as at first",
+    {ImGuiKey_0, control | shift, "Ctrl+Shift+0", "reset layout",
      [](Workbench& s) { s.window.layout = Layout{}; }},
     {ImGuiKey_M, control, "Ctrl+M", "motion between stages on or off",
      [](Workbench& s) { s.window.motion = !s.window.motion; }},

@@ -2,6 +2,9 @@
 // a figure. A click shows a head as A, Shift and a click compares with it as B.
 #include "matrix/coloring.hpp"
 #include "panels/head_thumbnail.hpp"
+#include "texts/texts.hpp"
+
+#include <fovea/model/learned.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -157,7 +160,7 @@ void draw_side_by_side(PanelContext& ui, const std::vector<Place>& places) {
         draw_one(ui, places[i], side);
         const bool off = is_off(settings, head);
         ImDrawList& draw = *ImGui::GetWindowDrawList();
-        const std::string name = head_name(head.layer, head.head) + (off ? ", off " : " ");
+        const std::string name = head_name(head.layer, head.head) + (off ? texts().layers.off : " ");
         ImFont& font = *ui.fonts.small;
         draw.AddText(&font, font.FontSize, {x, at.y + side + 6 * s}, colors.text_soft, name.c_str());
         draw.AddText(&font, font.FontSize,
@@ -206,15 +209,17 @@ void draw_controls(PanelContext& ui, const HeadGrid& grid, const std::vector<Pla
         ImGui::SameLine(0, 8 * ui.scale);
         ImGui::SetNextItemWidth(150 * ui.scale);
         const double edge = double(order.edge) * largest_figure(figures_of(places, order.figure));
-        const std::string shown = (order.rising ? "up to " : "from ") + figure_text(edge, order.figure) +
-                                  (order.rising ? "" : " on");
+        const std::string shown = fill(order.rising ? texts().layers.up_to : texts().layers.at_least,
+                                       {figure_text(edge, order.figure)});
         ImGui::SliderFloat("##edge", &order.edge, 0, 1, shown.c_str(), ImGuiSliderFlags_AlwaysClamp);
         if (ImGui::IsItemHovered())
-            ImGui::SetTooltip("Leaves out the heads %s", order.rising ? "above" : "below");
+            ImGui::SetTooltip("%s", order.rising ? texts().layers.leave_above : texts().layers.leave_below);
     }
     if (!grid.complete()) {
         ImGui::SameLine(0, 12 * ui.scale);
-        ImGui::TextDisabled("layer %zu of %zu", grid.layers().size() + 1, grid.layer_count());
+        ImGui::TextDisabled("%s", fill(texts().layers.progress, {std::to_string(grid.layers().size() + 1),
+                                                                 std::to_string(grid.layer_count())})
+                                      .c_str());
     }
 }
 
@@ -226,12 +231,11 @@ void draw_layer_grid(PanelContext& ui) {
     const bool in_strip = bench.window.centre != CentreTab::layers;
     if (!grid) {
         ImGui::PushTextWrapPos();
-        ImGui::TextDisabled(
-            "All layers and heads of a model stand here: of one that learned (above, beside the levels; "
-            "Alt+0), of a "
-            "checkpoint of GPT-2 or Llama, or of a file that scripts/export_attention.py wrote with --layer "
-            "all.");
+        ImGui::TextDisabled("%s", texts().layers.empty);
         ImGui::PopTextWrapPos();
+        if (ImGui::Button(texts().layers.open)) bench.window.open_dialog(Dialog::open);
+        ImGui::SameLine(0, 8 * ui.scale);
+        if (ImGui::Button(texts().layers.learned)) bench.show_task(learned_tasks().front());
         return;
     }
     const std::vector<Place> places = all_heads(*grid);

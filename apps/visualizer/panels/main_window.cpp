@@ -45,7 +45,7 @@ void draw_panels_menu(PanelContext& ui) {
         ImGui::MenuItem(group.title.c_str(), group.keys, &(layout.*group.shown));
     ImGui::Separator();
     if (ImGui::MenuItem("Swap the sides", "F9")) layout.mirrored = !layout.mirrored;
-    if (ImGui::MenuItem("Panels as at first", "Ctrl+Shift+0")) layout = Layout{};
+    if (ImGui::MenuItem("Reset layout", "Ctrl+Shift+0")) layout = Layout{};
     ImGui::EndPopup();
 }
 
@@ -75,7 +75,7 @@ float edge(PanelContext& ui, const char* name, ImVec2 at, float length, bool upr
             palette(ui.bench.window.theme).accent);
     }
     if (ImGui::IsItemHovered(ImGuiHoveredFlags_DelayNormal))
-        ImGui::SetTooltip("Drag. Double click: panels as at first. Right click: more");
+        ImGui::SetTooltip("Drag to resize, double-click to reset the layout, right-click for more.");
     const bool reset = ImGui::IsItemHovered() && ImGui::IsMouseDoubleClicked(ImGuiMouseButton_Left);
     const bool asked = ImGui::IsItemClicked(ImGuiMouseButton_Right);
     if (asked) ImGui::OpenPopup("panels");
@@ -182,7 +182,7 @@ void draw_notice(PanelContext& ui) {
     const Notice notice = *bench.window.notice;
     if (notice.offers_processor && !bench.computation.on_cpu()) {
         ImGui::SameLine(0, 12 * ui.scale);
-        if (ImGui::Button("Compute on the processor"))
+        if (ImGui::Button("Compute on the CPU"))
             bench.computation.compute_on_cpu(true), bench.window.notice.reset();
     }
     if (notice.offers_map) {

@@ -1,6 +1,7 @@
 // The context of a map: its tokens, the keys that the picked query attends to, and the steps from queries to
 // tiles.
 #include "panels/panels.hpp"
+#include "texts/texts.hpp"
 
 #include <fovea/runtime.hpp>
 
@@ -23,7 +24,7 @@ bool draw_key(PanelContext& ui, uint64_t key, float weight, float largest) {
     const bool clicked = ImGui::InvisibleButton("key", {width, height});
     ImGui::PopID();
     const bool strong = ImGui::IsItemHovered() || place.picked_key == key;
-    if (ImGui::IsItemHovered()) ImGui::SetTooltip("Click: the picked key");
+    if (ImGui::IsItemHovered()) ImGui::SetTooltip("%s", texts().tokens.pick_hint);
     ImDrawList& draw = *ImGui::GetWindowDrawList();
     const float label = 84 * s, number = 66 * s, room = width - label - number;
     draw.AddRectFilled({at.x + label, at.y + 3 * s},
@@ -39,11 +40,13 @@ bool draw_key(PanelContext& ui, uint64_t key, float weight, float largest) {
 void draw_keys(PanelContext& ui) {
     Workbench& bench = ui.bench;
     const MapPick* pick = bench.map.pick();
-    if (!pick) return ImGui::TextDisabled("computing");
+    if (!pick) return ImGui::TextDisabled("%s", texts().map.computing);
     if (pick->largest.empty()) return;
     ImGui::PushTextWrapPos();
-    ImGui::TextDisabled("query %s: %zu keys have %.1f%%", format_count(pick->row).c_str(),
-                        pick->largest.size(), 100 * pick->share);
+    ImGui::TextDisabled(
+        "%s", fill(texts().map.share, {format_count(pick->row), std::to_string(pick->largest.size()),
+                                       format_fixed(100 * pick->share, 1)})
+                  .c_str());
     ImGui::PopTextWrapPos();
     ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {0, 1 * ui.scale});
     const float largest = std::max(pick->largest[0].second, 1e-30f);
@@ -52,7 +55,7 @@ void draw_keys(PanelContext& ui) {
         if (weight > 0 && draw_key(ui, key, weight, largest)) clicked = key;
     if (clicked != bench.map.place.picked_key) pick_on_map(bench, pick->row, clicked);
     ImGui::PopStyleVar();
-    if (bench.map.head()->call().dropout_p > 0) ImGui::TextDisabled("before dropout");
+    if (bench.map.head()->call().dropout_p > 0) ImGui::TextDisabled("%s", texts().map.before_dropout);
 }
 
 void draw_step(PanelContext& ui, const char* name, const std::string& shape, const std::string& how) {
@@ -80,16 +83,13 @@ void draw_map_tokens(PanelContext& ui) {
     heading(ui, "Context", map ? (format_count(map->tokens()) + " tokens").c_str() : "");
     ImGui::PushTextWrapPos();
     if (bench.map.is_coming())
-        ImGui::TextDisabled("The queries and keys of a longer context are being drawn.");
+        ImGui::TextDisabled("%s", texts().map.coming);
     else if (!map)
-        ImGui::TextDisabled("No map is open.");
+        ImGui::TextDisabled("%s", texts().map.none);
     else if (map->head().always_causal)
-        ImGui::TextDisabled(
-            "Synthetic: a local band, a sink on token 0, separators that all look at, and a text that "
-            "comes again every %s tokens.",
-            format_count(map->tokens() / 5 | 1).c_str());
+        ImGui::TextDisabled("%s", fill(texts().map.synthetic, {format_count(map->tokens() / 5 | 1)}).c_str());
     else
-        ImGui::TextDisabled("%s, without names of its tokens", map->name().c_str());
+        ImGui::TextDisabled("%s", fill(texts().map.unnamed, {map->name()}).c_str());
     ImGui::PopTextWrapPos();
     ImGui::Dummy({0, 4 * ui.scale});
     if (map) draw_keys(ui);

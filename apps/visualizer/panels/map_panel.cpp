@@ -1,6 +1,7 @@
 // A long head as a map: wheel zooms, drag pans, each tile sampled at once and exact soon after.
 #include "panels/color_bar.hpp"
 #include "panels/keys.hpp"
+#include "texts/texts.hpp"
 
 #include <fovea/runtime.hpp>
 
@@ -302,9 +303,9 @@ void draw_head_combo(PanelContext& ui) {
     if (shown.heads < 2) return;
     ImGui::SameLine(0, 8 * ui.scale);
     ImGui::SetNextItemWidth(104 * ui.scale);
-    if (!ImGui::BeginCombo("##head", ("head " + std::to_string(shown.head)).c_str())) return;
+    if (!ImGui::BeginCombo("##head", fill(texts().map.head, {std::to_string(shown.head)}).c_str())) return;
     for (uint32_t i = 0; i < shown.heads; ++i)
-        if (ImGui::Selectable(("head " + std::to_string(i)).c_str(), i == shown.head))
+        if (ImGui::Selectable(fill(texts().map.head, {std::to_string(i)}).c_str(), i == shown.head))
             ui.bench.map.show_head(i);
     ImGui::EndCombo();
 }
@@ -312,7 +313,7 @@ void draw_head_combo(PanelContext& ui) {
 void draw_map_controls(PanelContext& ui) {
     Workbench& bench = ui.bench;
     ImGui::SetNextItemWidth(150 * ui.scale);
-    if (ImGui::BeginCombo("##long", bench.map ? bench.map.head()->name().c_str() : "choose a length")) {
+    if (ImGui::BeginCombo("##long", bench.map ? bench.map.head()->name().c_str() : texts().map.choose)) {
         for (const LongContextPreset& preset : long_context_presets())
             if (ImGui::Selectable(std::string(preset.title).c_str(),
                                   bench.map && bench.map.head()->name() == preset.name))
@@ -323,10 +324,10 @@ void draw_map_controls(PanelContext& ui) {
     draw_head_combo(ui);
     ImGui::SameLine(0, 8 * ui.scale);
     int reducer = bench.map.place.largest;
-    constexpr const char* kReducers[] = {"mass", "largest"};
-    if (tabs(ui, kReducers, reducer)) bench.map.place.largest = reducer == 1;
+    const char* const reducers[] = {texts().map.mass, texts().map.largest};
+    if (tabs(ui, reducers, reducer)) bench.map.place.largest = reducer == 1;
     ImGui::SameLine(0, 8 * ui.scale);
-    if (ImGui::Button("Fit")) bench.map.place.cells_a_pixel = 0;
+    if (ImGui::Button(texts().map.fit)) bench.map.place.cells_a_pixel = 0;
     constexpr float kRoomForJumps = 740;
     if (ImGui::GetWindowWidth() >= kRoomForJumps * ui.scale) {
         const auto jump = [&](const char* label, ImGuiKey key, const char* hint) {
@@ -334,16 +335,17 @@ void draw_map_controls(PanelContext& ui) {
             if (ImGui::Button(label)) run_key(bench, {key, shift});
             if (ImGui::IsItemHovered()) ImGui::SetTooltip("%s", hint);
         };
-        jump("Digits", ImGuiKey_I, "As near to the pick as there is (Shift+I)");
-        jump("Peak", ImGuiKey_M, "The largest weight of the picked query (Shift+M)");
-        jump("Next", ImGuiKey_P, "The largest below the picked one (Shift+P)");
+        jump(texts().map.digits, ImGuiKey_I, texts().map.digits_hint);
+        jump(texts().map.peak, ImGuiKey_M, texts().map.peak_hint);
+        jump(texts().map.next_peak, ImGuiKey_P, texts().map.next_peak_hint);
     }
     ImGui::SameLine(0, 16 * ui.scale);
     int place = bench.map.head()->on_device() ? 0 : 1;
-    constexpr const char* kPlaces[] = {"device", "processor"};
-    if (tabs(ui, kPlaces, place))
+    const char* const places[] = {texts().map.device, texts().map.cpu};
+    if (tabs(ui, places, place))
         bench.map.compute_tiles_on(place == 0 ? TilesOn::device : TilesOn::processor);
-    if (ImGui::IsItemHovered()) ImGui::SetTooltip("%s", ("Tiles: " + bench.map.head()->where()).c_str());
+    if (ImGui::IsItemHovered())
+        ImGui::SetTooltip("%s", fill(texts().map.tiles, {bench.map.head()->where()}).c_str());
 }
 
 // How true the picture is, and what the pixel under the mouse says; without a mouse, the pick's.
@@ -353,11 +355,12 @@ void draw_reading(PanelContext& ui, double row, double key) {
     const Palette& colors = palette(bench.window.theme);
     const bool exact = progress.quality == MapQuality::exact;
     const std::string quality =
-        exact ? "exact"
-              : std::string(progress.quality == MapQuality::empty ? "computing" : "sampled") +
+        exact ? texts().map.exact
+              : std::string(progress.quality == MapQuality::empty ? texts().map.computing
+                                                                  : texts().map.sampled) +
                     ", exact tiles " + std::to_string(progress.exact) + " of " +
                     std::to_string(progress.needed) + (progress.exact ? " (framed)" : "") +
-                    (bench.map.head()->waits() ? "; the device compiles its kernels" : "");
+                    (bench.map.head()->waits() ? texts().map.compiling : "");
     ImGui::PushFont(ui.fonts.small);
     ImGui::PushStyleColor(ImGuiCol_Text, exact ? colors.accent : colors.warning);
     ImGui::TextUnformatted(quality.c_str());
@@ -383,7 +386,7 @@ void draw_legend(PanelContext& ui, const MapFrame& f) {
     // The range is one for all maps of that length: a pixel may be beyond it.
     draw_color_bar(ui, c, {x, y, width, height}, 2, {.above = true});
     ImFont* small = ui.fonts.small;
-    const char* what = largest ? "largest" : "mass";
+    const char* what = largest ? texts().map.largest : texts().map.mass;
     ImGui::GetWindowDrawList()->AddText(small, small->FontSize, {x, y - small->FontSize - 6 * s},
                                         palette(bench.window.theme).text_soft, what);
 }
@@ -448,15 +451,14 @@ std::string map_pixel_text(Workbench& bench, double row, double key) {
     const std::vector<float> values = map_values(bench.map.head()->tiles(), p->id, *p->pixels, reducer);
     const std::string value = format_value(values[p->at], 4);
     if (p->block.rows == 1 && p->block.keys == 1)
-        return "pixel of query " + format_count(p->block.first_row) + ", key " +
-               format_count(p->block.first_key) + ": weight " + value;
+        return fill(texts().map.cell,
+                    {format_count(p->block.first_row), format_count(p->block.first_key), value});
     const auto range = [](uint64_t first, uint64_t count) {
-        return format_count(first) + " to " + format_count(first + count - 1);
+        return fill(texts().map.range, {format_count(first), format_count(first + count - 1)});
     };
-    return "pixel of queries " + range(p->block.first_row, p->block.rows) + ", keys " +
-           range(p->block.first_key, p->block.keys) + ": " +
-           (bench.map.place.largest ? "largest weight " : "mass ") + value +
-           (p->id.sampled ? ", of its middle cell" : ", of all its cells");
+    return fill(bench.map.place.largest ? texts().map.block_largest : texts().map.block_mass,
+                {range(p->block.first_row, p->block.rows), range(p->block.first_key, p->block.keys), value,
+                 p->id.sampled ? texts().map.of_middle : texts().map.of_all});
 }
 
 void pick_behind_pixel(Workbench& bench, double row, double key) {
@@ -486,14 +488,12 @@ void draw_map_panel(PanelContext& ui) {
     Workbench& bench = ui.bench;
     draw_map_controls(ui);
     if (bench.map.is_coming()) {
-        ImGui::TextDisabled("the queries and keys are being drawn");
+        ImGui::TextDisabled("%s", texts().map.coming);
         return;
     }
     if (!bench.map) {
         ImGui::PushTextWrapPos();
-        ImGui::TextDisabled(
-            "A long head as a map to zoom into, from a synthetic context or a file whose matrix would "
-            "not fit: the matrix itself is never kept.");
+        ImGui::TextDisabled("%s", texts().map.empty);
         ImGui::PopTextWrapPos();
         return;
     }

@@ -73,9 +73,9 @@ void draw_patterns(PanelContext& ui, const Grid& grid) {
         for (uint8_t& cell : next.painted.cells) cell = !cell;
         bench.document.change(next);
     }
-    same_line_if_room(button_width("Symmetric"), 4 * ui.scale);
+    same_line_if_room(button_width("Make symmetric"), 4 * ui.scale);
     ImGui::BeginDisabled(grid.rows != grid.keys);
-    if (ImGui::Button("Symmetric")) {
+    if (ImGui::Button("Make symmetric")) {
         Settings next = as_painted(s, grid);
         for (uint64_t i = 0; i < grid.rows; ++i)
             for (uint64_t j = 0; j < grid.keys; ++j)
@@ -101,8 +101,8 @@ void draw_brushes(PanelContext& ui, const Grid& grid) {
     ImGui::TextDisabled(
         "%.1f%% visible%s", 100 * double(visible) / double(grid.cells.size()),
         empty == 0   ? ""
-        : empty == 1 ? ", 1 row sees nothing: its context is 0"
-                     : (", " + std::to_string(empty) + " rows see nothing: their context is 0").c_str());
+        : empty == 1 ? ", 1 row is fully masked: its context is 0"
+                     : (", " + std::to_string(empty) + " rows are fully masked: their context is 0").c_str());
 }
 
 void paint(PanelContext& ui, const Canvas& canvas, const Grid& grid) {
@@ -140,9 +140,8 @@ void draw_mask_panel(PanelContext& ui) {
     Workbench& bench = ui.bench;
     const uint64_t rows = bench.computation.run().desc().len_q, keys = bench.computation.run().desc().len_kv;
     if (rows > kMaxPaintedSide || keys > kMaxPaintedSide) {
-        ImGui::TextDisabled(
-            "At %s x %s cells masks are rules, not paint: causal and window in the parameters.",
-            format_count(rows).c_str(), format_count(keys).c_str());
+        ImGui::TextDisabled("%s x %s cells cannot be painted: choose causal or window in the parameters.",
+                            format_count(rows).c_str(), format_count(keys).c_str());
         return;
     }
     const Grid grid = whole_mask(bench, rows, keys);

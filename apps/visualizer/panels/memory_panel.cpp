@@ -1,5 +1,6 @@
 // Lists the owners of the device's memory.
 #include "panels/panels.hpp"
+#include "texts/texts.hpp"
 
 #include <algorithm>
 
@@ -21,8 +22,8 @@ void draw_memory_panel(PanelContext& ui) {
         {"q, k, v, masks", run.input_bytes()},
         {"scores, weights, context", run.output_bytes()},
         {"workspace", run.workspace_bytes()},
-        {"weights and inputs, to look at", host},
-        {"kept result A", bench.computation.kept() ? bench.computation.kept()->result->size_bytes() : 0},
+        {texts().memory.display, host},
+        {texts().memory.saved, bench.computation.kept() ? bench.computation.kept()->result->size_bytes() : 0},
         {"locked matrices", locked},
         {"grid of layers", bench.computation.grid_bytes()},
         {"map's tiles", bench.map.buffers() ? bench.map.buffers()->size_bytes() : 0}};

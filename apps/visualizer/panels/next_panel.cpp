@@ -1,6 +1,7 @@
 // The likeliest tokens after the picked one, next to those without the reader's
 // changes, and what each layer would say if it were the last.
 #include "panels/panels.hpp"
+#include "texts/texts.hpp"
 #include "theme/text_order.hpp"
 
 #include <imgui_stdlib.h>
@@ -22,11 +23,11 @@ void draw_likeliest(PanelContext& ui, const PromptNext& table) {
     ImGui::BeginChild("likeliest", {(changed ? 430 : 300) * ui.scale, 0});
     if (ImGui::BeginTable("next", changed ? 4 : 2,
                           ImGuiTableFlags_SizingFixedFit | ImGuiTableFlags_BordersInnerH)) {
-        ImGui::TableSetupColumn("next", 0, 110 * ui.scale);
-        ImGui::TableSetupColumn(changed ? "with the changes" : "probability", 0, 150 * ui.scale);
+        ImGui::TableSetupColumn(texts().next.next, 0, 110 * ui.scale);
+        ImGui::TableSetupColumn(changed ? texts().next.changed : texts().next.probability, 0, 150 * ui.scale);
         if (changed) {
-            ImGui::TableSetupColumn("without", 0, 60 * ui.scale);
-            ImGui::TableSetupColumn("said without", 0, 90 * ui.scale);
+            ImGui::TableSetupColumn(texts().next.without, 0, 60 * ui.scale);
+            ImGui::TableSetupColumn(texts().next.said_without, 0, 90 * ui.scale);
         }
         ImGui::TableHeadersRow();
         const std::vector<NextToken>& entries = table.after.back();
@@ -58,10 +59,8 @@ void draw_likeliest(PanelContext& ui, const PromptNext& table) {
 void draw_lens(PanelContext& ui, const PromptNext& table) {
     const Palette& colors = palette(ui.bench.window.theme);
     ImGui::BeginChild("lens", {0, 0}, false, ImGuiWindowFlags_HorizontalScrollbar);
-    ImGui::TextDisabled("if the model ended after layer ...");
-    if (ImGui::IsItemHovered())
-        ImGui::SetTooltip(
-            "The logit lens: final norm and unembedding of what leaves each layer (nostalgebraist, 2020)");
+    ImGui::TextDisabled("%s", texts().next.lens);
+    if (ImGui::IsItemHovered()) ImGui::SetTooltip("%s", texts().next.lens_hint);
     const ImVec2 at = ImGui::GetCursorScreenPos();
     const float width = 104 * ui.scale, line = ImGui::GetTextLineHeight();
     constexpr size_t kShown = 4;
@@ -69,7 +68,7 @@ void draw_lens(PanelContext& ui, const PromptNext& table) {
     ImDrawList& draw = *ImGui::GetWindowDrawList();
     for (size_t n = 0; n < table.after.size(); ++n) {
         const float x = at.x + float(n) * width;
-        const std::string name = n == 0 ? "none" : "L" + std::to_string(n - 1);
+        const std::string name = n == 0 ? texts().next.none : "L" + std::to_string(n - 1);
         draw.AddText(ui.fonts.small, ui.fonts.small->FontSize, {x, at.y}, colors.text_soft, name.c_str());
         for (size_t i = 0; i < std::min(kShown, table.after[n].size()); ++i) {
             const NextToken& entry = table.after[n][i];
@@ -109,24 +108,20 @@ void draw_head_change(PanelContext& ui) {
     ImGui::SameLine(0, 8 * ui.scale);
     ImGui::SetNextItemWidth(130 * ui.scale);
     if (ImGui::SliderFloat("##scale", &change.scale, 0, 2,
-                           change.scale == 0   ? "off"
-                           : change.scale == 1 ? "as it is"
+                           change.scale == 0   ? texts().next.off
+                           : change.scale == 1 ? texts().next.unchanged
                                                : "\xc3\x97 %.2f",
                            ImGuiSliderFlags_AlwaysClamp)) {
         change.patch.clear();
         commit(ImGui::GetID("##scale"));
     }
-    if (ImGui::IsItemHovered())
-        ImGui::SetTooltip("What the head adds is multiplied by this; 0 switches it off");
+    if (ImGui::IsItemHovered()) ImGui::SetTooltip("%s", texts().next.scale_hint);
     ImGui::SameLine(0, 8 * ui.scale);
     ImGui::SetNextItemWidth(260 * ui.scale);
     std::string& typed = bench.window.patch_text;
-    const bool entered = ImGui::InputTextWithHint("##patch", "patch from a sentence of as many tokens",
-                                                  &typed, ImGuiInputTextFlags_EnterReturnsTrue);
-    if (ImGui::IsItemHovered())
-        ImGui::SetTooltip(
-            "Enter: what the head gives for that sentence, token by token, stands in the place of what it "
-            "gives\nhere (activation patching, Vig et al., 2020)");
+    const bool entered =
+        ImGui::InputTextWithHint("##patch", texts().next.patch, &typed, ImGuiInputTextFlags_EnterReturnsTrue);
+    if (ImGui::IsItemHovered()) ImGui::SetTooltip("%s", texts().next.patch_hint);
     if (entered && !typed.empty()) {
         change.patch = typed;
         change.scale = 1;
@@ -134,13 +129,13 @@ void draw_head_change(PanelContext& ui) {
     }
     if (!change.patch.empty()) {
         ImGui::SameLine(0, 8 * ui.scale);
-        ImGui::TextDisabled("from \xe2\x80\x9c%s\xe2\x80\x9d", in_drawing_order(change.patch).c_str());
+        ImGui::TextDisabled("%s", fill(texts().next.patched, {in_drawing_order(change.patch)}).c_str());
     }
     if (s.changed.empty()) return;
     ImGui::SameLine(0, 8 * ui.scale);
     if (ImGui::Button(s.changed.size() == 1
-                          ? "As it was"
-                          : ("All " + std::to_string(s.changed.size()) + " as they were").c_str())) {
+                          ? texts().next.reset
+                          : fill(texts().next.reset_all, {std::to_string(s.changed.size())}).c_str())) {
         Settings next = s;
         next.changed.clear();
         bench.document.change(next);
@@ -154,23 +149,22 @@ void draw_next_panel(PanelContext& ui) {
     const Settings& s = bench.document.settings();
     if (!shows_model(s)) {
         ImGui::PushTextWrapPos();
-        ImGui::TextDisabled(
-            "What a model says next stands here: of one that learned (Alt+0) or of one that was opened.");
+        ImGui::TextDisabled("%s", texts().next.empty);
         ImGui::PopTextWrapPos();
         return;
     }
     if (s.model) draw_head_change(ui);
     const PromptNext* table = bench.next_table();
     if (!table) {
-        ImGui::TextDisabled("%s", bench.next_problem().empty() ? "computing" : bench.next_problem().c_str());
+        ImGui::TextDisabled(
+            "%s", bench.next_problem().empty() ? texts().next.computing : bench.next_problem().c_str());
         return;
     }
     const std::vector<std::string>& tokens = bench.computation.tokens();
     std::string behind;
     for (uint64_t i = table->row > 3 ? table->row - 3 : 0; i <= table->row && i < tokens.size(); ++i)
         behind += (behind.empty() ? "" : " ") + (i == table->row ? token_name(bench, i) : tokens[i]);
-    ImGui::TextDisabled("after \xe2\x80\x9c%s\xe2\x80\x9d, the picked query",
-                        in_drawing_order(behind).c_str());
+    ImGui::TextDisabled("%s", fill(texts().next.after, {in_drawing_order(behind)}).c_str());
     draw_likeliest(ui, *table);
     ImGui::SameLine(0, 18 * ui.scale);
     draw_lens(ui, *table);

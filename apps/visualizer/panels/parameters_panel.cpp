@@ -12,13 +12,12 @@ namespace {
 constexpr std::pair<std::string_view, const char*> kHints[] = {
     {"scale",
      "Scores are divided by this, so that wide heads do not make the softmax sharp (Vaswani et al., 2017)."},
-    {"temperature",
-     "Scores are divided by it: above 1 the weights even out, below 1 the largest takes more."},
+    {"temperature", "Divides the scores: above 1 the weights even out, below 1 the largest takes more."},
     {"softcap",
      "Keeps scores within \xc2\xb1"
      "c by c\xc2\xb7tanh(s / c), as Gemma 2 does. 0: off."},
     {"causal mask",
-     "A token sees itself and what stands before it, as in a model that predicts the next word."},
+     "A token sees itself and the tokens before it, as in a model that predicts the next word."},
     {"window", "A token sees only so many keys before and after itself."},
     {"keys before", "How many keys before itself a token sees."},
     {"keys after", "How many keys after itself a token sees."},
@@ -27,17 +26,16 @@ constexpr std::pair<std::string_view, const char*> kHints[] = {
     {"RoPE",
      "Queries and keys are turned by angles of their positions, so that their product knows the distance "
      "(Su et al., 2021)."},
-    {"pattern",
-     "Which keys a query sees beside causal and window: padding, prefix, stripes, blocks, or painted."},
+    {"pattern", "Adds a mask to causal and window: padding, prefix, stripes, blocks, or painted."},
     {"dropout",
      "In training some weights become 0 at random, and the others grow by 1 / (1 \xe2\x88\x92 p)."},
     {"probability", "p, the share of weights that are dropped."},
     {"dropout seed", "Where the random numbers of the dropout mask begin."},
     {"weight seed", "Where the random numbers of W_query, W_key and W_value begin."},
-    {"heads", "Each head attends by itself; their contexts stand side by side."},
+    {"heads", "Each head attends by itself; their contexts are put side by side."},
     {"KV heads", "Several query heads share one key and value head (Ainslie et al., 2023)."},
     {"tokens", "Repeats the tokens up to this length."},
-    {"mask after the softmax", "Hides weights after the softmax and divides each row by what is left of it."},
+    {"mask after the softmax", "Masks weights after the softmax and divides each row by its remaining sum."},
 };
 
 // Shows the sentence of the control that was drawn last.
@@ -154,7 +152,7 @@ void draw_reset(PanelContext& ui) {
         reset.mapping = s.mapping;
         ui.bench.document.change(reset);
     }
-    if (ImGui::IsItemHovered()) ImGui::SetTooltip("The level's or model's own parameters");
+    if (ImGui::IsItemHovered()) ImGui::SetTooltip("Restores the parameters of the level or model.");
     ImGui::SetCursorPos(below);
 }
 

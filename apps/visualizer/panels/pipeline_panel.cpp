@@ -1,5 +1,6 @@
 // The stages from tokens to contexts: formula and live shape; a click shows the tensor.
 #include "panels/panels.hpp"
+#include "texts/texts.hpp"
 
 #include <algorithm>
 
@@ -27,13 +28,13 @@ void draw_pipeline_panel(PanelContext& ui) {
     const Settings& settings = bench.document.settings();
     const bool from_file = settings.file && settings.mapping.kind != ImportKind::tables;
     const std::string layer = "layer " + std::to_string(settings.mapping.layer) + " of ";
-    heading(
-        ui, "Pipeline",
-        (from_file               ? layer + "the file"
-         : shows_model(settings) ? "layer " + std::to_string(settings.mapping.layer) + ", the last is " +
-                                       std::to_string(shown_layers(settings).size() - 1)
-                                 : level_name(settings.level) + (is_plain_level(settings) ? "" : ", changed"))
-            .c_str());
+    heading(ui, "Pipeline",
+            (from_file ? layer + "the file"
+             : shows_model(settings)
+                 ? fill(texts().pipeline.layer, {std::to_string(settings.mapping.layer),
+                                                 std::to_string(shown_layers(settings).size() - 1)})
+                 : level_name(settings.level) + (is_plain_level(settings) ? "" : ", changed"))
+                .c_str());
     if (!from_file && ImGui::GetContentRegionAvail().y > kRoomForWords * ui.scale) {
         ImGui::PushFont(ui.fonts.small);
         ImGui::PushTextWrapPos();

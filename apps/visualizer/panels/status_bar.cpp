@@ -1,4 +1,5 @@
 #include "panels/panels.hpp"
+#include "texts/texts.hpp"
 #include "theme/text_order.hpp"
 
 #include <fovea/runtime.hpp>
@@ -62,20 +63,20 @@ void draw_status_bar(PanelContext& ui) {
         }
         if (const KeptResult* kept = bench.computation.kept()) {
             ImGui::SameLine(0, 16 * ui.scale);
-            ImGui::TextDisabled("A kept: %s", subject_name(kept->result->settings).c_str());
+            ImGui::TextDisabled("%s",
+                                fill(texts().compare.saved, {subject_name(kept->result->settings)}).c_str());
             if (ImGui::IsItemHovered())
-                ImGui::SetTooltip("%s\nV compares it with what is shown, Shift+A lets it go",
-                                  in_drawing_order(kept->result->title()).c_str());
+                ImGui::SetTooltip(
+                    "%s", fill(texts().status.saved_hint, {in_drawing_order(kept->result->title())}).c_str());
         }
         const std::string device = bench.computation.device_name();
-        const std::string where =
-            (bench.computation.run().stands_in()
-                 ? "CPU for now: " + device.substr(0, device.find(" (")) + " compiles its kernels"
-             : bench.computation.on_cpu() ? "CPU"
-                                          : device) +
-            ", kernel " + kernel_name(bench.computation.run().info().kernel) + ", " +
-            std::string(precision_name(bench.document.settings().precision)) +
-            (bench.computation.complete() ? ", exact" : "");
+        const std::string where = (bench.computation.run().stands_in()
+                                       ? fill(texts().status.compiling, {device.substr(0, device.find(" ("))})
+                                   : bench.computation.on_cpu() ? "CPU"
+                                                                : device) +
+                                  ", kernel " + kernel_name(bench.computation.run().info().kernel) + ", " +
+                                  std::string(precision_name(bench.document.settings().precision)) +
+                                  (bench.computation.complete() ? ", exact" : "");
         ImGui::SameLine(ImGui::GetWindowWidth() - ImGui::CalcTextSize(where.c_str()).x - 14 * ui.scale);
         ImGui::TextDisabled("%s", where.c_str());
     }

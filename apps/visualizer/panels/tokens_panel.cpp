@@ -3,6 +3,7 @@
 
 #include "document/imported_file.hpp"
 #include "panels/panel_table.hpp"
+#include "texts/texts.hpp"
 #include "theme/text_order.hpp"
 
 #include <imgui_internal.h>
@@ -27,9 +28,7 @@ void draw_bar(PanelContext& ui, const Workbench::Weights& weights, uint64_t key,
     const std::vector<uint32_t>& hidden = bench.document.settings().hidden_keys;
     const bool is_hidden = std::binary_search(hidden.begin(), hidden.end(), uint32_t(key));
     if (ImGui::IsItemHovered())
-        ImGui::SetTooltip("Click: the picked key. Right click: %s.",
-                          is_hidden ? "show it again"
-                                    : "hide it from every query; the other weights are rescaled to sum to 1");
+        ImGui::SetTooltip("%s", is_hidden ? texts().tokens.unmask_hint : texts().tokens.mask_hint);
     if (ImGui::IsItemClicked(ImGuiMouseButton_Right)) {
         Settings next = bench.document.settings();
         toggle_key(next, uint32_t(key));
@@ -49,10 +48,7 @@ void draw_bar(PanelContext& ui, const Workbench::Weights& weights, uint64_t key,
     const ImVec4 clip{at.x, at.y, at.x + label - 6 * ui.scale, at.y + height};
     draw.AddText(ui.fonts.body, ui.fonts.body->FontSize, {at.x, at.y + 3 * ui.scale},
                  strong ? colors.text : colors.text_soft, drawn_name(bench, key).c_str(), nullptr, 0, &clip);
-    const std::string text = is_hidden ? "hidden"
-                             : masked  ? "masked"
-                             : dropped ? "dropped"
-                                       : format_fixed(weight, 4);
+    const std::string text = is_hidden || masked ? "masked" : dropped ? "dropped" : format_fixed(weight, 4);
     draw.AddText(ui.fonts.mono, ui.fonts.mono->FontSize,
                  {at.x + width - number + 8 * ui.scale, at.y + 4 * ui.scale},
                  masked || dropped ? colors.text_soft : colors.text, text.c_str());
@@ -127,7 +123,7 @@ void draw_tokenizer(PanelContext& ui) {
         }
         ImGui::EndCombo();
     }
-    if (ImGui::IsItemHovered()) ImGui::SetTooltip("What is a token of the text (W)");
+    if (ImGui::IsItemHovered()) ImGui::SetTooltip("%s", texts().tokens.tokenizer_hint);
     ImGui::Dummy({0, 2 * ui.scale});
 }
 
@@ -160,8 +156,9 @@ void draw_tokens_panel(PanelContext& ui) {
     ImGui::Dummy({0, 4 * ui.scale});
     if (!bench.computation.complete()) return;
     if (!bench.document.settings().hidden_keys.empty()) {
-        if (ImGui::Button(("show " + std::to_string(bench.document.settings().hidden_keys.size()) + " hidden")
-                              .c_str())) {
+        if (ImGui::Button(
+                fill(texts().tokens.unmask, {std::to_string(bench.document.settings().hidden_keys.size())})
+                    .c_str())) {
             next = bench.document.settings();
             next.hidden_keys.clear();
             bench.document.change(next);

@@ -63,8 +63,9 @@ void draw_tasks(PanelContext& ui) {
     if (current) ImGui::PopStyleColor(4);
     if (!open && ImGui::IsItemHovered())
         ImGui::SetTooltip(
-            "Small models whose heads learned something (Alt+0); the levels beside them have weights "
-            "from a seed");
+            "Opens a small model whose heads learned a task (Alt+0); the levels next to it have weights from "
+            "a "
+            "seed.");
     if (!open) return;
     for (const std::string& task : learned_tasks())
         if (ImGui::Selectable((task + "  ").c_str(), current && s.task == task)) bench.show_task(task);
@@ -83,16 +84,17 @@ void draw_file(PanelContext& ui) {
             bench.window.open_dialog(Dialog::import_sheet);
     }
     if (ImGui::IsItemHovered())
-        ImGui::SetTooltip("%s", model ? "All of its layers and heads (Shift+H)" : "How its tensors are read");
+        ImGui::SetTooltip("%s", model ? "Shows all layers and heads of the model (Shift+H)."
+                                      : "Shows how the tensors are read.");
     ImGui::SameLine(0, 4 * ui.scale);
     if (ImGui::Button("\xc3\x97")) bench.show_level(bench.document.settings().level);
-    if (ImGui::IsItemHovered()) ImGui::SetTooltip("Close the file");
+    if (ImGui::IsItemHovered()) ImGui::SetTooltip("Closes the file.");
 }
 
 void draw_device(PanelContext& ui) {
     Workbench& bench = ui.bench;
     ImGui::SetNextItemWidth(196 * ui.scale);
-    const std::string current = bench.computation.on_cpu() ? "Processor" : bench.computation.device_name();
+    const std::string current = bench.computation.on_cpu() ? "CPU" : bench.computation.device_name();
     // The box is narrow: the driver's version, in brackets after the name, is only in the list and in the
     // tooltip.
     const bool open = ImGui::BeginCombo("##device", current.substr(0, current.find(" (")).c_str());
@@ -100,8 +102,7 @@ void draw_device(PanelContext& ui) {
     if (!open) return;
     if (ImGui::Selectable(bench.computation.device_name().c_str(), !bench.computation.on_cpu()))
         bench.computation.compute_on_cpu(false);
-    if (ImGui::Selectable("Processor (SIMD)", bench.computation.on_cpu()))
-        bench.computation.compute_on_cpu(true);
+    if (ImGui::Selectable("CPU (SIMD)", bench.computation.on_cpu())) bench.computation.compute_on_cpu(true);
     ImGui::EndCombo();
 }
 
@@ -141,11 +142,12 @@ void draw_top_bar(PanelContext& ui) {
     ImGui::PopFont();
     ImGui::SameLine(0, 18 * ui.scale);
     if (ImGui::Button("Open")) bench.window.open_dialog(Dialog::open);
-    if (ImGui::IsItemHovered()) ImGui::SetTooltip("Tensors or a session (Ctrl+O); or drop a file here");
+    if (ImGui::IsItemHovered())
+        ImGui::SetTooltip("Opens tensors, a model or a session (Ctrl+O); you can also drop a file here.");
     ImGui::SameLine(0, 4 * ui.scale);
     if (ImGui::Button("Export")) bench.window.open_dialog(Dialog::save);
     if (ImGui::IsItemHovered())
-        ImGui::SetTooltip("A picture, the matrix's numbers or the session (Ctrl+E, Ctrl+S)");
+        ImGui::SetTooltip("Exports a picture, the values of the matrix or the session (Ctrl+E, Ctrl+S).");
     ImGui::SameLine(0, 18 * ui.scale);
     draw_tasks(ui);
     ImGui::SameLine(0, 8 * ui.scale);
@@ -181,7 +183,7 @@ void draw_top_bar(PanelContext& ui) {
         bench.window.theme = bench.window.theme == Theme::dark ? Theme::light : Theme::dark;
     ImGui::SameLine(0, 4 * ui.scale);
     if (ImGui::Button("?")) bench.window.open_dialog(Dialog::help);
-    if (ImGui::IsItemHovered()) ImGui::SetTooltip("All keys (?); Ctrl+P finds a command by its name");
+    if (ImGui::IsItemHovered()) ImGui::SetTooltip("Lists all keys (?); Ctrl+P finds a command by its name.");
     const ImVec2 low = ImGui::GetItemRectMin(), size = ImGui::GetItemRectSize();
     ui.help = {low.x, low.y, size.x, size.y};
 }

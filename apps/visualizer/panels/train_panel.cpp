@@ -2,6 +2,7 @@
 // which moves while it trains. A click on a map switches its head off.
 #include "document/playground.hpp"
 #include "panels/panels.hpp"
+#include "texts/texts.hpp"
 
 #include <algorithm>
 #include <array>
@@ -12,8 +13,9 @@ namespace {
 
 constexpr float kPlotHeight = 150, kLabel = 34;
 constexpr std::array<double, 4> kSpeeds = {5, 20, 200, 0};
-constexpr std::array<const char*, 4> kSpeedNames = {"5 steps a second", "20 steps a second",
-                                                    "200 steps a second", "as fast as it goes"};
+std::array<const char*, 4> speed_names() {
+    return {texts().train.speed5, texts().train.speed20, texts().train.speed200, texts().train.fastest};
+}
 
 struct Plot {
     ImVec2 at, size;
@@ -77,7 +79,8 @@ Plot begin_plot(PanelContext& ui, const TrainingView& v, float width, const char
     draw.AddText(
         ui.fonts.small, ui.fonts.small->FontSize, {plot.at.x, plot.at.y + plot.size.y + 2 * ui.scale},
         colors.text_soft,
-        ("step 0 to " + std::to_string(plot.steps) + (unit[0] ? std::string(", ") + unit : "")).c_str());
+        (fill(texts().train.steps, {std::to_string(plot.steps)}) + (unit[0] ? std::string(", ") + unit : ""))
+            .c_str());
     ImGui::Dummy({width, plot.size.y + line + 4 * ui.scale});
     return plot;
 }
@@ -85,13 +88,13 @@ Plot begin_plot(PanelContext& ui, const TrainingView& v, float width, const char
 void draw_loss(PanelContext& ui, const TrainingView& v, float width) {
     const Palette& colors = palette(ui.bench.window.theme);
     const float guess = float(std::log(double(v.task.model.vocabulary)));
-    const Plot plot = begin_plot(ui, v, width, "loss", 0, guess * 1.15f, "nats");
+    const Plot plot = begin_plot(ui, v, width, texts().train.loss, 0, guess * 1.15f, "nats");
     ImDrawList& draw = *ImGui::GetWindowDrawList();
     const float y = plot.place(0, guess).y;
     for (float x = plot.at.x; x < plot.at.x + plot.size.x; x += 8 * ui.scale)
         draw.AddLine({x, y}, {std::min(x + 4 * ui.scale, plot.at.x + plot.size.x), y}, colors.text_soft,
                      ui.scale);
-    const std::string words = "guessing, ln " + std::to_string(v.task.model.vocabulary);
+    const std::string words = fill(texts().train.chance, {std::to_string(v.task.model.vocabulary)});
     draw.AddText(
         ui.fonts.small, ui.fonts.small->FontSize,
         {plot.at.x + plot.size.x -
@@ -101,7 +104,7 @@ void draw_loss(PanelContext& ui, const TrainingView& v, float width) {
     if (const StepReport* report = report_at(v))
         draw.AddText(ui.fonts.small, ui.fonts.small->FontSize,
                      {plot.at.x + 6 * ui.scale, plot.at.y + plot.size.y - 2 * ui.fonts.small->FontSize},
-                     colors.accent, ("loss " + format_fixed(report->loss, 3)).c_str());
+                     colors.accent, fill(texts().train.loss_now, {format_fixed(report->loss, 3)}).c_str());
     for (const TrainingCurve& other : v.others)
         draw_curve(plot, other, loss_of, HeadScore::previous, colors.mark, ui.scale);
     draw_curve(plot, v.curve, loss_of, HeadScore::previous, colors.accent, 2 * ui.scale);
@@ -109,7 +112,7 @@ void draw_loss(PanelContext& ui, const TrainingView& v, float width) {
 
 void draw_scores(PanelContext& ui, const TrainingView& v, float width) {
     const Palette& colors = palette(ui.bench.window.theme);
-    const Plot plot = begin_plot(ui, v, width, "accuracy and heads' scores", 0, 1, "");
+    const Plot plot = begin_plot(ui, v, width, texts().train.scores, 0, 1, "");
     for (const TrainingCurve& other : v.others)
         draw_curve(plot, other, accuracy_of, HeadScore::previous, colors.mark, ui.scale);
     draw_curve(plot, v.curve, accuracy_of, HeadScore::previous, colors.accent, 2 * ui.scale);
@@ -189,15 +192,17 @@ void draw_map(PanelContext& ui, Playground& play, const TrainingView& v, uint32_
     const ImVec2 mouse = ImGui::GetMousePos();
     const auto i = uint32_t((mouse.y - at.y) / cell), j = uint32_t((mouse.x - at.x) / cell);
     if (hovered && i < n && j < n)
-        ImGui::SetTooltip("from %s, %u, to %s, %u: %.4f\nclick: switch the head %s",
-                          v.task.vocabulary[v.sequence[i]].c_str(), i,
-                          v.task.vocabulary[v.sequence[j]].c_str(), j,
-                          double(v.probe.weights[(size_t(head) * n + i) * n + j]), off ? "on" : "off");
+        ImGui::SetTooltip(
+            "%s", fill(off ? texts().train.weight_off : texts().train.weight_on,
+                       {v.task.vocabulary[v.sequence[i]], std::to_string(i), v.task.vocabulary[v.sequence[j]],
+                        std::to_string(j),
+                        format_fixed(double(v.probe.weights[(size_t(head) * n + i) * n + j]), 4)})
+                      .c_str());
     ImGui::PopID();
 }
 
 void save(Workbench& bench, const Result<void>& saved, const char* path) {
-    if (saved) return bench.window.tell_done(std::string("Written: ") + path);
+    if (saved) return bench.window.tell_done(fill(texts().files.saved, {path}));
     bench.problems.report(saved.error().field, saved.error().text, true);
     bench.window.show(BottomTab::problems);
 }
@@ -221,28 +226,28 @@ void draw_controls(PanelContext& ui, Playground& play, const TrainingView& v) {
         if (ImGui::IsItemHovered()) ImGui::SetTooltip("%s", what);
         return pressed;
     };
-    if (button(v.running ? "Pause" : "Train", "Steps of the engine's own attention and its gradients"))
+    if (button(v.running ? texts().train.pause : texts().train.train, texts().train.train_hint))
         play.run(!v.running);
-    if (button("Step", "One step")) play.step_once();
-    if (button("Rewind", "To step 0 of the same seed: the same steps come again, bit for bit")) play.rewind();
-    if (button("New seed", "Another run; the one so far stays as a faint curve")) play.new_seed();
+    if (button(texts().train.step, texts().train.step_hint)) play.step_once();
+    if (button(texts().train.rewind, texts().train.rewind_hint)) play.rewind();
+    if (button(texts().train.new_seed, texts().train.new_seed_hint)) play.new_seed();
     same_line_if_room(150 * ui.scale, gap);
     ImGui::SetNextItemWidth(150 * ui.scale);
     int& speed = bench.window.training_speed;
-    if (ImGui::Combo("##speed", &speed, kSpeedNames.data(), int(kSpeedNames.size())))
+    const std::array<const char*, 4> speeds = speed_names();
+    if (ImGui::Combo("##speed", &speed, speeds.data(), int(speeds.size())))
         play.set_speed(kSpeeds[size_t(speed)]);
-    if (button("Show its heads", "This state in every panel: numbers, sums, what it says next"))
-        bench.show_trained();
+    if (button(texts().train.show_heads, texts().train.show_heads_hint)) bench.show_trained();
     const std::string name = std::string(task_name(v.task.options.kind)) + "-" + std::to_string(v.curve.seed);
-    if (button("Save state", "As `fovea train --resume` takes it, beside the program"))
+    if (button(texts().train.save_state, texts().train.save_state_hint))
         save(bench, play.save_state(name + ".safetensors"), (name + ".safetensors").c_str());
-    if (button("Save curves", "Every step's loss, accuracy and scores as CSV, of all runs"))
+    if (button(texts().train.save_curves, texts().train.save_curves_hint))
         save(bench, play.save_curves(name + ".csv"), (name + ".csv").c_str());
     // A float slider: if there is only one step, the grip of an integer slider has half its length.
     auto step = float(v.step);
     ImGui::SetNextItemWidth(-1);
-    const std::string where = "seed " + std::to_string(v.curve.seed) + ", step " + std::to_string(v.step) +
-                              " of " + std::to_string(v.last);
+    const std::string where = fill(
+        texts().train.where, {std::to_string(v.curve.seed), std::to_string(v.step), std::to_string(v.last)});
     if (ImGui::SliderFloat(
             "##step", &step, 0, float(std::max(v.last, 1u)), where.c_str(),
             ImGuiSliderFlags_AlwaysClamp | ImGuiSliderFlags_NoInput | ImGuiSliderFlags_NoRoundToFormat))
@@ -250,12 +255,12 @@ void draw_controls(PanelContext& ui, Playground& play, const TrainingView& v) {
 }
 
 std::string standing(const TrainingView& v) {
-    std::string text = "on this sequence ";
-    text += std::isnan(v.probe.accuracy) ? "nothing can be known"
-                                         : format_fixed(100 * v.probe.accuracy, 0) + " % right";
+    std::string text = std::isnan(v.probe.accuracy)
+                           ? texts().train.nothing
+                           : fill(texts().train.accuracy, {format_fixed(100 * v.probe.accuracy, 0)});
     if (v.judged)
-        text += "; on 64 sequences that it has not seen " + format_fixed(100 * v.judged->accuracy, 1) +
-                " %, loss " + format_fixed(v.judged->loss, 3);
+        text += fill(texts().train.unseen,
+                     {format_fixed(100 * v.judged->accuracy, 1), format_fixed(v.judged->loss, 3)});
     return text;
 }
 

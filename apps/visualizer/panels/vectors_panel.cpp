@@ -2,6 +2,7 @@
 // query or key is only tried out here; dragging a word changes its vector and everything computed from it.
 #include "data/session_file.hpp"
 #include "panels/panels.hpp"
+#include "texts/texts.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -83,10 +84,11 @@ void drag_points(PanelContext& ui, const PlotFrame& plot, const std::vector<Vect
     const bool began_there = std::hypot(at.x - begin.x, at.y - begin.y) <= kReach * ui.scale;
     if (holds && began_there) move_held(bench, plot.in_plane(io.MousePos), ImGui::GetID("plane"));
     if (!ImGui::IsItemHovered() || ImGui::IsItemActive() || !near) return;
-    const char* const kinds[] = {"word", "query", "key"};
-    ImGui::SetTooltip("%s of %s: %s, %s\ndrag: move it", kinds[int(nearest->kind)],
-                      drawn_name(bench, nearest->token).c_str(), format_fixed(nearest->at[0], 3).c_str(),
-                      format_fixed(nearest->at[1], 3).c_str());
+    const char* const kinds[] = {texts().vectors.word_at, texts().vectors.query_at, texts().vectors.key_at};
+    ImGui::SetTooltip("%s", fill(kinds[int(nearest->kind)],
+                                 {drawn_name(bench, nearest->token), format_fixed(nearest->at[0], 3),
+                                  format_fixed(nearest->at[1], 3)})
+                                .c_str());
 }
 
 void draw_plot(PanelContext& ui, const PlotFrame& plot, const std::vector<VectorPoint>& points,
@@ -202,10 +204,10 @@ void draw_held(PanelContext& ui, const std::vector<VectorPoint>& points) {
     const auto held = std::find_if(points.begin(), points.end(),
                                    [&](const VectorPoint& p) { return same_point(p, vectors.held); });
     vectors.held = held != points.end() ? *held : points.front();
-    const std::string whose = (vectors.held.kind == VectorKind::query ? "query of "
-                               : vectors.held.kind == VectorKind::key ? "key of "
-                                                                      : "word ") +
-                              drawn_name(bench, vectors.held.token);
+    const std::string whose = fill(vectors.held.kind == VectorKind::query ? texts().vectors.query
+                                   : vectors.held.kind == VectorKind::key ? texts().vectors.key
+                                                                          : texts().vectors.word,
+                                   {drawn_name(bench, vectors.held.token)});
     ImGui::TextUnformatted(whose.c_str());
     float place[2] = {float(vectors.held.at[0]), float(vectors.held.at[1])};
     ImGui::SetNextItemWidth(-1);
@@ -214,8 +216,7 @@ void draw_held(PanelContext& ui, const std::vector<VectorPoint>& points) {
     if (ImGui::DragFloat2("##place", place, 0.01f * half, 0, 0, "%.3f"))
         move_held(bench, {double(place[0]), double(place[1])}, ImGui::GetID("##place"));
     ImGui::EndDisabled();
-    if (ImGui::IsItemHovered())
-        ImGui::SetTooltip("Its place in the plane: drag, or Ctrl and a click to type");
+    if (ImGui::IsItemHovered()) ImGui::SetTooltip("%s", texts().vectors.place_hint);
 }
 
 std::string about_text(const Workbench& bench) {
@@ -224,20 +225,12 @@ std::string about_text(const Workbench& bench) {
     const std::string share = format_fixed(100 * vectors.plane().share, 0) + " %";
     if (vectors.of_words) {
         const std::string stay = vectors.why_words_stay();
-        return "Each word is a row of " + std::to_string(width) +
-               " numbers. Here they lie along the two directions in which these words differ most, which "
-               "hold " +
-               share + " of what there is between them. " +
-               (stay.empty() ? "Drag one: its numbers are the session's, and all that comes of them follows."
-                             : "They cannot be moved: " + stay + ".");
+        return fill(texts().vectors.about_words, {std::to_string(width), share}) + " " +
+               (stay.empty() ? texts().vectors.drag_words : fill(texts().vectors.words_stay, {stay}));
     }
-    const std::string what = width == 2
-                                 ? "Queries and keys are two numbers each."
-                                 : "Queries and keys are " + std::to_string(width) +
-                                       " numbers each; along these two directions lie " + share + " of them.";
-    return what +
-           " Keys that point the picked query\xe2\x80\x99s way win, the more the longer they are. Drag a "
-           "query or a key: it is tried out here alone.";
+    const std::string what = width == 2 ? texts().vectors.two_numbers
+                                        : fill(texts().vectors.many_numbers, {std::to_string(width), share});
+    return what + " " + texts().vectors.about;
 }
 
 }  // namespace
@@ -251,9 +244,9 @@ void draw_vectors_panel(PanelContext& ui) {
     if (!vectors.why_not().empty()) return ImGui::TextDisabled("%s", vectors.why_not().c_str());
     const float s = ui.scale;
     if (vectors.has_words()) {
-        constexpr const char* kOf[] = {"queries and keys", "words"};
+        const char* const of_names[] = {texts().vectors.queries_and_keys, texts().vectors.words};
         int of = vectors.of_words;
-        if (tabs(ui, kOf, of))
+        if (tabs(ui, of_names, of))
             vectors.of_words = of == 1,
             vectors.held = {of == 1 ? VectorKind::word : VectorKind::query, uint32_t(bench.view.picked_row)};
     }
@@ -292,11 +285,12 @@ void draw_vectors_panel(PanelContext& ui) {
     const bool moved = std::any_of(edits.begin(), edits.end(),
                                    [](const CellEdit& e) { return e.matrix == EditedMatrix::inputs; });
     ImGui::BeginDisabled(vectors.of_words ? !moved : !vectors.tries());
-    if (ImGui::Button("As they were")) take_back(bench);
+    if (ImGui::Button(texts().vectors.reset)) take_back(bench);
     ImGui::EndDisabled();
     ImGui::Dummy({0, 4 * s});
-    ImGui::TextDisabled("weights of %s%s", drawn_name(bench, row).c_str(),
-                        vectors.tries() ? "; lines: as they are" : "");
+    ImGui::TextDisabled("%s", fill(vectors.tries() ? texts().vectors.weights_tried : texts().vectors.weights,
+                                   {drawn_name(bench, row)})
+                                  .c_str());
     draw_weights(ui, weights, before);
     ImGui::EndChild();
 }
