@@ -23,7 +23,7 @@ Session full_session() {
     s.task = "sort", s.heads_off = 2;
     s.seed = 4294967295u;
     s.heads = 6, s.kv_heads = 3;
-    s.edits = {{EditedMatrix::inputs, 1, 2, 0.9}, {EditedMatrix::w_query, 0, 1, -0.25}};
+    s.edits = {{StageId::inputs, 1, 2, 0.9}, {StageId::w_query, 0, 1, -0.25}};
     s.scale = "2.5", s.temperature = 0.1;
     s.pattern = MaskPattern::painted;
     s.painted = {{1, 0, 1, 1, 0, 1}, 2, 3};

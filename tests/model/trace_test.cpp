@@ -432,7 +432,7 @@ TEST(Traces, weights_are_drawn_once_for_settings_that_share_them) {
 TEST(Traces, edited_cells_stand_in_the_stages_and_leave_again) {
     Session s = level_session(3);
     const Result<SessionModel> plain = session_model(s);
-    s.edits = {{EditedMatrix::inputs, 5, 2, 0.75}, {EditedMatrix::w_value, 1, 0, -2}};
+    s.edits = {{StageId::inputs, 5, 2, 0.75}, {StageId::w_value, 1, 0, -2}};
     const Result<SessionModel> edited = session_model(s, &*plain);
     F32Tensor x = plain->input.x, value = plain->model->blocks[0].attention.value.weight;
     x.row(5)[2] = 0.75f, value.row(1)[0] = -2.0f;

@@ -138,7 +138,7 @@ TEST_F(MouseTest, a_word_is_dragged_and_is_the_sessions) {
     after(drag);
     const Settings& now = bench->document.settings();
     ASSERT_EQ(now.edits.size(), 3u);
-    EXPECT_EQ(now.edits[0].matrix, EditedMatrix::inputs);
+    EXPECT_EQ(now.edits[0].stage, StageId::inputs);
     EXPECT_EQ(int(now.edits[0].row), bench->view.picked_row);
     compute();
     bench->document.undo();

@@ -121,18 +121,18 @@ const Result<F32Tensor>& VectorPlot::tried_weights() {
 std::string VectorPlot::edits_with(const Settings& settings, uint32_t token,
                                    std::optional<std::array<double, 2>> to) const {
     std::string text;
-    const auto add = [&](EditedMatrix matrix, uint64_t row, uint64_t column, double value) {
-        text += (text.empty() ? "" : ",") + std::string(stage_of(matrix)) + " " + std::to_string(row) + " " +
+    const auto add = [&](StageId stage, uint64_t row, uint64_t column, double value) {
+        text += (text.empty() ? "" : ",") + stage_name(stage) + " " + std::to_string(row) + " " +
                 std::to_string(column) + " " + format_number(value, 9);
     };
     for (const CellEdit& edit : settings.edits)
-        if (edit.matrix != EditedMatrix::inputs || (to && edit.row != token))
-            add(edit.matrix, edit.row, edit.column, edit.value);
+        if (edit.stage != StageId::inputs || (to && edit.row != token))
+            add(edit.stage, edit.row, edit.column, edit.value);
     if (!to) return text;
     // Three decimals, so that the value on the screen is the exact value.
     const std::vector<float> row = word_plane_.moved(words_.row(token), *to);
     for (size_t c = 0; c < row.size(); ++c)
-        add(EditedMatrix::inputs, token, c, std::round(double(row[c]) * 1000) / 1000);
+        add(StageId::inputs, token, c, std::round(double(row[c]) * 1000) / 1000);
     return text;
 }
 

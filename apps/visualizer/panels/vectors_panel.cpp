@@ -283,7 +283,7 @@ void draw_vectors_panel(PanelContext& ui) {
     draw_held(ui, points);
     const std::vector<CellEdit>& edits = bench.document.settings().edits;
     const bool moved = std::any_of(edits.begin(), edits.end(),
-                                   [](const CellEdit& e) { return e.matrix == EditedMatrix::inputs; });
+                                   [](const CellEdit& e) { return e.stage == StageId::inputs; });
     ImGui::BeginDisabled(vectors.of_words ? !moved : !vectors.tries());
     if (ImGui::Button(texts().vectors.reset)) take_back(bench);
     ImGui::EndDisabled();

@@ -20,7 +20,8 @@ namespace {
 constexpr uint64_t kMaxPaintedSide = 4096;
 constexpr size_t kMaxEdits = 256;
 constexpr double kMaxEditedPlace = 4095;
-constexpr std::string_view kEditedStages[] = {"inputs", "w_query", "w_key", "w_value", "w_output"};
+constexpr StageId kEditedStages[] = {StageId::inputs, StageId::w_query, StageId::w_key, StageId::w_value,
+                                     StageId::w_output};
 
 // ---- a key's value as text, and back ----
 
@@ -240,17 +241,18 @@ std::optional<CellEdit> edit_of(const std::string& text, const SessionKey& key) 
     const std::vector<std::string> parts = split(text, ' ');
     if (parts.size() != 4 || !is_unsigned(parts[1], false) || !is_unsigned(parts[2], false))
         return std::nullopt;
-    const auto stage = std::find(std::begin(kEditedStages), std::end(kEditedStages), parts[0]);
+    const std::optional<StageId> stage = stage_from_name(parts[0]);
+    const bool is_edited = std::ranges::find(kEditedStages, stage) != std::end(kEditedStages);
     const double row = *number_of(parts[1]), column = *number_of(parts[2]);
     const std::optional<double> value = in_limits(parts[3], key, false);
-    if (stage == std::end(kEditedStages) || row > kMaxEditedPlace || column > kMaxEditedPlace || !value)
+    if (!is_edited || row > kMaxEditedPlace || column > kMaxEditedPlace || !value)
         return std::nullopt;
-    return CellEdit{EditedMatrix(stage - std::begin(kEditedStages)), uint32_t(row), uint32_t(column), *value};
+    return CellEdit{*stage, uint32_t(row), uint32_t(column), *value};
 }
 
 // In the order of their cells; of two edits of one cell the later counts.
 bool set_edits(Session& s, const std::string& text, const SessionKey& key) {
-    const auto cell = [](const CellEdit& e) { return std::tie(e.matrix, e.row, e.column); };
+    const auto cell = [](const CellEdit& e) { return std::tie(e.stage, e.row, e.column); };
     std::vector<CellEdit> edits;
     const auto take = [&](const std::string& part) {
         const std::optional<CellEdit> edit = edit_of(part, key);
@@ -273,8 +275,8 @@ bool set_edits(Session& s, const std::string& text, const SessionKey& key) {
 std::string get_edits(const Session& s, const SessionKey&) {
     std::string text;
     for (const CellEdit& edit : s.edits)
-        text += (text.empty() ? "" : ",") + std::string(stage_of(edit.matrix)) + " " +
-                std::to_string(edit.row) + " " + std::to_string(edit.column) + " " + json_number(edit.value);
+        text += (text.empty() ? "" : ",") + stage_name(edit.stage) + " " + std::to_string(edit.row) + " " +
+                std::to_string(edit.column) + " " + json_number(edit.value);
     return text;
 }
 
@@ -513,8 +515,6 @@ class Reading {
 };
 
 }  // namespace
-
-std::string_view stage_of(EditedMatrix matrix) { return kEditedStages[size_t(matrix)]; }
 
 Error refused_session(std::string text) { return {FOVEA_INVALID_ARGUMENT, "session", std::move(text)}; }
 

@@ -148,10 +148,14 @@ void settle_rope(const Session& s, uint64_t width, AttentionPart& part, std::vec
 // Replaces drawn values by the reader's own. One without a place is reported and kept, because the matrix may
 // grow again.
 void take_edits(const Session& s, F32Tensor& inputs, AttentionPart& part, std::vector<SessionNote>& notes) {
-    Linear* const layers[] = {nullptr, &part.query, &part.key, &part.value, &part.output};
+    const std::pair<StageId, Linear*> layers[] = {{StageId::inputs, nullptr},
+                                                  {StageId::w_query, &part.query},
+                                                  {StageId::w_key, &part.key},
+                                                  {StageId::w_value, &part.value},
+                                                  {StageId::w_output, &part.output}};
     for (const CellEdit& edit : s.edits) {
-        Linear* const layer = layers[size_t(edit.matrix)];
-        const std::string name(stage_of(edit.matrix));
+        Linear* const layer = std::ranges::find(layers, edit.stage, &std::pair<StageId, Linear*>::first)->second;
+        const std::string& name = stage_name(edit.stage);
         const std::string told =
             "edits has " + name + " " + std::to_string(edit.row) + " " + std::to_string(edit.column) + "; ";
         if (layer && !is_present(*layer)) {

@@ -43,17 +43,6 @@ struct SessionTensors {
     friend bool operator==(const SessionTensors&, const SessionTensors&) = default;
 };
 
-// A matrix whose cells a reader can set, by its stage's name.
-enum class EditedMatrix { inputs, w_query, w_key, w_value, w_output };
-std::string_view stage_of(EditedMatrix matrix);
-// A cell that holds the reader's own number, in place of a word's or of a weight's.
-struct CellEdit {
-    EditedMatrix matrix = EditedMatrix::inputs;
-    uint32_t row = 0, column = 0;  // a cell of the shown stage
-    double value = 0;
-    friend bool operator==(const CellEdit&, const CellEdit&) = default;
-};
-
 // The stages of a layer, in the order of the computation.
 enum class StageId : uint8_t {
     inputs,
@@ -91,6 +80,15 @@ enum class StageId : uint8_t {
 const std::string& stage_name(StageId id);
 std::optional<StageId> stage_from_name(std::string_view name);
 
+// A cell of inputs, w_query, w_key, w_value or w_output that holds the reader's own number, in place of a
+// word's or of a weight's.
+struct CellEdit {
+    StageId stage = StageId::inputs;
+    uint32_t row = 0, column = 0;  // a cell of the shown stage
+    double value = 0;
+    friend bool operator==(const CellEdit&, const CellEdit&) = default;
+};
+
 // Everything that a reader can set.
 struct Session : AttentionRules {
     // The model, level and text to compute, apart from the rules.
@@ -102,7 +100,7 @@ struct Session : AttentionRules {
     uint64_t seed = 123;
     uint32_t heads = 1, kv_heads = 1;
     bool rope = false;
-    std::vector<CellEdit> edits;                    // by matrix, row and column; one for a cell
+    std::vector<CellEdit> edits;                    // by stage, row and column; one for a cell
     std::shared_ptr<const SessionTensors> tensors;  // shown in place of the text; null: none
     // A trained model that replaces the level's layer; then only the rules of the level apply. Empty: none.
     std::string task;
