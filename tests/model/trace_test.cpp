@@ -429,6 +429,30 @@ TEST(Traces, weights_are_drawn_once_for_settings_that_share_them) {
     EXPECT_EQ(second->input.x, anew->input.x);
 }
 
+TEST(Traces, other_rules_give_what_a_trace_opened_with_them_gives) {
+    const Session s = level_session(5);
+    const Result<SessionModel> made = session_model(s);
+    const Result<Trace> first = Trace::open(made->model, made->input);
+    ASSERT_TRUE(Trace(*first).whole_stage(StageId::queries));
+    AttentionRules rules = s;
+    rules.causal = !rules.causal;
+    rules.temperature = 2;
+    rules.precision = Precision::f16;
+    const auto expect_same = [&](Trace shared, const AttentionRules& by) {
+        Model other = *made->model;
+        other.blocks[0].attention.rules = by;
+        Result<Trace> anew = Trace::open(std::make_shared<const Model>(std::move(other)), made->input);
+        ASSERT_EQ(shared.stages().size(), anew->stages().size());
+        for (const TraceStage& stage : anew->stages())
+            EXPECT_EQ(*shared.whole_stage(stage.id), *anew->whole_stage(stage.id)) << stage_name(stage.id);
+        EXPECT_EQ(shared.rules(), by);
+    };
+    Trace halves = first->with_rules(rules);
+    expect_same(halves, rules);
+    expect_same(halves.with_rules(s), s);  // not rounded any more
+    expect_same(*first, s);
+}
+
 TEST(Traces, edited_cells_stand_in_the_stages_and_leave_again) {
     Session s = level_session(3);
     const Result<SessionModel> plain = session_model(s);

@@ -503,8 +503,7 @@ Result<void> read_session(Workbench& bench, std::string_view text, const std::fi
     const Result<Settings> settings = settings_of(read->session, reader);
     if (!settings) return settings.error();
     if (settings->file && reads_tensors(*settings))
-        if (const Result<Projected> projected = project_import(*settings); !projected)
-            return projected.error();
+        if (const Result<Projected> projected = project(*settings); !projected) return projected.error();
     std::vector<PastResult> past = past_of(read->session, reader, bench.problems);
     bench.restore({});  // results of an earlier session
     bench.document.change(*settings);

@@ -84,6 +84,11 @@ void fill(const GpuBuffer& buffer, const std::vector<float>& values) {
     buffer.flush();
 }
 
+// A matrix of a layer, whose rows are no tokens.
+bool is_weight(StageId id) {
+    return id == StageId::w_query || id == StageId::w_key || id == StageId::w_value || id == StageId::w_output;
+}
+
 // The window's fonts have no small letters above or below the line.
 std::string in_plain_letters(std::string formula) {
     const std::pair<const char*, const char*> all[] = {{"\xe1\xb5\x80", "^T"},         // superscript T
@@ -96,27 +101,25 @@ std::string in_plain_letters(std::string formula) {
 }
 
 // Adds a stage with values in host memory, and a buffer to draw it from.
-Result<GpuBuffer*> add_host_stage(GpuDevice& device, AttentionResult& result, const HostStage& stage) {
-    const F32Tensor& t = stage.tensor;
-    Result<GpuBuffer> made = GpuBuffer::create(device, t.values.size() * 4);
+Result<void> add_host_stage(GpuDevice& device, AttentionResult& result, Stage stage, const F32Tensor& values) {
+    Result<GpuBuffer> made = GpuBuffer::create(device, values.values.size() * 4);
     if (!made) return made.error();
-    fill(*made, t.values);
+    fill(*made, values.values);
     result.host_buffers.push_back(std::make_unique<GpuBuffer>(std::move(*made)));
-    GpuBuffer* buffer = result.host_buffers.back().get();
-    Stage row{stage.name, in_plain_letters(stage.formula), stage_from_name(stage.name)};
-    row.heads = t.rank() == 3 ? t.shape[0] : 1;
-    row.columns = t.columns();
-    row.rows = t.rows() / row.heads;
-    row.buffer = buffer;
-    row.values = {reinterpret_cast<const float*>(buffer->data()), t.values.size()};
-    row.row_tokens = stage.name.substr(0, 2) != "w_";
-    result.stages.push_back(row);
-    return buffer;
+    stage.formula = in_plain_letters(std::move(stage.formula));
+    stage.heads = values.rank() == 3 ? values.shape[0] : 1;
+    stage.columns = values.columns();
+    stage.rows = values.rows() / stage.heads;
+    stage.buffer = result.host_buffers.back().get();
+    stage.values = {reinterpret_cast<const float*>(stage.buffer->data()), values.values.size()};
+    stage.row_tokens = !stage.id || !is_weight(*stage.id);
+    result.stages.push_back(std::move(stage));
+    return {};
 }
 
 // Where the call writes a stage of the model; none: the trace computes it.
 std::optional<FoveaBinding> written_by_call(const AttentionResult& result, StageId id) {
-    const AttentionRules& rules = result.call.rules;
+    const AttentionRules& rules = result.trace->rules(result.projected.layer);
     const bool after = rules.route == MaskRoute::after && hides(rules), drops = rules.dropout_p > 0;
     if (id == StageId::scaled) return FOVEA_BIND_SCORES;
     if (id == StageId::scores && score_scale(rules, result.run->desc().dim_qk).value == 1.0)
@@ -171,8 +174,8 @@ void fill_mean(const Stage& weights, Stage& mean) {
 
 // The model's stages from the scores on.
 Result<void> add_call_stages(GpuDevice& device, AttentionResult& result) {
-    const uint64_t cells = result.projected.q.shape[2] * result.projected.k.shape[2];
-    for (const TraceStage& made : result.call.stages) {
+    const uint64_t cells = result.projected.q.shape[1] * result.projected.k.shape[1];
+    for (const TraceStage& made : result.trace->stages(result.projected.layer)) {
         const StageText& text = stage_text(made.id);
         if (made.id < StageId::scores) continue;
         const std::optional<FoveaBinding> binding = written_by_call(result, made.id);
@@ -183,7 +186,7 @@ Result<void> add_call_stages(GpuDevice& device, AttentionResult& result) {
         stage.heads = made.heads, stage.rows = made.rows, stage.columns = made.columns;
         stage.over_keys = text.pairs;
         stage.is_sum = text.sums && made.id != StageId::masked_weights && made.id != StageId::dropped;
-        stage.row_tokens = made.id != StageId::w_output;
+        stage.row_tokens = !is_weight(made.id);
         if (binding) {
             stage.buffer = &result.run->buffer(*binding);
             stage.values = result.run->values(*binding);
@@ -326,47 +329,50 @@ Result<std::shared_ptr<AttentionResult>> make_result(GpuDevice& device, Projecte
                                                      const std::function<void()>& wake) {
     if (!fits_matrices(projected))
         return Error{FOVEA_UNSUPPORTED, "length",
-                     std::to_string(projected.q.shape[1]) + " heads of " +
-                         format_count(projected.q.shape[2]) + " x " + format_count(projected.k.shape[2]) +
+                     std::to_string(projected.q.shape[0]) + " heads of " +
+                         format_count(projected.q.shape[1]) + " x " + format_count(projected.k.shape[1]) +
                          " weights are too many to be kept as matrices"};
-    Result<CallTrace> call = trace_of(projected, settings);
-    if (!call) return call.error();
-    const Result<PreparedAttention> prepared = call->trace->prepare(projected.layer);
+    Result<std::shared_ptr<Trace>> trace = trace_of(projected, settings);
+    if (!trace) return trace.error();
+    const Result<PreparedAttention> prepared = (*trace)->prepare(projected.layer);
     if (!prepared) return prepared.error();
+    auto result = std::make_shared<AttentionResult>();
+    result->settings = settings;
+    result->projected = std::move(projected);
+    result->trace = std::move(*trace);
     Precision precision = settings.precision;
     if (place == ComputeOn::processor && precision == Precision::f16_inputs) {
         precision = Precision::f16;
-        call->warnings.push_back(
+        result->warnings.push_back(
             "products of float16 factors are what cooperative matrices of a GPU do: on the processor factors "
             "are float16 and products float32");
     }
     Result<std::unique_ptr<AttentionRun>> run =
         AttentionRun::create(device, *prepared, precision, place, wake);
     if (!run) return run.error();
-    auto result = std::make_shared<AttentionResult>();
-    result->settings = settings;
-    result->projected = std::move(projected);
-    result->call = std::move(*call);
     result->run = std::move(*run);
     for (const HostStage& stage : result->projected.stages) {
-        HostStage shown = stage;
-        const std::optional<StageId> id = stage_from_name(stage.name);
-        // As they are stored.
-        if (settings.precision != Precision::f32 &&
-            (id == StageId::queries || id == StageId::keys || id == StageId::values))
-            if (Result<F32Tensor> rounded = result->call.trace->whole_stage(*id, result->projected.layer))
-                shown.tensor = std::move(*rounded);
-        if (Result<GpuBuffer*> r = add_host_stage(device, *result, shown); !r) return r.error();
+        // Queries, keys and values as they are stored.
+        const bool rounds = settings.precision != Precision::f32 && stage.id >= StageId::queries;
+        const Result<F32Tensor> rounded =
+            rounds ? result->trace->whole_stage(stage.id, result->projected.layer) : stage.values;
+        if (!rounded) return rounded.error();
+        if (Result<void> r = add_host_stage(device, *result, {stage_name(stage.id), stage.formula, stage.id},
+                                            *rounded);
+            !r)
+            return r.error();
     }
     if (Result<void> r = add_call_stages(device, *result); !r) return r.error();
     if (settings.file)
-        for (const HostStage& table : import_tables(settings))
-            if (Result<GpuBuffer*> r = add_host_stage(device, *result, table); !r) return r.error();
+        for (const FileTable& table : import_tables(settings))
+            if (Result<void> r = add_host_stage(device, *result, {table.name, table.formula, {}}, table.values);
+                !r)
+                return r.error();
     return result;
 }
 
 Result<void> fill_traced_stages(AttentionResult& result) {
-    Trace& trace = *result.call.trace;
+    Trace& trace = *result.trace;
     const uint32_t layer = result.projected.layer;
     AttentionRun& run = *result.run;
     const FoveaAttentionDesc& d = run.desc();

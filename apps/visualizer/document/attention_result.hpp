@@ -56,7 +56,8 @@ struct AttentionResult {
     Settings settings;      // the settings of this result
     Settings projected_by;  // the same without a file that only a map shows
     Projected projected;
-    CallTrace call;
+    std::shared_ptr<Trace> trace;
+    std::vector<std::string> warnings;  // about the precision of the call
     std::unique_ptr<AttentionRun> run;
     std::vector<std::unique_ptr<GpuBuffer>> host_buffers;
     std::vector<Stage> stages;

@@ -86,7 +86,7 @@ std::optional<Result<Projected>> Computation::projection(const Settings& by) {
     }
     // Weights of the result before are drawn already; it stays while a thread reads it.
     const auto project_all = [before = result_](const Settings& s) {
-        return s.file ? project_import(s) : project(s, before ? &before->projected : nullptr);
+        return project(s, before ? &before->projected : nullptr);
     };
     const bool heavy = by.file ? size_of(*by.file) >= kLargeFileBytes
                                : by.level == 7 && !shows_model(by) && text_tokens(by).size() >= kManyTokens;
@@ -121,7 +121,7 @@ Result<void> Computation::begin(Projected projected, const Settings& settings, c
     problems_.replace("text", of_text ? result_->projected.warnings : std::vector<std::string>());
     for (const std::string& warning : result_->projected.warnings)
         if (!of_text) problems_.report("file", warning, false);
-    for (const std::string& warning : result_->call.warnings) problems_.report("precision", warning, false);
+    for (const std::string& warning : result_->warnings) problems_.report("precision", warning, false);
     updates_since_end_ = 0;
     measured_ = false;
     head_stats_.clear();

@@ -72,7 +72,7 @@ bool has_own_slopes(const ImportedFile& file, const ImportMapping& m) {
 
 void read_extras(Projected& p, const ImportedFile& file, const ImportMapping& m) {
     if (m.kind != ImportKind::qkv && m.kind != ImportKind::fused) return;
-    const Wanted wanted{p.q.shape[1], p.q.shape[2], p.k.shape[2]};
+    const Wanted wanted{p.q.shape[0], p.q.shape[1], p.k.shape[1]};
     const auto refuse = [&](const Tensor& t) {
         p.warnings.push_back("tensor '" + printable_name(t.name) + "' of shape " + format_shape(t.shape) +
                              " does not fit " + std::to_string(wanted.heads) + " heads of " +

@@ -141,11 +141,9 @@ Result<void> HeadGrid::work() {
         if (ending_) return {};
         Settings settings = settings_;
         settings.mapping.layer = layer;
-        const Result<Projected> projected = project_import(settings);
-        const Result<CallTrace> call =
-            projected ? trace_of(*projected, settings) : Result<CallTrace>(projected.error());
-        Result<PromptLayer> made = call ? prompt_layer(*call->trace, projected->layer, {}, kSide)
-                                        : Result<PromptLayer>(call.error());
+        const Result<Projected> projected = project(settings);
+        const auto trace = projected ? trace_of(*projected, settings) : projected.error();
+        Result<PromptLayer> made = trace ? prompt_layer(**trace, projected->layer, {}, kSide) : trace.error();
         if (made) made->layer = layer;
         add(made ? std::move(*made) : refused_layer(layer, made.error()));
     }

@@ -143,10 +143,8 @@ Result<void> check_together(const ImportMapping& m, const F32Tensor& q, const F3
     return {};
 }
 
-F32Tensor batched(F32Tensor t) { return reshaped(t, {1, t.shape[0], t.shape[1], t.shape[2]}); }
-
 Result<void> rotate(Projected& p) {
-    if (p.q.shape[3] % 2 != 0)
+    if (p.q.shape[2] % 2 != 0)
         return wrong("rotate",
                      "rotary embedding needs heads of even width; switch it off, or open another tensor");
     for (F32Tensor* t : {&p.q, &p.k}) *t = strict::rotated(std::move(*t), Rope{});
@@ -161,7 +159,7 @@ Result<void> take_qkv(Projected& p, const ImportedFile& file, const ImportMappin
     for (const Result<F32Tensor>* r : {&q, &k, &v})
         if (!*r) return r->error();
     if (Result<void> r = check_together(m, *q, *k, *v); !r) return r;
-    p.q = batched(std::move(*q)), p.k = batched(std::move(*k)), p.v = batched(std::move(*v));
+    p.q = std::move(*q), p.k = std::move(*k), p.v = std::move(*v);
     return {};
 }
 
@@ -189,19 +187,21 @@ Result<void> take_fused(Projected& p, const ImportedFile& file, const ImportMapp
     if (parts_first) {
         const size_t one = count / 3;
         for (size_t i = 0; i < 3; ++i)
-            parts[i] = F32Tensor({1, shape[1], shape[2], shape[3]},
+            parts[i] = F32Tensor({shape[1], shape[2], shape[3]},
                                  std::vector<float>(values->begin() + ptrdiff_t(i * one),
                                                     values->begin() + ptrdiff_t((i + 1) * one)));
     } else {
         const uint64_t heads = flat ? m.heads : shape[2], width = count / shape[0] / 3;
         const F32Tensor rows({1, shape[0], 3 * width}, std::move(*values));
-        for (uint64_t i = 0; i < 3; ++i) parts[i] = split_heads(slice_columns(rows, i * width, width), heads);
+        for (uint64_t i = 0; i < 3; ++i)
+            parts[i] = reshaped(split_heads(slice_columns(rows, i * width, width), heads),
+                                {heads, shape[0], width / heads});
     }
     for (size_t i = 0; i < 3; ++i) {
         const char what = i < m.order.size() ? m.order[i] : "qkv"[i];
         (what == 'k' ? p.k : what == 'v' ? p.v : p.q) = parts[i];
     }
-    if (p.q.rank() != 4 || p.k.rank() != 4 || p.v.rank() != 4)
+    if (p.q.rank() != 3 || p.k.rank() != 3 || p.v.rank() != 3)
         return wrong("order", "order is '" + m.order + "'; it must be q, k and v in any order, such as qkv");
     return {};
 }
@@ -242,20 +242,20 @@ Result<void> run_model_layer(Projected& p, const ImportedFile& file, const Setti
         Result<F32Tensor> made = trace->whole_stage(id);
         if (!made) return made.error();
         if (to) {
-            const Shape heads = {1, made->rank() == 3 ? made->shape[0] : 1, made->shape[made->rank() - 2],
+            const Shape heads = {made->rank() == 3 ? made->shape[0] : 1, made->shape[made->rank() - 2],
                                  made->columns()};
             *to = reshaped(std::move(*made), heads);
             continue;
         }
         const std::string layer = "layer " + std::to_string(s.mapping.layer);
         p.stages.push_back(
-            {stage_name(id), id == StageId::inputs ? "a vector for each token" : layer, std::move(*made)});
+            {id, id == StageId::inputs ? "a vector for each token" : layer, std::move(*made)});
     }
     return {};
 }
 
 void name_tokens(Projected& p, const ImportedFile& file) {
-    const uint64_t length = p.k.shape[2];
+    const uint64_t length = p.k.shape[1];
     if (p.tokens.size() == length) return;  // a model's weights use the text's tokens
     p.tokens = file.tokens;
     if (p.tokens.size() > length) p.tokens.resize(length);
@@ -393,10 +393,10 @@ Result<Projected> project_import(const Settings& s) {
         done = run_model_layer(p, file, s);
     }
     if (!done) return done.error();
-    if (file.notes.causal == AttentionNotes::Causal::bottom_right && p.q.shape[2] != p.k.shape[2])
+    if (file.notes.causal == AttentionNotes::Causal::bottom_right && p.q.shape[1] != p.k.shape[1])
         return wrong("metadata", "metadata causal is 'bottom-right', which is not supported here for " +
-                                     std::to_string(p.q.shape[2]) + " queries and " +
-                                     std::to_string(p.k.shape[2]) + " keys: there must be as many of both");
+                                     std::to_string(p.q.shape[1]) + " queries and " +
+                                     std::to_string(p.k.shape[1]) + " keys: there must be as many of both");
     if (m.rotate && m.kind != ImportKind::llama)
         if (Result<void> r = rotate(p); !r) return r.error();
     read_extras(p, file, m);
@@ -404,14 +404,14 @@ Result<Projected> project_import(const Settings& s) {
     const auto formula = [&](const std::string& name) {
         return printable_name(name_in_layer(name, m.layer), 40);
     };
-    p.stages.push_back({"queries", formula(m.q), without_batch(p.q)});
-    p.stages.push_back({"keys", formula(m.k), without_batch(p.k)});
-    p.stages.push_back({"values", formula(m.v), without_batch(p.v)});
+    p.stages.push_back({StageId::queries, formula(m.q), p.q});
+    p.stages.push_back({StageId::keys, formula(m.k), p.k});
+    p.stages.push_back({StageId::values, formula(m.v), p.v});
     return p;
 }
 
-std::vector<HostStage> import_tables(const Settings& s) {
-    std::vector<HostStage> tables;
+std::vector<FileTable> import_tables(const Settings& s) {
+    std::vector<FileTable> tables;
     const ImportMapping& m = s.mapping;
     for (const Tensor& t : s.file->set.tensors) {
         // Tensors of other layers come with their layer.

@@ -44,6 +44,10 @@ Result<Projected> project_import(const Settings& settings);
 
 // Tensors that can be shown as matrices, besides q, k and v: [rows, columns] or [heads, rows, columns].
 // Those too large or of another rank are left out.
-std::vector<HostStage> import_tables(const Settings& settings);
+struct FileTable {
+    std::string name, formula;
+    F32Tensor values;
+};
+std::vector<FileTable> import_tables(const Settings& settings);
 
 }  // namespace fovea::visualizer

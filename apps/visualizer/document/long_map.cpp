@@ -142,16 +142,16 @@ Result<LongHead> long_preset(std::string_view name) {
 
 LongHead long_head(const Projected& p, uint32_t head, float divisor) {
     LongHead out;
-    const uint64_t rows = p.q.shape[2], keys = p.k.shape[2], dim = p.q.shape[3];
+    const uint64_t rows = p.q.shape[1], keys = p.k.shape[1], dim = p.q.shape[2];
     Attention call;
     call.batch(1).heads(1).lengths(rows, keys).dims(uint32_t(dim)).outputs(FOVEA_OUTPUT_LSE);
     out.call = call.desc;
-    const uint64_t kv = head / (p.q.shape[1] / p.k.shape[1]);
+    const uint64_t kv = head / (p.q.shape[0] / p.k.shape[0]);
     out.q.assign(p.q.values.begin() + ptrdiff_t(head * rows * dim),
                  p.q.values.begin() + ptrdiff_t((head + 1) * rows * dim));
     out.k.assign(p.k.values.begin() + ptrdiff_t(kv * keys * dim),
                  p.k.values.begin() + ptrdiff_t((kv + 1) * keys * dim));
-    out.head = head, out.heads = uint32_t(p.q.shape[1]);
+    out.head = head, out.heads = uint32_t(p.q.shape[0]);
     out.divisor = divisor;
     out.slope = slope_of(p.extras, head, out.heads);
     out.has_sink = head < p.extras.sinks.size();

@@ -95,7 +95,7 @@ void ShownMap::open_file_head(const Projected& projected, const Settings& settin
                               bool on_cpu) {
     const bool same_file = head_ && origin_ && origin_->file == settings.file;
     const MapPlace before = place;
-    const auto heads = uint32_t(projected.q.shape[1]);
+    const auto heads = uint32_t(projected.q.shape[0]);
     if (!same_file) wanted_file_head_ = head;
     wanted_file_head_ = std::min(wanted_file_head_, heads - 1);
     LongHead shown = long_head(projected, wanted_file_head_, settings.mapping.divisor);

@@ -9,11 +9,11 @@
 namespace fovea::visualizer {
 namespace {
 
-// [1, heads, tokens, width]: one head of it.
+// [heads, tokens, width]: one head of it.
 F32Tensor head_of(const F32Tensor& all, uint64_t head) {
-    const uint64_t size = all.shape[2] * all.shape[3];
+    const uint64_t size = all.shape[1] * all.shape[2];
     const auto from = all.values.begin() + ptrdiff_t(head * size);
-    return {Shape{all.shape[2], all.shape[3]}, {from, from + ptrdiff_t(size)}};
+    return {Shape{all.shape[1], all.shape[2]}, {from, from + ptrdiff_t(size)}};
 }
 
 double reach_of(const PrincipalPlane& plane, const F32Tensor& rows, double reach = 1e-6) {
@@ -35,7 +35,7 @@ void VectorPlot::follow(const AttentionResult& result, uint32_t head) {
     begun_ = true, tried_ = false, stale_ = true;
     of_ = result.settings, laid_for_ = without_edits(result.settings), head_ = head;
     const Projected& p = result.projected;
-    const uint64_t queries = p.q.shape[2], keys = p.k.shape[2];
+    const uint64_t queries = p.q.shape[1], keys = p.k.shape[1];
     why_not_ = std::max(queries, keys) > kMaxTokens
                    ? "Up to " + std::to_string(kMaxTokens) + " tokens are drawn as points; here are " +
                          std::to_string(std::max(queries, keys)) + "."
@@ -44,14 +44,12 @@ void VectorPlot::follow(const AttentionResult& result, uint32_t head) {
     if (!why_not_.empty()) return;
     if (const Stage* inputs = result.find_stage(StageId::inputs))
         words_ = {Shape{inputs->rows, inputs->columns}, {inputs->values.begin(), inputs->values.end()}};
-    const uint64_t heads = p.q.shape[1];
-    head_ = head;
-    key_head_ = uint32_t(std::min<uint64_t>(head, heads - 1) / (heads / p.k.shape[1]));
+    const uint64_t heads = p.q.shape[0];
+    key_head_ = uint32_t(std::min<uint64_t>(head, heads - 1) / (heads / p.k.shape[0]));
     own_queries_ = queries_ = head_of(p.q, std::min<uint64_t>(head, heads - 1));
     own_keys_ = keys_ = head_of(p.k, key_head_);
-    call_ = Projected{};
-    call_.tokens = p.tokens, call_.q = p.q, call_.k = p.k, call_.v = p.v, call_.extras = p.extras;
-    rules_ = result.call.rules;
+    call_ = call_of(p);
+    rules_ = result.trace->rules(p.layer);
     if (!same_words) {
         held = {VectorKind::query, 0};
         std::vector<float> both = queries_.values;
@@ -109,7 +107,7 @@ const Result<F32Tensor>& VectorPlot::tried_weights() {
     const auto put = [](F32Tensor& all, uint64_t head, const F32Tensor& rows) {
         std::ranges::copy(rows.values, all.values.begin() + ptrdiff_t(head * rows.values.size()));
     };
-    put(call_.q, std::min<uint64_t>(head_, call_.q.shape[1] - 1), queries_);
+    put(call_.q, std::min<uint64_t>(head_, call_.q.shape[0] - 1), queries_);
     put(call_.k, key_head_, keys_);
     Result<Trace> trace = trace_of_call(call_, rules_);
     weights_ = !trace ? Result<F32Tensor>(trace.error())

@@ -62,7 +62,7 @@ class VectorPlot {
     uint32_t key_head_ = 0;
     PrincipalPlane word_plane_, pair_plane_;
     double word_reach_ = 1, pair_reach_ = 1;
-    Projected call_;  // input of a trial
+    ModelInput call_;  // input of a trial
     AttentionRules rules_;
     Result<F32Tensor> weights_ = F32Tensor{Shape{0}};
     bool stale_ = true;  // weights_

@@ -401,9 +401,9 @@ bool Workbench::open_file(const std::string& path) {
 
 void Workbench::show_refused_as_map() {
     const Settings& s = document.settings();
-    const Result<Projected> projected = reads_tensors(s) ? project_import(s) : project(s);
+    const Result<Projected> projected = project(s);
     if (!projected) return problems.report("map", projected.error().text, true);
-    LongHead head = long_head(*projected, std::min(view.head, uint32_t(projected->q.shape[1] - 1)),
+    LongHead head = long_head(*projected, std::min(view.head, uint32_t(projected->q.shape[0] - 1)),
                               reads_tensors(s) ? s.mapping.divisor : 0);
     head.name = "head " + std::to_string(view.head);
     map.want(std::move(head));

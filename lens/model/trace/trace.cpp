@@ -72,6 +72,24 @@ Trace::Impl::Impl(std::shared_ptr<const Model> model, ModelInput input, const Tr
       engine_(options.engine) {
     const bool few = products_of(*model_, input_) <= double(kStrictProducts);
     strict_ = options.arithmetic == Arithmetic::strict || (options.arithmetic == Arithmetic::by_size && few);
+    for (const Block& b : model_->blocks) rules_.push_back(b.attention.rules);
+}
+
+Trace::Impl::Impl(const Impl& of, const AttentionRules& rules, uint32_t n)
+    : model_(of.model_),
+      input_(of.input_),
+      rules_(of.rules_),
+      layers_(of.layers_.begin(), of.layers_.begin() + n),
+      engine_(of.own_engine_ ? nullptr : of.engine_),
+      strict_(of.strict_) {
+    rules_.at(n) = rules;
+    layers_.resize(of.layers_.size());
+    const Layer& known = of.layers_[n];
+    if (!known.projected || known.rounded) return;
+    Layer& l = layers_[n];
+    l.projected = true;
+    l.stages = known.stages;
+    l.q = known.q, l.k = known.k, l.v = known.v;
 }
 
 // ---- steps ----
@@ -135,7 +153,17 @@ Result<const F32Tensor*> Trace::Impl::layer_input(uint32_t n) { return n == 0 ? 
 
 Result<void> Trace::Impl::project(uint32_t n) {
     Layer& l = layers_[n];
-    if (l.projected) return {};
+    const auto round = [&]() -> Result<void> {
+        if (l.rounded || rules(n).precision == Precision::f32) return {};
+        for (const auto& [t, name] : {std::pair{&l.q, "queries"}, {&l.k, "keys"}, {&l.v, "values"}})
+            if (Result<void> r = round_to_half(*t, name); !r) {
+                l.projected = false;
+                return r;
+            }
+        l.rounded = true;
+        return {};
+    };
+    if (l.projected) return round();
     const bool crosses = n == 0 && !input_.memory.values.empty();
     TraceSteps rooms(loops(), l.stages);
     if (is_given(n)) {
@@ -153,11 +181,8 @@ Result<void> Trace::Impl::project(uint32_t n) {
     if (Result<void> r = rooms.run(block(n), before_attention(steps)); !r) return r.error();
     l.q = std::move(rooms[Role::queries]), l.k = std::move(rooms[Role::keys]);
     l.v = std::move(rooms[Role::values]);
-    if (rules(n).precision != Precision::f32)
-        for (const auto& [t, name] : {std::pair{&l.q, "queries"}, {&l.k, "keys"}, {&l.v, "values"}})
-            if (Result<void> r = round_to_half(*t, name); !r) return r;
     l.projected = true;
-    return {};
+    return round();
 }
 
 // ---- what follows the contexts ----
@@ -297,12 +322,17 @@ Result<Trace> Trace::open(std::shared_ptr<const Model> model, ModelInput input, 
     return Trace(std::make_shared<Impl>(std::move(model), std::move(input), options));
 }
 
+Trace Trace::with_rules(const AttentionRules& rules, uint32_t layer) const {
+    return Trace(std::make_shared<Impl>(*impl_, rules, layer));
+}
+
 const Model& Trace::model() const { return impl_->model(); }
 const ModelInput& Trace::input() const { return impl_->input(); }
 uint32_t Trace::layers() const { return uint32_t(model().blocks.size()); }
 uint64_t Trace::rows() const { return impl_->rows(); }
 uint64_t Trace::keys() const { return impl_->keys(0); }
 uint32_t Trace::heads(uint32_t layer) const { return model().blocks.at(layer).attention.heads; }
+const AttentionRules& Trace::rules(uint32_t layer) const { return impl_->rules(layer); }
 bool Trace::is_strict() const { return impl_->is_strict(); }
 std::string Trace::arithmetic() const { return impl_->arithmetic(); }
 std::vector<TraceStage> Trace::stages(uint32_t layer) const { return impl_->stages(layer); }
@@ -344,16 +374,14 @@ Result<F32Tensor> Trace::whole_stage(StageId id, uint32_t layer) {
 }
 
 Result<PreparedAttention> Trace::prepare(uint32_t layer) {
-    const AttentionPart& part = model().blocks.at(layer).attention;
-    return impl_->prepare(layer, 0, part.heads, part.rules.precision != Precision::f32, true);
+    return impl_->prepare(layer, 0, heads(layer), rules(layer).precision != Precision::f32, true);
 }
 
 Result<PreparedAttention> Trace::prepare_head(uint32_t head, uint32_t layer) {
-    const AttentionPart& part = model().blocks.at(layer).attention;
-    if (head >= part.heads)
+    if (head >= heads(layer))
         return wrong("head", "head is " + std::to_string(head) + "; the layer has heads 0 to " +
-                                 std::to_string(part.heads - 1));
-    return impl_->prepare(layer, head, 1, part.rules.precision != Precision::f32, false);
+                                 std::to_string(heads(layer) - 1));
+    return impl_->prepare(layer, head, 1, rules(layer).precision != Precision::f32, false);
 }
 
 Result<F32Tensor> Trace::leaving(uint32_t layer) {

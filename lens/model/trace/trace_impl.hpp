@@ -57,6 +57,7 @@ class TraceSteps final : public BlockExecutor {
 class Trace::Impl {
   public:
     Impl(std::shared_ptr<const Model> model, ModelInput input, const TraceOptions& options);
+    Impl(const Impl& of, const AttentionRules& rules, uint32_t n);
 
     Result<F32Tensor> stage(StageId id, uint32_t head, uint32_t n);
     Error no_stage(std::string_view name, uint32_t n) const;
@@ -71,6 +72,7 @@ class Trace::Impl {
     uint64_t rows() const { return given() ? input_.q.shape[1] : input_.x.rows(); }
     uint64_t keys(uint32_t n) const { return n > 0 ? rows() : given() ? input_.k.shape[1] : memory().rows(); }
     const Block& block(uint32_t n) const { return model_->blocks[n]; }
+    const AttentionRules& rules(uint32_t n) const { return rules_.at(n); }
     Result<void> project(uint32_t n);
     Result<void> supply(uint32_t n, F32Tensor context);
     // Computes and returns the output of layer n.
@@ -78,7 +80,7 @@ class Trace::Impl {
 
   private:
     struct Layer {
-        bool projected = false, attended = false, finished = false;
+        bool projected = false, rounded = false, attended = false, finished = false;
         StageTensors stages;        // stages of its steps
         F32Tensor q, k, v;          // [heads, tokens, width]
         std::vector<uint8_t> keep;  // [heads, rows, keys]
@@ -93,7 +95,6 @@ class Trace::Impl {
     bool given() const { return !input_.q.values.empty(); }
     const F32Tensor& memory() const { return input_.memory.values.empty() ? input_.x : input_.memory; }
     bool is_given(uint32_t n) const { return given() && n == 0; }
-    const AttentionRules& rules(uint32_t n) const { return block(n).attention.rules; }
     const CallExtras& extras(uint32_t n) const {
         static const CallExtras kNone;
         return n == 0 ? input_.extras : kNone;
@@ -157,6 +158,7 @@ class Trace::Impl {
 
     std::shared_ptr<const Model> model_;
     ModelInput input_;
+    std::vector<AttentionRules> rules_;  // by layer
     std::vector<Layer> layers_;
     EngineRunner* engine_;
     std::unique_ptr<EngineRunner> own_engine_;

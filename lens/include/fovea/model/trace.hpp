@@ -59,6 +59,9 @@ class Trace {
     // Rejects sizes that do not fit each other; the error names the layer and the field.
     static Result<Trace> open(std::shared_ptr<const Model> model, ModelInput input,
                               const TraceOptions& options = {});
+    // Returns a trace of the same model and input by other rules of a layer. The queries, keys and values that
+    // this one has computed up to that layer are used again.
+    Trace with_rules(const AttentionRules& rules, uint32_t layer = 0) const;
 
     const Model& model() const;
     const ModelInput& input() const;
@@ -66,6 +69,7 @@ class Trace {
     uint64_t rows() const;  // queries
     uint64_t keys() const;
     uint32_t heads(uint32_t layer = 0) const;
+    const AttentionRules& rules(uint32_t layer = 0) const;  // in place of the model's
     bool is_strict() const;
     // "plain float32", or what the engine chose and why. Empty before anything ran.
     std::string arithmetic() const;
