@@ -1,8 +1,7 @@
-#include "describe.hpp"
+#include "run.hpp"
 
 #include "document/comparison.hpp"
 #include "panels/panels.hpp"
-#include "panels/story.hpp"
 
 #include <algorithm>
 

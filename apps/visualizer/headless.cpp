@@ -1,8 +1,7 @@
-#include "headless.hpp"
+#include "run.hpp"
 
 #include "data/exporting.hpp"
 #include "data/session_file.hpp"
-#include "describe.hpp"
 #include "panels/keys.hpp"
 #include "picture.hpp"
 

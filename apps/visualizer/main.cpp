@@ -1,6 +1,5 @@
 // The desktop visualizer: attention you can read.
-#include "headless.hpp"
-#include "window.hpp"
+#include "run.hpp"
 
 #include <arguments.hpp>
 

@@ -1,38 +1,26 @@
-#include "window.hpp"
-
 #include "data/autosave.hpp"
 #include "data/exporting.hpp"
-#include "data/motion.hpp"
 #include "data/text_file.hpp"
-#include "describe.hpp"
-#include "glfw_keys.hpp"
+#include "data/window_settings.hpp"
 #include "gpu/frame_clock.hpp"
 #include "gpu/imgui_backend.hpp"
 #include "gpu/swapchain.hpp"
-#include "headless.hpp"
-#include "input_queue.hpp"
-#include "panels/keys.hpp"
+#include "input.hpp"
 #include "panels/panel_table.hpp"
 #include "picture.hpp"
+#include "run.hpp"
 #include "texts/texts.hpp"
 
 #define GLFW_INCLUDE_NONE
 #include <GLFW/glfw3.h>
 #include <imgui_impl_glfw.h>
 
-#if defined(__unix__) || defined(__APPLE__)
-#include <pthread.h>
-#include <signal.h>
-#endif
-
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
-#include <thread>
 #include <utility>
 
 namespace fovea::visualizer {
@@ -106,47 +94,6 @@ double seconds_since(std::chrono::steady_clock::time_point begin) {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
-// Ctrl+C, the end of a desktop session and `kill` end the program as its own key does: no crash, nothing is
-// offered again. A second one ends it at once.
-class EndSignals {
-  public:
-#if defined(__unix__) || defined(__APPLE__)
-    EndSignals() {
-        sigset_t all;
-        sigemptyset(&all);
-        for (const int signal : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&all, signal);
-        pthread_sigmask(SIG_BLOCK, &all, nullptr);  // also for threads created later
-        thread_ = std::thread([this, all] {
-            int signal = 0;
-            while (sigwait(&all, &signal) == 0 && !ending_) {
-                if (came_) std::_Exit(128 + signal);
-                came_ = true;
-                if (wake_) glfwPostEmptyEvent();
-            }
-        });
-    }
-    ~EndSignals() {
-        ending_ = true;
-        pthread_kill(thread_.native_handle(), SIGTERM);
-        thread_.join();
-    }
-#endif
-    bool came() const { return came_; }
-    // From here on there is a window that may sleep.
-    void wake(bool on) { wake_ = on; }
-
-  private:
-    std::atomic<bool> came_{false}, ending_{false}, wake_{false};
-    std::thread thread_;
-};
-
-// Events since the last frame.
-struct WindowEvents {
-    bool active = false;
-    std::vector<KeyPress> keys;
-    std::vector<std::string> dropped;  // paths of files
-};
-
 class Window {
   public:
     explicit Window(const Options& options) : options_(options), follower_(options.follow) {}
@@ -193,55 +140,6 @@ class Window {
     double first_frame_s_ = 0, first_frame_processor_s_ = 0;
     int losses_ = 0;
 };
-
-// ImGui's own walk over the panels, begun with Tab, has these keys while it lasts.
-bool walks(ImGuiKey key) {
-    constexpr ImGuiKey kKeys[] = {ImGuiKey_LeftArrow, ImGuiKey_RightArrow, ImGuiKey_UpArrow,
-                                  ImGuiKey_DownArrow, ImGuiKey_PageUp,     ImGuiKey_PageDown,
-                                  ImGuiKey_Space,     ImGuiKey_Enter,      ImGuiKey_Escape};
-    return std::find(std::begin(kKeys), std::end(kKeys), key) != std::end(kKeys);
-}
-
-// A text field receives every key except those without a meaning there: a sentence may be saved while the
-// cursor is in it.
-bool passes_a_text_field(ImGuiKey key, int modifiers) {
-    static constexpr ImGuiKey kOfTheProgram[] = {ImGuiKey_E, ImGuiKey_F, ImGuiKey_G, ImGuiKey_O,
-                                                 ImGuiKey_P, ImGuiKey_Q, ImGuiKey_S};
-    return modifiers == GLFW_MOD_CONTROL && std::ranges::find(kOfTheProgram, key) != std::end(kOfTheProgram);
-}
-
-// Records events that change the display. Other messages of the window system are not a reason to draw: a
-// driver's own presenting sends some after each frame.
-void watch_events(GLFWwindow* window, WindowEvents* events) {
-    glfwSetWindowUserPointer(window, events);
-    const auto note = [](GLFWwindow* w) {
-        static_cast<WindowEvents*>(glfwGetWindowUserPointer(w))->active = true;
-    };
-    static constexpr auto kNote = +note;
-    glfwSetCursorPosCallback(window, [](GLFWwindow* w, double, double) { kNote(w); });
-    glfwSetCursorEnterCallback(window, [](GLFWwindow* w, int) { kNote(w); });
-    glfwSetMouseButtonCallback(window, [](GLFWwindow* w, int, int, int) { kNote(w); });
-    glfwSetScrollCallback(window, [](GLFWwindow* w, double, double) { kNote(w); });
-    glfwSetCharCallback(window, [](GLFWwindow* w, unsigned) { kNote(w); });
-    glfwSetWindowFocusCallback(window, [](GLFWwindow* w, int) { kNote(w); });
-    glfwSetWindowIconifyCallback(window, [](GLFWwindow* w, int) { kNote(w); });
-    glfwSetFramebufferSizeCallback(window, [](GLFWwindow* w, int, int) { kNote(w); });
-    glfwSetWindowRefreshCallback(window, kNote);
-    glfwSetKeyCallback(window, [](GLFWwindow* w, int key, int scancode, int action, int modifiers) {
-        kNote(w);
-        const ImGuiKey found = imgui_key(key, scancode);
-        if (action == GLFW_RELEASE || found == ImGuiKey_None) return;
-        if (ImGui::GetIO().WantTextInput && !passes_a_text_field(found, modifiers)) return;
-        const int pressed = (modifiers & (GLFW_MOD_CONTROL | GLFW_MOD_SUPER) ? control : 0) |
-                            (modifiers & GLFW_MOD_SHIFT ? shift : 0) | (modifiers & GLFW_MOD_ALT ? alt : 0);
-        static_cast<WindowEvents*>(glfwGetWindowUserPointer(w))->keys.push_back({found, pressed});
-    });
-    glfwSetDropCallback(window, [](GLFWwindow* w, int count, const char** paths) {
-        kNote(w);
-        auto& dropped = static_cast<WindowEvents*>(glfwGetWindowUserPointer(w))->dropped;
-        dropped.insert(dropped.end(), paths, paths + count);
-    });
-}
 
 Result<void> Window::open() {
     const Result<WindowSettings> kept = autosave_.read_window();

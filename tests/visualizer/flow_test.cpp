@@ -1,9 +1,9 @@
 // The flow on one screen and the plane of vectors: what is lit is a way that the numbers really take, motion
 // keeps its time and stays away where none is wanted, and what is moved has the weights that it says.
 #include "data/session_file.hpp"
-#include "describe.hpp"
-#include "document/principal_plane.hpp"
+#include "document/vector_plot.hpp"
 #include "panels/keys.hpp"
+#include "run.hpp"
 #include "visualizer_fixture.hpp"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // Input that comes in one slow frame means what it would have meant in many quick ones.
-#include "input_queue.hpp"
+#include "input.hpp"
 
 #include <gtest/gtest.h>
 

@@ -2,11 +2,11 @@
 // and head shows the numbers of the model's own trace.
 #include "data/exporting.hpp"
 #include "data/session_file.hpp"
-#include "describe.hpp"
 #include "document/opened_model.hpp"
 #include "options.hpp"
 #include "panels/keys.hpp"
-#include "panels/story.hpp"
+#include "panels/panels.hpp"
+#include "run.hpp"
 #include "visualizer_fixture.hpp"
 
 #include <fovea/model/learned.hpp>

@@ -1,12 +1,12 @@
 // The basis of the panels: the levels compute the tutorials' values on the device, undo reverts every key,
 // and a picked cell's derivation ends in the drawn value.
-#include "data/motion.hpp"
-#include "describe.hpp"
+#include "data/window_settings.hpp"
 #include "document/comparison.hpp"
 #include "document/workbench.hpp"
-#include "glfw_keys.hpp"
+#include "input.hpp"
 #include "panels/keys.hpp"
 #include "panels/panels.hpp"
+#include "run.hpp"
 #include "visualizer_fixture.hpp"
 
 #define GLFW_INCLUDE_NONE

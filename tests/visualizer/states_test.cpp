@@ -3,11 +3,11 @@
 #include "data/exporting.hpp"
 #include "data/session_file.hpp"
 #include "data/text_file.hpp"
-#include "describe.hpp"
 #include "document/opened_model.hpp"
 #include "options.hpp"
 #include "panels/keys.hpp"
-#include "theme/text_order.hpp"
+#include "run.hpp"
+#include "theme/theme.hpp"
 #include "visualizer_fixture.hpp"
 
 #include <fovea/model/learned.hpp>

@@ -1,7 +1,7 @@
 // Tests missing parts: no Vulkan, no memory on the device.
 #include "data/exporting.hpp"
-#include "describe.hpp"
 #include "picture.hpp"
+#include "run.hpp"
 #include "visualizer_fixture.hpp"
 
 #include <cstdlib>

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "document/workbench.hpp"
-#include "headless.hpp"
+#include "run.hpp"
 
 #include <gtest/gtest.h>
 #include <fovea/files.hpp>

@@ -4,7 +4,7 @@
 #include "drawn_words.hpp"
 #include "panels/keys.hpp"
 #include "picture.hpp"
-#include "theme/text_order.hpp"
+#include "theme/theme.hpp"
 #include "visualizer_fixture.hpp"
 
 #include <imgui_internal.h>

@@ -18,15 +18,6 @@ namespace {
 // A drawing with more cells than this is too large to be useful.
 constexpr uint64_t kMaxSvgSide = 256;
 
-// The selected cells, or all.
-CellRect shown_cells(const Workbench& bench) {
-    const Stage& stage = *bench.shown().stage;
-    const std::optional<CellRect>& selected = bench.view.selection;
-    return selected && selected->within(stage.rows, stage.columns)
-               ? *selected
-               : CellRect{0, int(stage.rows) - 1, 0, int(stage.columns) - 1};
-}
-
 Result<Tensor> shown_matrix(const Workbench& bench) {
     const Stage& stage = *bench.shown().stage;
     const CellRect cells = shown_cells(bench);

@@ -1,5 +1,5 @@
 // The settings that a window remembers between runs: panels, size, theme. They are a text file of lines "name
-// value" that a person can read and edit.
+// value" that a person can read and edit. And the wish for less motion, which the system may hold.
 #pragma once
 
 #include "document/window_state.hpp"
@@ -32,5 +32,10 @@ Result<WindowSettings> parse_window_settings(std::string_view text);
 Result<WindowSettings> read_window_settings(const std::filesystem::path& path);
 // Whole or not at all.
 Result<void> write_window_settings(const std::filesystem::path& path, const WindowSettings& settings);
+
+// True if a GTK settings.ini or KDE's kdeglobals, given as text, switches animations off.
+bool says_no_motion(std::string_view settings);
+// FOVEA_REDUCED_MOTION other than "" and "0", or one of those files in the reader's configuration.
+bool wants_reduced_motion();
 
 }  // namespace fovea::visualizer

@@ -1,6 +1,5 @@
 #include "document/long_map.hpp"
 
-#include "document/host_call.hpp"
 #include "document/projected.hpp"
 
 #include <fovea/inspect.hpp>
@@ -13,6 +12,12 @@
 
 namespace fovea::visualizer {
 namespace {
+
+// Runs a plan of the CPU backend once, on the calling thread.
+Result<void> run_once(const Plan& plan, const FoveaHostBuffer* bindings) {
+    Workspace workspace;
+    return run_on_host(plan, bindings, workspace);
+}
 
 // A mask of a cell for each weight is kept up to here.
 constexpr uint64_t kMaxMaskCells = 64u << 20;
@@ -228,7 +233,7 @@ Result<std::vector<float>> LongMap::row_weights(uint64_t row) const {
     FoveaHostBuffer bindings[FOVEA_BIND_COUNT] = {};
     head_.bind(bindings, row);
     bindings[FOVEA_BIND_WEIGHTS] = {weights.data(), weights.size() * 4};
-    if (Result<void> r = run_on_host(*plan, bindings); !r) return r.error();
+    if (Result<void> r = run_once(*plan, bindings); !r) return r.error();
     return weights;
 }
 
@@ -266,7 +271,7 @@ Result<std::pair<uint64_t, uint64_t>> LongMap::largest_of(const MapBlock& block)
     FoveaHostBuffer bindings[FOVEA_BIND_COUNT] = {};
     head_.bind(bindings, block.first_row);
     bindings[FOVEA_BIND_LSE] = {&lse[block.first_row], block.rows * 4};
-    if (Result<void> r = run_on_host(*sums, bindings); !r) return r.error();
+    if (Result<void> r = run_once(*sums, bindings); !r) return r.error();
     FoveaMapTileDesc tile{};
     tile.struct_size = sizeof tile;
     tile.head_count = 1;
@@ -279,7 +284,7 @@ Result<std::pair<uint64_t, uint64_t>> LongMap::largest_of(const MapBlock& block)
     head_.bind(bindings);
     bindings[FOVEA_BIND_LSE] = {lse.data(), lse.size() * 4};
     bindings[FOVEA_BIND_TILE_MAX] = {cells.data(), cells.size() * 4};
-    if (Result<void> r = run_on_host(*plan, bindings); !r) return r.error();
+    if (Result<void> r = run_once(*plan, bindings); !r) return r.error();
     const auto at = uint64_t(std::max_element(cells.begin(), cells.end()) - cells.begin());
     return std::pair{block.first_row + at / block.keys, block.first_key + at % block.keys};
 }

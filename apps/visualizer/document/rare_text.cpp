@@ -1,6 +1,6 @@
 // Which characters a session needs beyond those that every font has.
 #include "document/workbench.hpp"
-#include "theme/text_order.hpp"
+#include "theme/theme.hpp"
 
 namespace fovea::visualizer {
 

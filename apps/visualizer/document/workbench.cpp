@@ -306,6 +306,14 @@ void Workbench::compare_with_head(uint32_t layer, uint32_t head) {
     });
 }
 
+CellRect shown_cells(const Workbench& bench) {
+    const Stage& stage = *bench.shown().stage;
+    const std::optional<CellRect>& selected = bench.view.selection;
+    return selected && selected->within(stage.rows, stage.columns)
+               ? *selected
+               : CellRect{0, int(stage.rows) - 1, 0, int(stage.columns) - 1};
+}
+
 std::string token_label(const Workbench& bench, uint64_t index) {
     const std::vector<std::string>& tokens = *bench.shown().tokens;
     return index < tokens.size() ? tokens[index] : std::to_string(index);

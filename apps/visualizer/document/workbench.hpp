@@ -9,7 +9,6 @@
 #include "document/playground.hpp"
 #include "document/problems.hpp"
 #include "document/shown_map.hpp"
-#include "document/token_path.hpp"
 #include "document/vector_plot.hpp"
 #include "document/view_state.hpp"
 #include "document/window_state.hpp"
@@ -251,6 +250,8 @@ class Workbench {
 std::string file_title(const Workbench& bench);
 // Characters of the text and the tokens that are beyond Latin, Greek and mathematics.
 std::string rare_text(const Workbench& bench);
+// The selected cells of the shown matrix, or all.
+CellRect shown_cells(const Workbench& bench);
 // Returns "journey", or the index if there is no token, for the shown matrix.
 std::string token_label(const Workbench& bench, uint64_t index);
 // The same with its index where the shown matrix has the token more than once: "f (10)".

@@ -2,18 +2,31 @@
 // compiler, which can take seconds.
 #pragma once
 
-#include "gpu/kernel.hpp"
+#include <fovea/fovea.hpp>
 
+#include <compare>
 #include <condition_variable>
+#include <cstdint>
 #include <deque>
 #include <functional>
 #include <mutex>
 #include <set>
 #include <thread>
+#include <vector>
 
 namespace fovea::visualizer {
 
 class GpuDevice;
+
+// The parts of a dispatch that are compiled, which distinguish one of the engine's pipelines from another.
+struct Kernel {
+    uint32_t shader = 0, subgroup_size = 0, push_words = 0, slot_mask = 0;
+    std::vector<uint32_t> spec;
+    friend auto operator<=>(const Kernel&, const Kernel&) = default;
+};
+
+// The kernels of all slices of a Vulkan plan, each once.
+std::vector<Kernel> kernels_of(const Plan& plan);
 
 // To be used by one thread; it works on a thread of its own, which the first request starts.
 class KernelWarmer {

@@ -3,7 +3,7 @@
 // because this device's queue has no frames.
 #pragma once
 
-#include "gpu/kernel.hpp"
+#include "gpu/kernel_warmer.hpp"
 
 #include <volk.h>
 

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "gpu/gpu_device.hpp"
-#include "matrix/matrix_painter.hpp"
+#include "matrix/cpu_painter.hpp"
 #include "shaders/matrix_view.h"
 
 #include <imgui.h>

@@ -67,4 +67,9 @@ void canvas_range_bar(PanelContext& ui, const Canvas& canvas, float x);
 // The whole matrix in a corner with the visible part framed, while only a part is visible.
 void canvas_minimap(PanelContext& ui, const Canvas& canvas);
 
+// The highest value is at the top; values with this many digits are to the right of the bar. An end that
+// values exceed has a dot of another color, and its value the sign for at least or at most.
+void draw_color_bar(const PanelContext& ui, const Coloring& coloring, const ScreenRect& bar, int digits,
+                    const Clamped& clamped);
+
 }  // namespace fovea::visualizer

@@ -2,9 +2,8 @@
 // is a head of the present result, or of a kept one.
 #include "document/comparison.hpp"
 #include "panels/canvas.hpp"
-#include "panels/color_bar.hpp"
 #include "texts/texts.hpp"
-#include "theme/text_order.hpp"
+#include "theme/theme.hpp"
 
 #include <algorithm>
 #include <cmath>

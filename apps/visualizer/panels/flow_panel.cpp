@@ -1,6 +1,6 @@
 // The flow on one screen: small matrices from the tokens' vectors to what leaves the layer, each linked with
 // those that it is computed from, and the picked token's way through them.
-#include "document/token_path.hpp"
+#include "document/cell_inputs.hpp"
 #include "panels/head_thumbnail.hpp"
 #include "panels/panels.hpp"
 

@@ -2,7 +2,7 @@
 #include "panels/head_thumbnail.hpp"
 #include "panels/panels.hpp"
 #include "texts/texts.hpp"
-#include "theme/text_order.hpp"
+#include "theme/theme.hpp"
 
 #include <algorithm>
 #include <array>

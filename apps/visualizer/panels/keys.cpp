@@ -1,7 +1,7 @@
 #include "panels/keys.hpp"
 
 #include "panels/panel_table.hpp"
-#include "panels/story.hpp"
+#include "panels/panels.hpp"
 
 #include <fovea/model/learned.hpp>
 

@@ -1,6 +1,6 @@
 #include "panels/panel_table.hpp"
-#include "panels/story.hpp"
-#include "theme/text_order.hpp"
+#include "panels/panels.hpp"
+#include "theme/theme.hpp"
 
 #include <imgui_internal.h>
 

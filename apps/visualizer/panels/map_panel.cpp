@@ -1,5 +1,5 @@
 // A long head as a map: wheel zooms, drag pans, each tile sampled at once and exact soon after.
-#include "panels/color_bar.hpp"
+#include "panels/canvas.hpp"
 #include "panels/keys.hpp"
 #include "texts/texts.hpp"
 

@@ -2,7 +2,6 @@
 #include "panels/canvas.hpp"
 
 #include "document/comparison.hpp"
-#include "panels/color_bar.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -2,7 +2,7 @@
 // changes, and what each layer would say if it were the last.
 #include "panels/panels.hpp"
 #include "texts/texts.hpp"
-#include "theme/text_order.hpp"
+#include "theme/theme.hpp"
 
 #include <imgui_stdlib.h>
 

@@ -1,6 +1,6 @@
 #include "panels/panels.hpp"
 #include "texts/texts.hpp"
-#include "theme/text_order.hpp"
+#include "theme/theme.hpp"
 
 #include <fovea/runtime.hpp>
 

@@ -1,4 +1,4 @@
-#include "panels/story.hpp"
+#include "panels/panels.hpp"
 
 #include "data/session_file.hpp"
 

@@ -4,7 +4,7 @@
 #include "document/imported_file.hpp"
 #include "panels/panel_table.hpp"
 #include "texts/texts.hpp"
-#include "theme/text_order.hpp"
+#include "theme/theme.hpp"
 
 #include <imgui_internal.h>
 #include <imgui_stdlib.h>

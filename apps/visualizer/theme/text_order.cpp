@@ -1,4 +1,4 @@
-#include "theme/text_order.hpp"
+#include "theme/theme.hpp"
 
 #ifdef FOVEA_HAS_FRIBIDI
 #include <fribidi.h>

@@ -1,10 +1,14 @@
-// Paints the matrix shader's picture on the CPU, if there is no Vulkan: shaders/matrix.frag line by line.
+// Paints on the CPU, for pictures on machines without Vulkan: a matrix as shaders/matrix.frag does line by
+// line, and a frame of Dear ImGui.
 #pragma once
 
 #include "shaders/matrix_view.h"
 
+#include <imgui.h>
+
 #include <cstdint>
 #include <span>
+#include <vector>
 
 namespace fovea::visualizer {
 
@@ -20,5 +24,9 @@ struct PaintSource {  // The contents of the shader's bindings.
 };
 
 void paint_matrix(const MatrixView& view, const PaintSource& source, const PaintTarget& target);
+
+// RGBA8 [height, width], red in the low byte. Matrices in the draw lists are painted, too. The font atlas is
+// the current context's.
+std::vector<uint32_t> paint_frame(const ImDrawData& data, int width, int height, uint32_t ground);
 
 }  // namespace fovea::visualizer
