@@ -36,12 +36,11 @@ std::string describe_comparison(const Workbench& bench) {
     const Comparison c = comparison_of(bench);
     if (!c.why_not.empty()) return c.why_not + "\n";
     const HeadDifference d = difference_of(*c.a, c.head_a, *c.b, c.head_b, uint64_t(bench.view.picked_row));
-    std::string text = "A: " +
-                       (bench.computation.kept() ? "kept, " + bench.computation.kept()->result->title() + ", "
-                                                 : std::string()) +
-                       "head " + std::to_string(c.head_a) + "; B: head " + std::to_string(c.head_b) +
-                       "; largest difference " + format_value(d.largest, 4) + " at " + std::to_string(d.row) +
-                       ", " + std::to_string(d.column) + ", mean " + format_value(d.mean, 4);
+    std::string text =
+        "A: " + (bench.past.kept() ? "kept, " + bench.past.kept()->result->title() + ", " : std::string()) +
+        "head " + std::to_string(c.head_a) + "; B: head " + std::to_string(c.head_b) +
+        "; largest difference " + format_value(d.largest, 4) + " at " + std::to_string(d.row) + ", " +
+        std::to_string(d.column) + ", mean " + format_value(d.mean, 4);
     if (c.b->id == StageId::weights)
         text += ", Jensen-Shannon of row " + std::to_string(bench.view.picked_row) + " " +
                 format_value(d.jensen_shannon, 4);
@@ -115,8 +114,8 @@ std::string describe(Workbench& bench) {
         problems += "commands, typed: \xe2\x80\x9c" + bench.window.search + "\xe2\x80\x9d\n";
     if (bench.window.centre == CentreTab::map && bench.map) return problems + describe_map(bench);
     if (bench.window.centre == CentreTab::train) problems += describe_training(bench);
-    const bool compares = bench.computation.complete() &&
-                          (bench.computation.kept() || bench.window.centre == CentreTab::compare);
+    const bool compares =
+        bench.computation.complete() && (bench.past.kept() || bench.window.centre == CentreTab::compare);
     return problems + describe_matrix(bench) + (compares ? describe_comparison(bench) : "");
 }
 

@@ -20,8 +20,8 @@ Result<void> compute(GpuDevice& device, Workbench& bench) {
             return r;
         if (!updated) return updated.error();
         // A window's session leaves some of it to threads.
-        more = *updated || !bench.preparing().empty() || bench.training_is_behind();
-        if (bench.threads_work() || bench.training_is_behind()) std::this_thread::yield();
+        more = *updated || !bench.preparing().empty() || bench.training.is_behind();
+        if (bench.threads_work() || bench.training.is_behind()) std::this_thread::yield();
     }
     if (!bench.computation.problem().empty())
         return Error{FOVEA_INVALID_ARGUMENT, "", bench.computation.problem()};
@@ -74,7 +74,7 @@ Result<void> keep_a(GpuDevice& device, Workbench& bench, const Options& o) {
     if (o.against.empty()) return {};
     if (Result<void> r = apply_options_of_a(bench, o); !r) return r;
     if (Result<void> r = compute(device, bench); !r) return r;
-    bench.keep_result();
+    bench.past.keep();
     return {};
 }
 

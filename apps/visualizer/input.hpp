@@ -1,5 +1,4 @@
-// The input of a window: the events and signals that come, keys as the key table has them, and how a frame
-// takes what has come since the one before.
+// The input of a window: events, signals and keys, and how a frame takes them.
 #pragma once
 
 #include "panels/keys.hpp"
@@ -26,8 +25,8 @@ struct WindowEvents {
 // driver's own presenting sends some after each frame.
 void watch_events(GLFWwindow* window, WindowEvents* events);
 
-// The key table's key for one of GLFW: by the letter on the key where it has one, whatever the keyboard's
-// layout; ImGuiKey_None for other keys.
+// The key table's key for a key of GLFW, by the letter on it whatever the keyboard's layout; ImGuiKey_None
+// for other keys.
 ImGuiKey imgui_key(int key, int scancode);
 // True for keys that ImGui's own walk over the panels, begun with Tab, has while it lasts.
 bool walks(ImGuiKey key);

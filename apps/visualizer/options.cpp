@@ -1,6 +1,6 @@
 #include "options.hpp"
 
-#include "data/exporting.hpp"
+#include "data/session_file.hpp"
 #include "panels/panel_table.hpp"
 
 #include <arguments.hpp>

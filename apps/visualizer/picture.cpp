@@ -13,7 +13,7 @@
 namespace fovea::visualizer {
 namespace {
 
-constexpr float kMargin = 16, kTitleHeight = 30, kBar = 118, kMaxSide = 760, kMaxFigureCell = 72,
+constexpr float kFigureMargin = 16, kTitleHeight = 30, kBar = 118, kMaxSide = 760, kMaxFigureCell = 72,
                 kMinArea = 160;
 
 float cell_side(const CellRect& cells, float scale) {
@@ -25,8 +25,8 @@ float cell_side(const CellRect& cells, float scale) {
 ImVec2 figure_size(const Workbench& bench, bool legend, float scale) {
     const CellRect cells = shown_cells(bench);
     const float side = cell_side(cells, scale);
-    return {2 * kMargin + kLabelColumn + side * float(cells.columns()) + (legend ? kBar : 0),
-            2 * kMargin + kLabelRow + (legend ? kTitleHeight : 0) +
+    return {2 * kFigureMargin + kLabelColumn + side * float(cells.columns()) + (legend ? kBar : 0),
+            2 * kFigureMargin + kLabelRow + (legend ? kTitleHeight : 0) +
                 std::max(side * float(cells.rows()), legend ? kMinArea : 0.0f)};
 }
 
@@ -46,7 +46,8 @@ void draw_figure(PanelContext& ui, bool legend) {
     canvas.stage = shown.stage;
     canvas.head = shown.head;
     canvas.tokens = shown.tokens;
-    canvas.at = {(kMargin + kLabelColumn) * s, (kMargin + kLabelRow + (legend ? kTitleHeight : 0)) * s};
+    canvas.at = {(kFigureMargin + kLabelColumn) * s,
+                 (kFigureMargin + kLabelRow + (legend ? kTitleHeight : 0)) * s};
     canvas.size = {side * float(cells.columns()), side * float(cells.rows())};
     canvas.cell_width = canvas.cell_height = side;
     canvas.origin = {canvas.at.x - side * float(cells.column_begin),
@@ -56,16 +57,14 @@ void draw_figure(PanelContext& ui, bool legend) {
     canvas_digits(ui, canvas);
     canvas_labels(ui, canvas);
     if (legend) {
-        const bool locked = bench.window.locked_tab >= 0 && bench.window.centre == CentreTab::matrix;
-        const std::string name = locked ? bench.computation.locked()[size_t(bench.window.locked_tab)].name
-                                        : shown.stage->name + ", head " + std::to_string(shown.head);
-        ImDrawList& draw = *ImGui::GetWindowDrawList();
-        draw.AddText(ui.fonts.strong, ui.fonts.strong->FontSize, {kMargin * s, kMargin * s},
-                     palette(bench.window.theme).text, name.c_str());
-        const float width =
-            ui.fonts.strong->CalcTextSizeA(ui.fonts.strong->FontSize, 1e6f, 0, name.c_str()).x;
-        draw.AddText(ui.fonts.body, ui.fonts.body->FontSize, {kMargin * s + width + 10 * s, kMargin * s},
-                     palette(bench.window.theme).text_soft, shown.stage->formula.c_str());
+        const LockedMatrix* const locked = bench.past.shown_locked();
+        const std::string name =
+            locked ? locked->name : shown.stage->name + ", head " + std::to_string(shown.head);
+        draw_text(ui.fonts.strong, {kFigureMargin * s, kFigureMargin * s}, palette(bench.window.theme).text,
+                  name);
+        const float width = text_width(ui.fonts.strong, name);
+        draw_text(ui.fonts.body, {kFigureMargin * s + width + 10 * s, kFigureMargin * s},
+                  palette(bench.window.theme).text_soft, shown.stage->formula);
         canvas_range_bar(ui, canvas, canvas.at.x + canvas.size.x + 12 * s);
     }
     bench.view = view;

@@ -1,4 +1,4 @@
-// What the program does: a window; or pictures, numbers and descriptions without one.
+// The program: a window; or pictures, numbers and descriptions without one.
 #pragma once
 
 #include "options.hpp"

@@ -1,5 +1,5 @@
 #include "data/autosave.hpp"
-#include "data/exporting.hpp"
+#include "data/session_file.hpp"
 #include "data/text_file.hpp"
 #include "data/window_settings.hpp"
 #include "gpu/frame_clock.hpp"
@@ -433,7 +433,8 @@ void Window::wait_for_events() {
         glfwPollEvents();
         // ImGui takes a key's press and release in one frame each: of quick typing some is left for later
         // frames.
-        if (events_.active || bench_->animating() || ImGui::GetCurrentContext()->InputEventsQueue.Size > 0)
+        if (events_.active || bench_->motion.animating() ||
+            ImGui::GetCurrentContext()->InputEventsQueue.Size > 0)
             settle_ = kSettleFrames;
         else
             --settle_;
@@ -455,7 +456,7 @@ void Window::wait_for_events() {
     else
         glfwWaitEvents();
     if (autosave_.pending()) autosave_.update(*bench_);
-    if (blinks || events_.active || others_moved() || bench_->threads_ended() || bench_->animating())
+    if (blinks || events_.active || others_moved() || bench_->threads_ended() || bench_->motion.animating())
         settle_ = kSettleFrames;
 }
 

@@ -372,8 +372,8 @@ TEST_F(ExtrasTest, projections_are_made_behind_the_window_and_once) {
     frame();
     EXPECT_FALSE(window.preparing().empty());
     EXPECT_TRUE(window.computation.complete()) << "the last result stays";
-    window.keep_result();
-    EXPECT_EQ(window.computation.kept(), nullptr) << "what is shown is not what the settings say";
+    window.past.keep();
+    EXPECT_EQ(window.past.kept(), nullptr) << "what is shown is not what the settings say";
     // Changed again while a thread works: the last wish counts.
     s.seed = 6;
     window.document.change(s);
@@ -382,22 +382,22 @@ TEST_F(ExtrasTest, projections_are_made_behind_the_window_and_once) {
     compute();
     EXPECT_NEAR(window.computation.find_stage(StageId::weights)->values[41],
                 bench->computation.find_stage(StageId::weights)->values[41], 2e-6);
-    EXPECT_EQ(window.computation.kept(), nullptr) << "not another result than that which was asked for";
+    EXPECT_EQ(window.past.kept(), nullptr) << "not another result than that which was asked for";
     ASSERT_EQ(window.problems.size(), 1u);
     EXPECT_EQ(window.problems[0].where, "keeping as A");
-    window.keep_result();
-    EXPECT_NE(window.computation.kept(), nullptr);
+    window.past.keep();
+    EXPECT_NE(window.past.kept(), nullptr);
     // A key pressed before the result is there is not lost.
     for (const uint64_t seed : {7u, 8u}) {
-        window.computation.drop_kept();
+        window.past.drop_kept();
         s.seed = seed;
         window.document.change(s);
         if (seed == 7) frame();
-        window.keep_result();
-        EXPECT_EQ(window.computation.kept(), nullptr);
+        window.past.keep();
+        EXPECT_EQ(window.past.kept(), nullptr);
         wait();
-        ASSERT_NE(window.computation.kept(), nullptr);
-        EXPECT_EQ(window.computation.kept()->result->settings.seed, seed);
+        ASSERT_NE(window.past.kept(), nullptr);
+        EXPECT_EQ(window.past.kept()->result->settings.seed, seed);
     }
 }
 

@@ -282,19 +282,19 @@ TEST_F(FileTest, sessions_keep_a_and_know_a_changed_file) {
     const Tensor q = tensor("q", {1, 4, 4}, 1), k = tensor("k", {1, 4, 4}, 2);
     bench->document.change(level_settings(3));
     compute();
-    bench->keep_result();
+    bench->past.keep();
     ASSERT_TRUE(bench->open_file(save({q, k})));
     compute();
     ASSERT_TRUE(save_session(*bench, folder / "kept.fovea"));
     const std::string text = *read_text_file(folder / "kept.fovea");
     EXPECT_NE(text.find("\"sha256\": \""), std::string::npos);
-    bench->computation.drop_kept();
+    bench->past.drop_kept();
     bench->problems.clear();
     ASSERT_TRUE(open_session(*bench, folder / "kept.fovea"));
     compute();
-    ASSERT_NE(bench->computation.kept(), nullptr);
-    EXPECT_EQ(bench->computation.kept()->result->settings.level, 3);
-    EXPECT_FALSE(bench->computation.kept()->result->settings.file);
+    ASSERT_NE(bench->past.kept(), nullptr);
+    EXPECT_EQ(bench->past.kept()->result->settings.level, 3);
+    EXPECT_FALSE(bench->past.kept()->result->settings.file);
     EXPECT_TRUE(bench->document.settings().file);
     EXPECT_TRUE(bench->problems.empty());
     save({k, q});
@@ -315,21 +315,21 @@ TEST_F(FileTest, sessions_keep_locked_tabs) {
     compute();
     show("scaled");
     bench->view.head = 1;
-    bench->lock_matrix();
-    bench->keep_result();
+    bench->past.lock();
+    bench->past.keep();
     show("weights");
-    bench->lock_matrix();
+    bench->past.lock();
     ASSERT_TRUE(bench->open_file(save({q, k})));
     compute();
     bench->view.head = 1;
-    bench->lock_matrix();
+    bench->past.lock();
     Settings hot = bench->document.settings();
     hot.temperature = 2;
     bench->document.change(hot);
     compute();
     const auto tabs = [&] {
         std::vector<std::pair<std::string, std::vector<float>>> all;
-        for (const LockedMatrix& one : bench->computation.locked()) {
+        for (const LockedMatrix& one : bench->past.locked()) {
             const std::span<const float> v = one.result->stages[one.stage].head_values(one.head);
             all.push_back({one.name, {v.begin(), v.end()}});
         }
@@ -349,8 +349,8 @@ TEST_F(FileTest, sessions_keep_locked_tabs) {
         else
             ASSERT_TRUE(open_session(*next, path));
         bench = std::move(next);
-        EXPECT_TRUE(bench->restoring());
-        EXPECT_EQ(bench->past().size(), 4u);
+        EXPECT_TRUE(bench->past.restoring());
+        EXPECT_EQ(bench->past.all().size(), 4u);
         // Requests in the meantime apply to the session's own result.
         EXPECT_EQ(bench->document.settings().temperature, 2);
         Settings hotter = bench->document.settings();
@@ -360,11 +360,11 @@ TEST_F(FileTest, sessions_keep_locked_tabs) {
         EXPECT_EQ(bench->document.settings().temperature, 3);
         bench->document.undo();
         compute();
-        EXPECT_FALSE(bench->restoring());
+        EXPECT_FALSE(bench->past.restoring());
         EXPECT_EQ(tabs(), before);
-        EXPECT_EQ(bench->computation.locked()[0].result->run, bench->computation.locked()[1].result->run);
-        ASSERT_NE(bench->computation.kept(), nullptr);
-        EXPECT_EQ(bench->computation.kept()->head, 1u);
+        EXPECT_EQ(bench->past.locked()[0].result->run, bench->past.locked()[1].result->run);
+        ASSERT_NE(bench->past.kept(), nullptr);
+        EXPECT_EQ(bench->past.kept()->head, 1u);
         EXPECT_EQ(session_text(*bench, folder), text);
     }
     // Opened again over itself: the tabs are those of the file, not twice as many.
@@ -525,19 +525,19 @@ TEST_F(FileTest, layers_and_heads_of_a_model_stand_in_a_grid) {
     bench->show_head(0, 2);
     compute();
     bench->compare_with_head(0, 1);
-    EXPECT_EQ(bench->computation.kept(), nullptr);
+    EXPECT_EQ(bench->past.kept(), nullptr);
     EXPECT_EQ(bench->view.compared_head, 1);
     bench->compare_with_head(3, 0);
     compute();
     show("weights");
-    ASSERT_NE(bench->computation.kept(), nullptr);
-    EXPECT_EQ(bench->computation.kept()->head, 2u);
+    ASSERT_NE(bench->past.kept(), nullptr);
+    EXPECT_EQ(bench->past.kept()->head, 2u);
     EXPECT_EQ(bench->document.settings().mapping.layer, 3u);
     EXPECT_EQ(bench->view.head, 0u);
     bench->document.undo();
     EXPECT_EQ(bench->document.settings().mapping.layer, 0u);
     bench->show_head(1, 0);
-    EXPECT_EQ(bench->computation.kept(), nullptr);
+    EXPECT_EQ(bench->past.kept(), nullptr);
     compute();
     // Another mask is another grid.
     Settings s = bench->document.settings();

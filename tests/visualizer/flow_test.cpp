@@ -112,23 +112,23 @@ TEST_F(FlowTest, what_is_lit_is_the_way_that_the_numbers_take) {
 TEST_F(FlowTest, the_token_moves_on_every_200_ms_and_not_at_all_without_motion) {
     compute();
     auto now = std::chrono::steady_clock::time_point{} + std::chrono::hours(1);
-    bench->clock = [&] { return now; };
-    EXPECT_EQ(bench->path_columns_come(), kMaxPathColumns) << "before it is played all is lit";
+    bench->motion.clock = [&] { return now; };
+    EXPECT_EQ(bench->motion.path_columns_come(), kMaxPathColumns) << "before it is played all is lit";
     ASSERT_TRUE(run_key(*bench, {ImGuiKey_F, shift}));
     EXPECT_EQ(bench->window.centre, CentreTab::flow);
-    EXPECT_EQ(bench->path_columns_come(), kMaxPathColumns) << "no motion is wanted";
-    EXPECT_FALSE(bench->animating());
+    EXPECT_EQ(bench->motion.path_columns_come(), kMaxPathColumns) << "no motion is wanted";
+    EXPECT_FALSE(bench->motion.animating());
     bench->window.motion = true;
-    bench->play_path();
+    bench->motion.play_path();
     for (size_t columns = 1; columns < kMaxPathColumns; ++columns) {
-        EXPECT_EQ(bench->path_columns_come(), columns);
-        EXPECT_TRUE(bench->animating());
+        EXPECT_EQ(bench->motion.path_columns_come(), columns);
+        EXPECT_TRUE(bench->motion.animating());
         now += std::chrono::milliseconds(199);
-        EXPECT_EQ(bench->path_columns_come(), columns);
+        EXPECT_EQ(bench->motion.path_columns_come(), columns);
         now += std::chrono::milliseconds(1);
     }
-    EXPECT_EQ(bench->path_columns_come(), kMaxPathColumns);
-    EXPECT_FALSE(bench->animating());
+    EXPECT_EQ(bench->motion.path_columns_come(), kMaxPathColumns);
+    EXPECT_FALSE(bench->motion.animating());
 }
 
 TEST_F(FlowTest, a_description_says_the_way) {

@@ -21,8 +21,8 @@ TEST_F(KeptTest, a_kept_result_stays_through_changes_undo_and_redo) {
     compute();
     show("weights");
     const std::vector<float> full = weights_of(bench->stage(), 0);
-    bench->keep_result();
-    ASSERT_NE(bench->computation.kept(), nullptr);
+    bench->past.keep();
+    ASSERT_NE(bench->past.kept(), nullptr);
     bench->document.change(level_settings(3));
     compute();
     show("weights");
@@ -63,12 +63,12 @@ TEST_F(KeptTest, a_kept_result_stays_through_changes_undo_and_redo) {
     EXPECT_EQ(std::abs(double(full[d.row * 6 + d.column]) - double(causal[d.row * 6 + d.column])), largest);
     EXPECT_FALSE(same_cells_hidden(*c.a, 0, *c.b, 0));
 
-    bench->swap_kept();
+    bench->past.swap();
     compute();
     show("weights");
     EXPECT_EQ(weights_of(bench->stage(), 0), full);
-    EXPECT_EQ(weights_of(*bench->computation.kept()->result->find_stage(StageId::weights), 0), causal);
-    bench->computation.drop_kept();
+    EXPECT_EQ(weights_of(*bench->past.kept()->result->find_stage(StageId::weights), 0), causal);
+    bench->past.drop_kept();
     EXPECT_TRUE(bench->needs_idle());
     compute();
     EXPECT_FALSE(bench->needs_idle());
@@ -77,21 +77,21 @@ TEST_F(KeptTest, a_kept_result_stays_through_changes_undo_and_redo) {
 TEST_F(KeptTest, another_shape_is_refused_in_words_and_sentences_of_one_length_are_not) {
     bench->document.change(level_settings(5));
     compute();
-    bench->keep_result();
+    bench->past.keep();
     Settings settings = bench->document.settings();
     settings.text = "My long road ended after noon";
     bench->document.change(settings);
     compute();
     show("weights");
     EXPECT_EQ(comparison_of(*bench).why_not, "");
-    EXPECT_EQ(bench->computation.kept()->result->tokens().at(1), "journey");
+    EXPECT_EQ(bench->past.kept()->result->tokens().at(1), "journey");
     settings.text = "Two words";
     bench->document.change(settings);
     compute();
     show("weights");
     EXPECT_NE(comparison_of(*bench).why_not.find("6 x 6"), std::string::npos);
-    bench->computation.drop_kept();
-    EXPECT_EQ(bench->computation.kept(), nullptr);
+    bench->past.drop_kept();
+    EXPECT_EQ(bench->past.kept(), nullptr);
     EXPECT_EQ(comparison_of(*bench).why_not, "");  // for two heads again
 }
 
@@ -143,9 +143,9 @@ TEST_F(KeptTest, locked_matrices_stay_in_tabs_of_their_own) {
     show("weights");
     bench->view.head = 1;
     const std::vector<float> first = weights_of(bench->stage(), 1);
-    bench->lock_matrix();
-    ASSERT_EQ(bench->computation.locked().size(), 1u);
-    EXPECT_EQ(bench->computation.locked()[0].name, "level 5 H1");
+    bench->past.lock();
+    ASSERT_EQ(bench->past.locked().size(), 1u);
+    EXPECT_EQ(bench->past.locked()[0].name, "level 5 H1");
     EXPECT_EQ(bench->window.locked_tab, 0);
     Settings s = level_settings(7);
     s.length = 40;
@@ -160,17 +160,17 @@ TEST_F(KeptTest, locked_matrices_stay_in_tabs_of_their_own) {
     EXPECT_EQ(bench->shown().stage, &bench->stage());
     ASSERT_TRUE(bench->derivation());
     EXPECT_EQ(bench->derivation()->scale, bench->computation.run().desc().scale);
-    bench->lock_matrix();
-    EXPECT_EQ(bench->computation.locked()[1].name, "level 7 H1 scaled");
-    bench->unlock_matrix(0);
+    bench->past.lock();
+    EXPECT_EQ(bench->past.locked()[1].name, "level 7 H1 scaled");
+    bench->past.unlock(0);
     EXPECT_EQ(bench->window.locked_tab, 0);
     EXPECT_TRUE(bench->needs_idle());
     bench->document.undo();
     compute();
     EXPECT_EQ(bench->shown().stage->rows, 40u);
-    for (int i = 0; i < 20; ++i) bench->lock_matrix();
-    EXPECT_EQ(bench->computation.locked().size(), Computation::kMaxLocked);
-    while (!bench->computation.locked().empty()) bench->unlock_matrix(0);
+    for (int i = 0; i < 20; ++i) bench->past.lock();
+    EXPECT_EQ(bench->past.locked().size(), PastResults::kMaxLocked);
+    while (!bench->past.locked().empty()) bench->past.unlock(0);
     EXPECT_EQ(bench->window.locked_tab, -1);
     compute();
 }
@@ -181,7 +181,7 @@ TEST_F(KeptTest, precisions_and_places_are_compared) {
     compute();
     show("weights");
     const std::vector<float> exact = weights_of(bench->stage(), 0);
-    bench->keep_result();
+    bench->past.keep();
     Settings s = bench->document.settings();
     s.precision = Precision::f16;
     bench->document.change(s);
@@ -191,7 +191,7 @@ TEST_F(KeptTest, precisions_and_places_are_compared) {
     HeadDifference d = difference_of(*c.a, 0, *c.b, 0, 1);
     EXPECT_GT(d.largest, 0);
     EXPECT_LT(d.largest, 1e-3);
-    EXPECT_NE(bench->computation.kept()->result->title().find("float32 on the device"), std::string::npos);
+    EXPECT_NE(bench->past.kept()->result->title().find("float32 on the device"), std::string::npos);
     // Queries are shown as they are stored: ten bits after the first.
     for (const float q : bench->computation.find_stage(StageId::queries)->values) {
         int exponent = 0;
@@ -212,7 +212,7 @@ TEST_F(KeptTest, precisions_and_places_are_compared) {
     c = comparison_of(*bench);
     d = difference_of(*c.a, 0, *c.b, 0, 1);
     EXPECT_LT(d.largest, 1e-6);
-    bench->computation.drop_kept();
+    bench->past.drop_kept();
     s.precision = Precision::f16_inputs;
     bench->document.change(s);
     // The CPU multiplies float32, and reports that.

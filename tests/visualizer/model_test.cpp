@@ -259,7 +259,7 @@ TEST_F(ModelTest, a_published_model_shows_every_layer_and_head) {
         // The predictions are those of the run.
         bench->view.picked_row = int(ids->size()) - 1;
         const PromptNext* next = bench->next_table();
-        ASSERT_TRUE(next) << bench->next_problem();
+        ASSERT_TRUE(next) << bench->computation.next_problem();
         ASSERT_EQ(next->after.size(), shown_layers(settings).size() + 1);
         const std::vector<NextToken> expected = *next_tokens(run->logits.row(ids->size() - 1), 3);
         for (size_t i = 0; i < expected.size(); ++i) {
@@ -329,7 +329,7 @@ TEST_F(ModelTest, a_sentence_is_typed_into_a_published_model_and_every_head_foll
         EXPECT_TRUE(bench->head_grid()->complete()) << bench->head_grid()->problem();
         bench->view.picked_row = int(ids.size()) - 1;
         const PromptNext* next = bench->next_table();
-        ASSERT_TRUE(next) << bench->next_problem();
+        ASSERT_TRUE(next) << bench->computation.next_problem();
         EXPECT_EQ(next->after.back()[0].id, (*next_tokens(run->logits.row(ids.size() - 1), 1))[0].id);
     }
     // A token of nothing but a space is shown as one, not by the letter that the vocabulary has for it.
@@ -362,7 +362,7 @@ TEST_F(ModelTest, a_head_of_a_published_model_is_off_in_all_that_follows) {
     ASSERT_TRUE(bench->head_grid());
     ASSERT_TRUE(bench->computation.finish_wanted_grid());
     const PromptNext* now = bench->next_table();
-    ASSERT_TRUE(now) << bench->next_problem();
+    ASSERT_TRUE(now) << bench->computation.next_problem();
     const Result<std::vector<uint32_t>> ids = tokens_of(*settings.model, settings.text);
     ModelRunOptions options;
     options.changes.head_scales = {{1, 0}};
@@ -401,7 +401,7 @@ TEST_F(ModelTest, a_head_of_a_published_model_is_scaled_and_another_is_patched) 
         bench->document.change(settings);
         compute();
         bench->view.picked_row = 5;
-        ASSERT_TRUE(next_table()) << bench->next_problem();
+        ASSERT_TRUE(next_table()) << bench->computation.next_problem();
         const std::string other = "2 7 1 8 2 8";
         const Result<std::vector<uint32_t>> ids = tokens_of(*settings.model, settings.text),
                                             others = tokens_of(*settings.model, other);
@@ -419,7 +419,7 @@ TEST_F(ModelTest, a_head_of_a_published_model_is_scaled_and_another_is_patched) 
             ASSERT_TRUE(run) << run.error().text;
             const std::vector<NextToken> expected = *next_tokens(run->logits.row(5), 1);
             const PromptNext* now = next_table();
-            ASSERT_TRUE(now) << bench->next_problem();
+            ASSERT_TRUE(now) << bench->computation.next_problem();
             EXPECT_EQ(now->after.back()[0].id, expected[0].id) << family;
             EXPECT_NEAR(now->after.back()[0].probability, expected[0].probability, 1e-5) << family;
             ASSERT_FALSE(now->before.empty());
@@ -570,7 +570,7 @@ TEST_F(ModelTest, a_step_is_done_by_its_keys) {
 
 // The panel's steps are the engine's own, and a step that was taken can be shown again.
 TEST_F(ModelTest, a_model_learns_in_the_window_and_any_step_can_be_shown_again) {
-    Playground& play = bench->playground();
+    Playground& play = bench->training.playground();
     const auto settle = [&] {
         while (!play.idle()) std::this_thread::yield();
     };
@@ -578,7 +578,7 @@ TEST_F(ModelTest, a_model_learns_in_the_window_and_any_step_can_be_shown_again) 
     settle();
     for (int n = 0; n < 40; ++n) play.step_once();
     settle();
-    const TrainingView view = bench->training();
+    const TrainingView view = bench->training.view();
     EXPECT_EQ(view.step, 40u);
     ASSERT_EQ(view.curve.points.size(), 40u);
     const Task task = make_task(TaskKind::reverse);
@@ -600,20 +600,20 @@ TEST_F(ModelTest, a_model_learns_in_the_window_and_any_step_can_be_shown_again) 
     // Back to step 17, from which the same steps come again.
     play.seek(17);
     settle();
-    EXPECT_EQ(bench->training().step, 17u);
-    EXPECT_EQ(bench->training().probe.weights, trainer->probe(states[17], task.sample)->weights);
-    EXPECT_EQ(bench->training().last, 40u);
+    EXPECT_EQ(bench->training.view().step, 17u);
+    EXPECT_EQ(bench->training.view().probe.weights, trainer->probe(states[17], task.sample)->weights);
+    EXPECT_EQ(bench->training.view().last, 40u);
     // An ablated head, and another seed next to the first run.
     play.switch_head(0);
     settle();
-    EXPECT_EQ(bench->training().probe.probabilities,
+    EXPECT_EQ(bench->training.view().probe.probabilities,
               trainer->probe(states[17], task.sample, {1})->probabilities);
     play.switch_head(0);
     play.new_seed();
     settle();
-    EXPECT_EQ(bench->training().others.size(), 1u);
-    EXPECT_EQ(bench->training().curve.seed, 2u);
-    EXPECT_EQ(bench->training().step, 0u);
+    EXPECT_EQ(bench->training.view().others.size(), 1u);
+    EXPECT_EQ(bench->training.view().curve.seed, 2u);
+    EXPECT_EQ(bench->training.view().step, 0u);
     play.step_once();
     settle();
     // An exported state continues as the run itself would.
@@ -641,7 +641,7 @@ TEST_F(ModelTest, a_session_brings_back_the_step_that_a_model_was_at) {
     ASSERT_TRUE(apply_options(*bench, options_of({})));
     compute();
     const auto settle = [&] {
-        while (bench->training_is_behind()) std::this_thread::yield();
+        while (bench->training.is_behind()) std::this_thread::yield();
     };
     const std::string json =
         R"({"format":"fovea-session","version":1,"state":{"task":"reverse","train":"reverse+rotary,4,30,1,c b a"}})";
@@ -656,18 +656,18 @@ TEST_F(ModelTest, a_session_brings_back_the_step_that_a_model_was_at) {
     ASSERT_TRUE(trainer);
     for (int n = 0; n < 30; ++n) ASSERT_TRUE(trainer->step(state));
     const std::vector<uint32_t> tokens = *task_tokens(task, "c b a");
-    EXPECT_EQ(bench->training().step, 30u);
-    EXPECT_EQ(bench->training().curve.points.size(), 30u);
-    EXPECT_EQ(bench->training().probe.weights, trainer->probe(state, tokens, {1})->weights);
+    EXPECT_EQ(bench->training.view().step, 30u);
+    EXPECT_EQ(bench->training.view().curve.points.size(), 30u);
+    EXPECT_EQ(bench->training.view().probe.weights, trainer->probe(state, tokens, {1})->weights);
     EXPECT_NE(session_text(*bench, ".").find(R"("train": "reverse+rotary,4,30,1,c b a")"), std::string::npos)
         << session_text(*bench, ".");
     // By the palette; one that is none is told, and the run stays.
     ASSERT_TRUE(set_session_key(*bench, "train", "sort,2,3"));
     settle();
-    EXPECT_EQ(write_training_place(bench->playground().place()), "sort,2,3,0,");
+    EXPECT_EQ(write_training_place(bench->training.playground().place()), "sort,2,3,0,");
     ASSERT_TRUE(set_session_key(*bench, "train", "sort,2,-3"));
     settle();
-    EXPECT_EQ(write_training_place(bench->playground().place()), "sort,2,3,0,");
+    EXPECT_EQ(write_training_place(bench->training.playground().place()), "sort,2,3,0,");
     EXPECT_NE(bench->problems.back().text.find("'-3' as its step"), std::string::npos);
 }
 

@@ -378,28 +378,28 @@ TEST_F(SessionTest, the_roof_is_above_what_was_reached) {
 
 TEST_F(SessionTest, stages_fade_for_a_moment_where_motion_is_wanted) {
     auto time = std::chrono::steady_clock::now();
-    bench->clock = [&time] { return time; };
+    bench->motion.clock = [&time] { return time; };
     bench->document.change(level_settings(3));
     compute();
     show("scaled");
     const size_t scores = bench->view.stage;
     bench->show_stage(scores + 1);
-    EXPECT_FALSE(bench->animating());  // as in pictures
+    EXPECT_FALSE(bench->motion.animating());  // as in pictures
     bench->window.motion = true;
     bench->show_stage(scores);
-    EXPECT_TRUE(bench->animating());
-    EXPECT_EQ(bench->faded_stage().name, "masked");
-    EXPECT_EQ(bench->fade(), 0);
+    EXPECT_TRUE(bench->motion.animating());
+    EXPECT_EQ(bench->computation.stages()[bench->motion.fade_from()].name, "masked");
+    EXPECT_EQ(bench->motion.fade(), 0);
     time += std::chrono::milliseconds(150);
-    EXPECT_FLOAT_EQ(bench->fade(), 0.75f);
+    EXPECT_FLOAT_EQ(bench->motion.fade(), 0.75f);
     time += std::chrono::milliseconds(50);
-    EXPECT_FALSE(bench->animating());
+    EXPECT_FALSE(bench->motion.animating());
     bench->show_stage(scores);
-    EXPECT_FALSE(bench->animating());
+    EXPECT_FALSE(bench->motion.animating());
     bench->show_stage(scores + 1);
     bench->document.change(level_settings(2));
     compute();
-    EXPECT_FALSE(bench->animating());  // another result has other stages
+    EXPECT_FALSE(bench->motion.animating());  // another result has other stages
 
     EXPECT_TRUE(says_no_motion("[Settings]\ngtk-theme-name=x\n gtk-enable-animations = 0\r\n"));
     EXPECT_TRUE(says_no_motion("gtk-enable-animations=false"));

@@ -216,7 +216,7 @@ TEST_F(StatesTest, sessions_of_a_published_model_bring_it_back) {
     bench->view.head = 2;
     compute();
     bench->view.head = 2;
-    bench->lock_matrix();
+    bench->past.lock();
     ASSERT_TRUE(save_session(*bench, folder / "model.fovea"));
     EXPECT_EQ(session_left_out(*bench), "");
 
@@ -231,9 +231,9 @@ TEST_F(StatesTest, sessions_of_a_published_model_bring_it_back) {
         same.model = s.model;
         EXPECT_EQ(same, s);
         EXPECT_EQ(other.view.head, 2u);
-        ASSERT_EQ(other.past().size(), 1u);
-        EXPECT_EQ(other.past()[0].head, 2u);
-        EXPECT_EQ(other.past()[0].settings.mapping.layer, 1u);
+        ASSERT_EQ(other.past.all().size(), 1u);
+        EXPECT_EQ(other.past.all()[0].head, 2u);
+        EXPECT_EQ(other.past.all()[0].settings.mapping.layer, 1u);
         EXPECT_TRUE(other.problems.empty()) << other.problems.back().text;
     };
     const std::string text = file("model.fovea");
@@ -269,12 +269,12 @@ TEST_F(StatesTest, sessions_of_a_published_model_bring_it_back) {
 TEST_F(StatesTest, a_session_says_what_it_leaves_out_and_names_its_file) {
     open("induction");
     compute();
-    (void)bench->training();  // looked at
+    (void)bench->training.view();  // looked at
     bench->window.centre = CentreTab::train;
     EXPECT_NE(session_text(*bench, ".").find(R"("train": "")"), std::string::npos);
-    while (bench->training_is_behind()) std::this_thread::yield();
-    bench->playground().step_once();
-    while (bench->training_is_behind()) std::this_thread::yield();
+    while (bench->training.is_behind()) std::this_thread::yield();
+    bench->training.playground().step_once();
+    while (bench->training.is_behind()) std::this_thread::yield();
     EXPECT_EQ(session_text(*bench, ".").find(R"("train": "")"), std::string::npos);
     EXPECT_EQ(session_left_out(*bench), "");
     bench->window.centre = CentreTab::matrix;

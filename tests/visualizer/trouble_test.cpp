@@ -90,7 +90,7 @@ TEST_F(TroubleTest, out_of_memory_keeps_the_last_result_and_offers_a_map) {
 TEST_F(TroubleTest, a_session_goes_on_on_another_device) {
     bench->document.change(level_settings(5));
     compute();
-    bench->keep_result();
+    bench->past.keep();
     bench->document.change(level_settings(6));
     Settings hot = bench->document.settings();
     hot.temperature = 2;
@@ -103,8 +103,8 @@ TEST_F(TroubleTest, a_session_goes_on_on_another_device) {
     run(other);
     EXPECT_EQ(other.document.settings(), hot);
     EXPECT_EQ(other.stage().name, "scaled");
-    ASSERT_NE(other.computation.kept(), nullptr);
-    EXPECT_EQ(other.computation.kept()->result->settings.level, 5);
+    ASSERT_NE(other.past.kept(), nullptr);
+    EXPECT_EQ(other.past.kept()->result->settings.level, 5);
     other.document.undo();
     EXPECT_EQ(other.document.settings().level, 6);
     EXPECT_EQ(other.document.settings().temperature, 1);

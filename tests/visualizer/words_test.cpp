@@ -81,7 +81,7 @@ constexpr const char* kSentence =
 TEST_F(WordsTest, key_words_of_a_long_sentence_stand_slanted_in_matrix_and_compare) {
     level(3);
     text(kSentence);
-    bench->keep_result();
+    bench->past.keep();
     for (const CentreTab centre : {CentreTab::matrix, CentreTab::compare}) {
         bench->window.centre = centre;
         const std::vector<DrawnWords> all = words_of("matrix");
@@ -93,7 +93,7 @@ TEST_F(WordsTest, key_words_of_a_long_sentence_stand_slanted_in_matrix_and_compa
         }
     }
     // A few words are level above their columns.
-    bench->computation.drop_kept();
+    bench->past.drop_kept();
     level(2);
     bench->window.centre = CentreTab::matrix;
     for (const DrawnWords& one : words_of("matrix")) EXPECT_EQ(one.rise, 0) << one.text;
@@ -215,7 +215,7 @@ TEST_F(WordsTest, what_dropout_dropped_is_told_from_small_weights_and_from_maske
 // On nearly white cells, in both themes: a frame of the text's color with a line of the ground within.
 TEST_F(WordsTest, the_picked_cells_frame_is_seen_on_a_difference) {
     level(3);
-    bench->keep_result();
+    bench->past.keep();
     Settings s = bench->document.settings();
     s.temperature = 1.001;
     bench->document.change(s);
@@ -247,7 +247,7 @@ TEST_F(WordsTest, the_picked_cells_frame_is_seen_on_a_difference) {
 TEST_F(WordsTest, that_an_a_is_kept_is_said_in_every_panel) {
     level(2);
     EXPECT_FALSE(find_beginning(words_of("status"), "A saved"));
-    bench->keep_result();
+    bench->past.keep();
     bench->document.change(level_settings(3));
     compute();
     show("weights");
@@ -255,7 +255,7 @@ TEST_F(WordsTest, that_an_a_is_kept_is_said_in_every_panel) {
         size.width = width;
         expect_whole(words_of("status"), "A saved: level 2");
     }
-    bench->computation.drop_kept();
+    bench->past.drop_kept();
     EXPECT_FALSE(find_beginning(words_of("status"), "A saved"));
 }
 
@@ -376,7 +376,7 @@ TEST_F(WordsTest, the_keyboard_goes_from_panel_to_panel) {
 
 TEST_F(WordsTest, titles_of_a_comparison_end_within_the_panel) {
     level(2);
-    bench->keep_result();
+    bench->past.keep();
     bench->document.change(level_settings(3));
     compute();
     show("weights");
@@ -414,7 +414,7 @@ TEST_F(WordsTest, toolbars_are_whole_in_a_small_window) {
 
 TEST_F(WordsTest, compare_and_the_export_sheet_hold_type_at_200_percent) {
     level(2);
-    bench->keep_result();
+    bench->past.keep();
     bench->document.change(level_settings(3));
     compute();
     show("weights");

@@ -30,7 +30,7 @@ void Autosave::offer(Workbench& bench) {
 
 // Writing the session as text takes long compared to a frame, so it happens only when it may be saved.
 void Autosave::update(const Workbench& bench) {
-    if (path_.empty() || !bench.computation.ready() || bench.restoring() || !bench.document.can_undo())
+    if (path_.empty() || !bench.computation.ready() || bench.past.restoring() || !bench.document.can_undo())
         return;
     const auto now = std::chrono::steady_clock::now();
     pending_ = last_ && std::chrono::duration<double>(now - *last_).count() < kIntervalSeconds;

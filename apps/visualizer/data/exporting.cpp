@@ -207,13 +207,4 @@ void save_shown(Workbench& bench, const std::string& path) {
     bench.window.show(BottomTab::problems);
 }
 
-bool open_any(Workbench& bench, const std::string& path) {
-    if (!path.ends_with(".fovea")) return bench.open_file(path);
-    const Result<void> opened = open_session(bench, path);
-    if (opened) return true;
-    bench.problems.report(opened.error().field, opened.error().text, true);
-    bench.window.show(BottomTab::problems);
-    return false;
-}
-
 }  // namespace fovea::visualizer

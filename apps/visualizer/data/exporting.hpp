@@ -14,7 +14,5 @@ Result<void> export_file(const Workbench& bench, const std::string& path);
 // From the window: .png is drawn after the frame, the rest written now; what is refused goes to the Problems
 // panel.
 void save_shown(Workbench& bench, const std::string& path);
-// A session by its extension, else tensors; what is refused goes to the Problems panel.
-bool open_any(Workbench& bench, const std::string& path);
 
 }  // namespace fovea::visualizer

@@ -64,13 +64,13 @@ constexpr uint64_t kMaxZoomed = 1u << 20;  // tokens that a session knows a plac
 
 // The matrix's first row and column in sight and its zoom; empty: all of it.
 std::string view_text(const Workbench& bench) {
-    const ViewState& view = bench.own_view();
+    const ViewState& view = bench.past.own_view();
     if (!(view.zoom > 1)) return "";
     ViewState::FirstCell first;
     if (view.first_cell) {
         first = *view.first_cell;
     } else {
-        if (bench.restoring() || !bench.computation.ready()) return "";
+        if (bench.past.restoring() || !bench.computation.ready()) return "";
         first = {-view.pan_y * float(bench.stage().rows), -view.pan_x * float(bench.stage().columns)};
     }
     return plain_number(double(first.row), 2) + "," + plain_number(double(first.column), 2) + "," +
@@ -413,7 +413,7 @@ void go_to_training(Workbench& bench, std::string_view train) {
     if (train.empty()) return;
     const Result<TrainingPlace> place = read_training_place(train);
     if (!place) return bench.problems.report("train", place.error().text, false);
-    bench.playground().go_to(*place);
+    bench.training.playground().go_to(*place);
     bench.window.centre = CentreTab::train;
 }
 
@@ -433,7 +433,7 @@ std::vector<PastResult> past_of(const Session& session, TensorReader& reader, Pr
             problems.report("session", what + " is left out: " + settings.error().text, false);
     };
     for (const Session& kept : session.kept) add(kept, false, "A");
-    for (size_t i = 0; i < session.locked.size() && i < Computation::kMaxLocked; ++i)
+    for (size_t i = 0; i < session.locked.size() && i < PastResults::kMaxLocked; ++i)
         add(session.locked[i], true, "the locked tab " + std::to_string(i + 1));
     return all;
 }
@@ -442,13 +442,13 @@ std::vector<PastResult> past_of(const Session& session, TensorReader& reader, Pr
 
 std::string session_text(const Workbench& bench, const std::filesystem::path& folder) {
     TensorWriter tensors(folder);
-    const std::string stage = bench.own_stage();
-    Session s = session_of(bench.document.settings(), bench.own_view(), stage, tensors);
+    const std::string stage = bench.past.own_stage();
+    Session s = session_of(bench.document.settings(), bench.past.own_view(), stage, tensors);
     s.view = view_text(bench), s.zoom = zoom_text(bench);
-    const std::optional<TrainingPlace> place = bench.training_place();
+    const std::optional<TrainingPlace> place = bench.training.place();
     if (place && place->step > 0 && bench.window.centre == CentreTab::train)
         s.training = write_training_place(*place);
-    for (const PastResult& past : bench.past()) {
+    for (const PastResult& past : bench.past.all()) {
         ViewState view;
         view.head = past.head;
         Session one =
@@ -459,7 +459,7 @@ std::string session_text(const Workbench& bench, const std::filesystem::path& fo
 }
 
 Result<void> save_session(const Workbench& bench, const std::filesystem::path& path) {
-    std::vector<PastResult> all = bench.past();
+    std::vector<PastResult> all = bench.past.all();
     all.push_back({bench.document.settings()});
     std::map<std::string, std::string> hashes;
     for (const PastResult& one : all) {
@@ -484,12 +484,12 @@ std::string session_left_out(const Workbench& bench) {
     const auto add = [&](bool left, const char* what) {
         if (left) text += (text.empty() ? "" : ", ") + std::string(what);
     };
-    std::vector<PastResult> all = bench.past();
+    std::vector<PastResult> all = bench.past.all();
     all.push_back({bench.document.settings()});
     add(std::any_of(all.begin(), all.end(),
                     [](const PastResult& one) { return one.settings.learned != nullptr; }),
         "the weights trained here (it opens with the library's; Train saves its own state)");
-    const std::optional<TrainingPlace> place = bench.training_place();
+    const std::optional<TrainingPlace> place = bench.training.place();
     add(place && place->step > 0 && bench.window.centre != CentreTab::train,
         "the training run (it is kept while Train is in front)");
     add(bench.window.centre == CentreTab::map && bench.map && zoom_text(bench).empty(), "the map");
@@ -505,7 +505,7 @@ Result<void> read_session(Workbench& bench, std::string_view text, const std::fi
     if (settings->file && reads_tensors(*settings))
         if (const Result<Projected> projected = project(*settings); !projected) return projected.error();
     std::vector<PastResult> past = past_of(read->session, reader, bench.problems);
-    bench.restore({});  // results of an earlier session
+    bench.past.restore({});  // results of an earlier session
     bench.document.change(*settings);
     take_view(read->session, bench.view);
     bench.view.head = head_of(read->session, *settings);
@@ -519,7 +519,7 @@ Result<void> read_session(Workbench& bench, std::string_view text, const std::fi
             "file",
             "a file of the session has changed since the session was saved: its numbers are those of now",
             false);
-    bench.restore(std::move(past));
+    bench.past.restore(std::move(past));
     return {};
 }
 
@@ -527,7 +527,7 @@ Result<void> set_session_key(Workbench& bench, std::string_view key, std::string
                              uint64_t gesture) {
     const Settings before = bench.document.settings();
     TensorWriter tensors(".");
-    Session now = session_of(before, bench.own_view(), bench.own_stage(), tensors);
+    Session now = session_of(before, bench.past.own_view(), bench.past.own_stage(), tensors);
     now.tensors = nullptr;
     now.published.clear(), now.published_sha256.clear(), now.changed_heads.clear();
     std::string address = write_address(now);
@@ -561,6 +561,15 @@ Result<void> open_session(Workbench& bench, const std::filesystem::path& path) {
     Error error = read.error();
     error.text = printable_name(path.filename().string(), 60) + ": " + error.text;
     return error;
+}
+
+bool open_any(Workbench& bench, const std::string& path) {
+    if (!path.ends_with(".fovea")) return bench.open_file(path);
+    const Result<void> opened = open_session(bench, path);
+    if (opened) return true;
+    bench.problems.report(opened.error().field, opened.error().text, true);
+    bench.window.show(BottomTab::problems);
+    return false;
 }
 
 }  // namespace fovea::visualizer

@@ -84,9 +84,10 @@ void fill(const GpuBuffer& buffer, const std::vector<float>& values) {
     buffer.flush();
 }
 
-// A matrix of a layer, whose rows are no tokens.
+// True for the matrices of a layer.
 bool is_weight(StageId id) {
-    return id == StageId::w_query || id == StageId::w_key || id == StageId::w_value || id == StageId::w_output;
+    return id == StageId::w_query || id == StageId::w_key || id == StageId::w_value ||
+           id == StageId::w_output;
 }
 
 // The window's fonts have no small letters above or below the line.
@@ -101,7 +102,8 @@ std::string in_plain_letters(std::string formula) {
 }
 
 // Adds a stage with values in host memory, and a buffer to draw it from.
-Result<void> add_host_stage(GpuDevice& device, AttentionResult& result, Stage stage, const F32Tensor& values) {
+Result<void> add_host_stage(GpuDevice& device, AttentionResult& result, Stage stage,
+                            const F32Tensor& values) {
     Result<GpuBuffer> made = GpuBuffer::create(device, values.values.size() * 4);
     if (!made) return made.error();
     fill(*made, values.values);
@@ -357,15 +359,16 @@ Result<std::shared_ptr<AttentionResult>> make_result(GpuDevice& device, Projecte
         const Result<F32Tensor> rounded =
             rounds ? result->trace->whole_stage(stage.id, result->projected.layer) : stage.values;
         if (!rounded) return rounded.error();
-        if (Result<void> r = add_host_stage(device, *result, {stage_name(stage.id), stage.formula, stage.id},
-                                            *rounded);
+        if (Result<void> r =
+                add_host_stage(device, *result, {stage_name(stage.id), stage.formula, stage.id}, *rounded);
             !r)
             return r.error();
     }
     if (Result<void> r = add_call_stages(device, *result); !r) return r.error();
     if (settings.file)
         for (const FileTable& table : import_tables(settings))
-            if (Result<void> r = add_host_stage(device, *result, {table.name, table.formula, {}}, table.values);
+            if (Result<void> r =
+                    add_host_stage(device, *result, {table.name, table.formula, {}}, table.values);
                 !r)
                 return r.error();
     return result;

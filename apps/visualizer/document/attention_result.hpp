@@ -74,20 +74,6 @@ struct AttentionResult {
     uint64_t size_bytes() const;
 };
 
-// A of the comparison.
-struct KeptResult {
-    std::shared_ptr<const AttentionResult> result;
-    uint32_t head = 0;
-};
-
-// A matrix that stays in its own tab, with its result.
-struct LockedMatrix {
-    std::string name;  // "L3H5", "level 3 H1 scores"
-    std::shared_ptr<const AttentionResult> result;
-    size_t stage = 0;
-    uint32_t head = 0;
-};
-
 // Describes what the settings mask.
 std::string mask_text(const Settings& settings, const CallExtras& extras = {});
 

@@ -1,6 +1,5 @@
-// The cells of other stages that the picked cell is computed from, to be highlighted in their matrices. And
-// the path of a picked token through a layer, from its vector to the output: the matrices side by side, the
-// token's cells in each, and the inputs that each matrix is computed from.
+// The cells of other stages that the picked cell is computed from, to be highlighted in their matrices. The
+// path of a picked token through a layer, from its vector to the output, has the matrices side by side.
 #pragma once
 
 #include "document/attention_result.hpp"
@@ -41,7 +40,7 @@ struct PathMatrix {
 inline constexpr size_t kMaxPathColumns = 8;
 
 // In the order of the computation. A cell of queries and keys is about two tokens: the one that asks and the
-// one that answers; a row of keys or values is about what answers, any other row of a token about what asks.
+// one that answers. A row of keys or values is about what answers, any other row of a token about what asks.
 // A cell of no token, as of a layer's weights, lights nothing.
 std::vector<PathMatrix> token_path(const AttentionResult& of, const Stage& picked, uint32_t head,
                                    uint64_t row, uint64_t column);

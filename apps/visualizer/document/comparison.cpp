@@ -52,7 +52,7 @@ Comparison comparison_of(const Workbench& bench) {
     const Stage& now = bench.stage();
     Comparison c;
     c.b = &now;
-    if (const KeptResult* kept = bench.computation.kept()) {
+    if (const KeptResult* kept = bench.past.kept()) {
         c.a = kept->result->find_stage(now.name);
         c.head_b = bench.view.head;
         if (!c.a) {

@@ -208,27 +208,6 @@ const std::optional<Derivation>& Computation::derivation(const AttentionRun& of,
     return derivation_;
 }
 
-void Computation::keep(uint32_t head) {
-    drop_kept();
-    kept_ = KeptResult{result_, head};
-}
-
-void Computation::drop_kept() {
-    if (!kept_) return;
-    retire(std::move(kept_->result));
-    kept_.reset();
-}
-
-void Computation::lock(std::string name, size_t stage, uint32_t head) {
-    locked_.push_back({std::move(name), result_, stage, head});
-}
-
-void Computation::unlock(size_t tab) {
-    if (tab >= locked_.size()) return;
-    retire(std::move(locked_[tab].result));
-    locked_.erase(locked_.begin() + ptrdiff_t(tab));
-}
-
 void Computation::begin_grid(const Settings& settings) {
     if (grid_ && grid_->serves(settings)) return;
     std::unique_ptr<HeadGrid> next =

@@ -78,24 +78,12 @@ class Computation {
     void compute_on_cpu(bool on_cpu);
     // Measures what the device can do at most, with the next frame.
     void want_roof() { wants_roof_ = wants_begin_ = true; }
+    void want_begin() { wants_begin_ = true; }
     void measure_wanted_roof();
     std::optional<Roof> roof;  // once measured
     // Something other than the settings asks for the result to be begun anew.
     bool wants_begin() const { return wants_begin_ || moves_on() || projection_has_come(); }
     void begun() { wants_begin_ = false; }
-
-    // ---- results that stay ----
-    static constexpr size_t kMaxLocked = 6;
-    const KeptResult* kept() const { return kept_ ? &*kept_ : nullptr; }
-    const std::vector<LockedMatrix>& locked() const { return locked_; }
-    // The present result becomes A.
-    void keep(uint32_t head);
-    void drop_kept();
-    void show_kept_head(uint32_t head) {
-        if (kept_) kept_->head = head;
-    }
-    void lock(std::string name, size_t stage, uint32_t head);
-    void unlock(size_t tab);
 
     // ---- all heads of all layers ----
     // Null where the file has one layer or none. Begun by the first call for these settings, and finished
@@ -110,7 +98,8 @@ class Computation {
     // Waits for it, if it was begun.
     Result<void> finish_wanted_grid();
 
-    // Results that were dropped are freed at the begin of the next frame, when nothing is in flight.
+    // Drops a result that was kept: it is freed at the begin of the next frame, when nothing is in flight.
+    void retire(std::shared_ptr<const AttentionResult> result);
     bool has_retired() const {
         return !retired_.empty() || std::any_of(retired_grids_.begin(), retired_grids_.end(),
                                                 [](const auto& grid) { return grid->ended(); });
@@ -128,7 +117,6 @@ class Computation {
     ComputeOn place() const;
     void measure();
     void release(const AttentionResult& result);
-    void retire(std::shared_ptr<const AttentionResult> result);
     void drop_grid();
 
     GpuDevice& device_;
@@ -140,7 +128,7 @@ class Computation {
 
     std::shared_ptr<AttentionResult> result_;
     int updates_since_end_ = 0;
-    bool measured_ = false, wants_roof_ = false, wants_begin_ = false;
+    bool measured_ = false, wants_roof_ = false, wants_begin_ = true;
     std::string problem_;
     std::optional<Projecting> projecting_;
     std::optional<uint32_t> waits_for_;  // the layer of a published model that a thread comes to
@@ -150,8 +138,6 @@ class Computation {
     const AttentionRun* derived_from_ = nullptr;
     std::vector<double> run_seconds_;
 
-    std::optional<KeptResult> kept_;
-    std::vector<LockedMatrix> locked_;
     std::unique_ptr<HeadGrid> grid_;
     struct NextWanted {
         const HeadGrid* of = nullptr;

@@ -258,9 +258,9 @@ struct Wanted {  // The tensors of the call.
     uint64_t heads, rows, keys;
 };
 
-// A file's optional inputs of a call: the tensors `mask` (bool or u8: 1 is visible; floats are added),
-// `bias`, `sinks` [H] and `alibi` [H] that have the queries' prefix. One that does not fit is left out with a
-// warning.
+// A file's optional inputs of a call are the tensors `mask`, `bias`, `sinks` [H] and `alibi` [H] with the
+// queries' prefix. A mask is bool or u8, 1 is visible; floats are added. One that does not fit is left out
+// with a warning.
 
 // Finds "layers.3.mask" for "layers.3.q".
 const Tensor* find_beside(const ImportedFile& file, const ImportMapping& m, const std::string& name) {

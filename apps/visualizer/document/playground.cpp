@@ -270,4 +270,20 @@ Result<void> Playground::save_curves(const std::filesystem::path& path) const {
     return saved ? Result<void>() : Result<void>(saved.error());
 }
 
+Playground& Training::playground() {
+    if (playground_) return *playground_;
+    playground_ = std::make_unique<Playground>(background_.end_of_step());
+    // The shown task first, where it can be trained here: that of the text takes hours and a text.
+    const Result<TaskKind> shown = task_from_name(document_.settings().task);
+    if (shown && *shown != TaskKind::text) playground_->choose(*shown);
+    return *playground_;
+}
+
+const TrainingView& Training::view() {
+    const uint64_t now = playground().changes() + 1;
+    if (std::exchange(seen_, now) != now) view_ = playground_->view();
+    view_.running = playground_->runs();
+    return view_;
+}
+
 }  // namespace fovea::visualizer

@@ -2,6 +2,8 @@
 // own. A step depends only on the state, so that any past step can be shown again.
 #pragma once
 
+#include "document/document.hpp"
+
 #include <fovea/train/state_file.hpp>
 #include <fovea/train/training_run.hpp>
 
@@ -109,6 +111,31 @@ class Playground {
     std::atomic<uint64_t> changes_{0};
     std::optional<TrainingRun> training_;  // the thread's own
     std::thread thread_;
+};
+
+// The playground of a window, begun when it is first asked for.
+class Training {
+  public:
+    Training(const Background& background, const Document& document)
+        : background_(background), document_(document) {}
+
+    Playground& playground();
+    // As of the last change.
+    const TrainingView& view();
+    // Returns the reader's place in the training; none if there is no training.
+    std::optional<TrainingPlace> place() const {
+        return playground_ ? std::optional(playground_->place()) : std::nullopt;
+    }
+    // It is at work on what it was asked for; a run that goes on by itself is not waited for.
+    bool is_behind() const { return playground_ && !playground_->runs() && !playground_->idle(); }
+    uint64_t changes() const { return playground_ ? playground_->changes() : 0; }
+
+  private:
+    const Background& background_;
+    const Document& document_;
+    std::unique_ptr<Playground> playground_;
+    uint64_t seen_ = 0;
+    TrainingView view_;
 };
 
 }  // namespace fovea::visualizer

@@ -27,7 +27,7 @@ struct Projected {
     F32Tensor q{Shape{0}}, k = q, v = q;  // [heads, tokens, width]; k and v may have fewer heads
     CallExtras extras;
     std::vector<std::string> warnings;
-    std::shared_ptr<Trace> trace;  // of the source; for a model under the settings' rules
+    std::shared_ptr<Trace> trace;  // the source's; for a model under the settings' rules
     uint32_t layer = 0;            // layer of the trace whose call this is
     // The run of a published model, whose changes of heads count after the call.
     std::shared_ptr<const PromptRun> run;
@@ -47,7 +47,7 @@ std::vector<std::string> text_tokens(const Settings& settings);
 
 // The trace by these rules: what is projected is not computed again.
 Result<std::shared_ptr<Trace>> trace_of(const Projected& projected, const Settings& settings);
-// The call as the input of a trace, and the trace of such an input alone.
+// The call as the input of a trace, and the trace of such an input.
 ModelInput call_of(const Projected& projected);
 Result<Trace> trace_of_call(ModelInput call, const AttentionRules& rules = {});
 

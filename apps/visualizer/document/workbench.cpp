@@ -1,5 +1,7 @@
 #include "document/workbench.hpp"
 
+#include "theme/theme.hpp"
+
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -7,8 +9,6 @@
 namespace fovea::visualizer {
 namespace {
 
-constexpr std::chrono::duration<float> kFadeTime = std::chrono::milliseconds(200);
-constexpr std::chrono::milliseconds kPathStep(200);
 constexpr size_t kHistogramBins = 64;
 
 HeadSummary summary_of(const Stage& stage, uint32_t head, const Coloring& coloring) {
@@ -42,7 +42,6 @@ Result<bool> Workbench::update(VkCommandBuffer cmd, double flops) {
     computation.free_retired();
     if (document.file_has_come()) file_was_read(document.take_read_file(), true);
     if (is_behind()) {
-        anew_ = false;
         seen_revision_ = document.revision();
         computation.begun();
         computation.refuse("");
@@ -62,18 +61,18 @@ Result<bool> Workbench::update(VkCommandBuffer cmd, double flops) {
     map.advance();
     if (!computation.ready()) {
         if (computation.projecting()) return false;
-        if (go_on_restoring()) return true;
+        if (past.go_on()) return true;
         return Error{FOVEA_INVALID_ARGUMENT, "settings", computation.problem()};
     }
     const Result<bool> more = computation.advance(cmd, flops);
     if (!more) return more.error();
-    if (computation.run().finished() && go_on_restoring()) return true;
+    if (computation.run().finished() && past.go_on()) return true;
     grant_wish();
     return *more || is_behind();
 }
 
 Result<void> Workbench::begin() {
-    const Settings wanted = wanted_settings();
+    const Settings wanted = past.restoring() ? past.wanted_settings() : document.settings();
     Settings by = wanted;
     if (!reads_tensors(by) || map.shows_file_of(by)) by.file.reset();
     std::optional<Result<Projected>> made = computation.projection(by);
@@ -86,14 +85,14 @@ Result<void> Workbench::begin() {
     if (!made) return {};
     if (!*made) return made->error();
     // Cells were selected in another matrix.
-    if (computation.ready() && !restoring_ && !same_subject(computation.result()->settings, wanted))
+    if (computation.ready() && !past.restoring() && !same_subject(computation.result()->settings, wanted))
         view.selection.reset();
     std::string shown = "weights";
     if (computation.ready() && view.stage < computation.stages().size()) shown = stage().name;
     if (Result<void> r = computation.begin(std::move(**made), wanted, by); !r) return r;
     if (!view.wanted_stage.empty()) shown = std::exchange(view.wanted_stage, "");
-    fade_begin_.reset();
-    summary_of_.clear();
+    motion.end_fade();
+    summarized_ = {};
     view.stage = computation.result()->stage_index(shown);
     if (view.stage == computation.stages().size())
         view.stage = computation.result()->stage_index(stage_name(StageId::weights));
@@ -116,11 +115,8 @@ void Workbench::keep_pick_in_range() {
 // ---- what is shown ----
 
 Shown Workbench::shown() const {
-    const int tab = window.locked_tab;
-    if (window.centre == CentreTab::matrix && tab >= 0 && size_t(tab) < computation.locked().size()) {
-        const LockedMatrix& one = computation.locked()[size_t(tab)];
-        return {&one.result->stages[one.stage], one.head, one.result->run.get(), &one.result->tokens()};
-    }
+    if (const LockedMatrix* const one = past.shown_locked())
+        return {&one->result->stages[one->stage], one->head, one->result->run.get(), &one->result->tokens()};
     // A mask is drawn over the weights, whichever stage is chosen.
     if (window.centre == CentreTab::mask)
         if (const Stage* weights = computation.find_stage(StageId::weights))
@@ -129,25 +125,15 @@ Shown Workbench::shown() const {
     return {&stage(), view.head, &computation.run(), &computation.tokens()};
 }
 
-float Workbench::fade() const {
-    if (!fade_begin_ || !window.motion || window.locked_tab >= 0 || fade_from_ >= computation.stages().size())
-        return 1;
-    const std::chrono::duration<float> since = clock() - *fade_begin_;
-    return std::min(since / kFadeTime, 1.0f);
-}
-
-size_t Workbench::path_columns_come() const {
-    if (!path_begin_ || !window.motion) return kMaxPathColumns;
-    return std::min(size_t((clock() - *path_begin_) / kPathStep) + 1, kMaxPathColumns);
-}
-
 void Workbench::show_stage(size_t index) {
-    fade_from_ = view.stage;
-    fade_begin_ = clock();
+    const size_t before = view.stage;
     view.wanted_stage.clear();
     view.stage = std::min(index, computation.stages().size() - 1);
-    if (view.stage != fade_from_) view.selection.reset(), view.marked.reset();
-    if (view.stage == fade_from_ || !computation.complete()) fade_begin_.reset();
+    motion.end_fade();
+    if (view.stage != before) {
+        view.selection.reset(), view.marked.reset();
+        if (computation.complete()) motion.begin_fade(before);
+    }
     view.zoom = view.pan_x = view.pan_y = 0;
     view.colors.range_low = view.colors.range_high = NAN;
     keep_pick_in_range();
@@ -160,9 +146,8 @@ const std::optional<Derivation>& Workbench::derivation() {
 }
 
 const AttentionResult& Workbench::shown_result() const {
-    const bool locked = window.centre == CentreTab::matrix && window.locked_tab >= 0 &&
-                        size_t(window.locked_tab) < computation.locked().size();
-    return locked ? *computation.locked()[size_t(window.locked_tab)].result : *computation.result();
+    const LockedMatrix* const locked = past.shown_locked();
+    return locked ? *locked->result : *computation.result();
 }
 
 std::optional<CellSum> Workbench::picked_sum() const {
@@ -241,13 +226,9 @@ void Workbench::pick_end_of_text() {
 
 const HeadSummary& Workbench::head_summary() {
     const Shown now = shown();
-    const Stage& s = *now.stage;
-    const Coloring coloring = coloring_of(view.colors, s.ranges.at(now.head));
-    const std::string key = std::to_string(reinterpret_cast<uintptr_t>(s.buffer)) + s.name + "/" +
-                            std::to_string(now.head) + "/" + format_number(coloring.low, 9) + "/" +
-                            format_number(coloring.high, 9) + "/" + spread_name(coloring.spread);
-    if (key != summary_of_) summary_ = summary_of(s, now.head, coloring);
-    summary_of_ = key;
+    const Coloring coloring = coloring_of(view.colors, now.stage->ranges.at(now.head));
+    const Summarized wanted{now.stage, now.head, coloring};
+    if (std::exchange(summarized_, wanted) != wanted) summary_ = summary_of(*now.stage, now.head, coloring);
     return summary_;
 }
 
@@ -279,7 +260,7 @@ void Workbench::show_head_number(uint32_t number) {
 }
 
 void Workbench::show_head(uint32_t layer, uint32_t head) {
-    computation.drop_kept();
+    past.drop_kept();
     view.compared_head = -1;
     view.head = head;
     Settings next = document.settings();
@@ -288,7 +269,7 @@ void Workbench::show_head(uint32_t layer, uint32_t head) {
 }
 
 void Workbench::compare_with_head(uint32_t layer, uint32_t head) {
-    if (!computation.kept() && layer == document.settings().mapping.layer) {
+    if (!past.kept() && layer == document.settings().mapping.layer) {
         view.compared_head = int(head);
         return;
     }
@@ -299,9 +280,9 @@ void Workbench::compare_with_head(uint32_t layer, uint32_t head) {
         next.mapping.layer = layer;
         document.change(next);
     };
-    if (computation.kept()) return show_other();
+    if (past.kept()) return show_other();
     when_settled("comparing", [this, show_other] {
-        computation.keep(view.head);
+        past.keep_present(view.head);
         show_other();
     });
 }
@@ -359,24 +340,8 @@ std::string column_label(const Workbench& bench, uint64_t column) {
 
 // ---- training ----
 
-Playground& Workbench::playground() {
-    if (playground_) return *playground_;
-    playground_ = std::make_unique<Playground>(background_.end_of_step());
-    // The shown task first, where it can be trained here: that of the text takes hours and a text.
-    const Result<TaskKind> shown = task_from_name(document.settings().task);
-    if (shown && *shown != TaskKind::text) playground_->choose(*shown);
-    return *playground_;
-}
-
-const TrainingView& Workbench::training() {
-    const uint64_t now = playground().changes() + 1;
-    if (std::exchange(seen_training_, now) != now) training_ = playground_->view();
-    training_.running = playground_->runs();
-    return training_;
-}
-
 void Workbench::show_trained() {
-    Result<LearnedModel> model = playground().model();
+    Result<LearnedModel> model = training.playground().model();
     if (!model) return problems.report(model.error().field, model.error().text, true);
     Settings next = task_settings(model->task, document.settings());
     next.learned = std::make_shared<const LearnedModel>(std::move(*model));
@@ -422,8 +387,6 @@ std::string Workbench::preparing() const {
     return document.reads_file() ? "reading " + document.coming_file() : computation.preparing();
 }
 
-// ---- results that stay ----
-
 void Workbench::when_settled(std::string what, std::function<void()> act) {
     if (is_settled()) return act();
     wish_ = Wish{std::move(what), document.revision(), std::move(act)};
@@ -442,120 +405,12 @@ void Workbench::grant_wish() {
         wish.act();
 }
 
-void Workbench::keep_result() {
-    when_settled("keeping as A", [this] { computation.keep(view.head); });
-}
-
-void Workbench::swap_kept() {
-    if (!computation.kept()) return;
-    when_settled("swapping A and B", [this] {
-        if (!computation.kept()) return;
-        const Settings kept = computation.kept()->result->settings;
-        const uint32_t head = computation.kept()->head;
-        computation.keep(view.head);
-        view.head = head;
-        document.change(kept);
-    });
-}
-
-void Workbench::lock_matrix() {
-    when_settled("locking", [this] {
-        if (computation.locked().size() == Computation::kMaxLocked)
-            return problems.report("tabs", "six matrices are locked: unlock one first", false);
-        lock_present(view.stage, view.head);
-        window.locked_tab = int(computation.locked().size()) - 1;
-        window.centre = CentreTab::matrix;
-    });
-}
-
-void Workbench::lock_present(size_t stage, uint32_t head) {
-    const AttentionResult& result = *computation.result();
-    const Settings& s = result.settings;
-    std::string name = reads_tensors(s) || shows_model(s) ? head_name(s.mapping.layer, head)
-                                                          : subject_name(s) + " H" + std::to_string(head);
-    if (result.stages[stage].id != StageId::weights) name += " " + result.stages[stage].name;
-    computation.lock(std::move(name), stage, head);
-}
-
-void Workbench::unlock_matrix(size_t tab) {
-    if (tab >= computation.locked().size()) return;
-    computation.unlock(tab);
-    if (window.locked_tab >= int(tab)) --window.locked_tab;
-}
-
-std::string Workbench::own_stage() const {
-    const ViewState& own = own_view();
-    const bool shows = !restoring_ && computation.ready() && own.stage < computation.stages().size();
-    return shows ? computation.stages()[own.stage].name : own.wanted_stage;
-}
-
-std::vector<PastResult> Workbench::past() const {
-    std::vector<PastResult> all;
-    if (const KeptResult* kept = computation.kept())
-        all.push_back({kept->result->settings, kept->head, false, {}});
-    for (const LockedMatrix& one : computation.locked())
-        all.push_back({one.result->settings, one.head, true, one.result->stages[one.stage].name});
-    if (restoring_) all.insert(all.end(), restoring_->past.begin(), restoring_->past.end());
-    return all;
-}
-
-void Workbench::restore(std::vector<PastResult> past) {
-    end_restoring();
-    if (past.empty()) return;
-    const auto locks = [](const PastResult& one) { return one.locked; };
-    if (std::any_of(past.begin(), past.end(), locks))
-        while (!computation.locked().empty()) unlock_matrix(computation.locked().size() - 1);
-    restoring_ = Restoring{std::move(past), view, std::exchange(window.locked_tab, -1)};
-    anew_ = true;
-}
-
-void Workbench::end_restoring() {
-    if (!restoring_) return;
-    view = restoring_->view;
-    window.locked_tab = std::min(restoring_->locked_tab, int(computation.locked().size()) - 1);
-    restoring_.reset();
-    anew_ = true;
-}
-
-// Keeps or locks the result that was computed again, then begins the next, and finally the document's own. A
-// rejected one has left its reason among the problems.
-bool Workbench::go_on_restoring() {
-    if (!restoring_ || anew_ || computation.projecting()) return false;
-    const bool refused = !computation.problem().empty();
-    if (!refused && !computation.measured()) return false;
-    std::vector<PastResult>& past = restoring_->past;
-    const Settings done = past.front().settings;
-    do {
-        const PastResult one = past.front();
-        past.erase(past.begin());
-        if (refused) continue;
-        const AttentionResult& result = *computation.result();
-        const size_t stage = result.stage_index(one.locked ? one.stage : stage_name(StageId::weights));
-        if (stage == result.stages.size() ||
-            (one.locked && computation.locked().size() == Computation::kMaxLocked)) {
-            problems.report(
-                "tabs",
-                "a locked matrix is gone: its result has no stage \xe2\x80\x9c" + one.stage + "\xe2\x80\x9d",
-                false);
-            continue;
-        }
-        const uint32_t head = std::min(one.head, uint32_t(result.stages[stage].heads) - 1);
-        if (one.locked)
-            lock_present(stage, head);
-        else
-            computation.keep(head);
-    } while (!past.empty() && past.front().settings == done);
-    if (past.empty()) end_restoring();
-    anew_ = true;
-    return true;
-}
-
 WorkbenchCarry Workbench::carry() {
     WorkbenchCarry c;
-    c.past = past();
-    const std::string stage = own_stage();
-    const int tab = restoring_ ? restoring_->locked_tab : window.locked_tab;
-    end_restoring();
+    c.past = past.all();
+    const std::string stage = past.own_stage();
+    const int tab = past.own_tab();
+    past.end_restoring();
     c.history = document.history();
     c.view = view, c.window = window;
     c.view.wanted_stage = stage;
@@ -572,7 +427,26 @@ void Workbench::take(WorkbenchCarry carried) {
     map.take(std::move(carried.map), document.settings(), computation.on_cpu());
     view = std::move(carried.view);
     window = std::move(carried.window);
-    restore(std::move(carried.past));
+    past.restore(std::move(carried.past));
+}
+
+std::string rare_text(const Workbench& bench) {
+    std::string rare;
+    const auto add = [&](std::string_view text) {
+        for (size_t i = 0; i < text.size();) {
+            const auto lead = static_cast<unsigned char>(text[i]);
+            const size_t length = lead < 0x80 ? 1 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
+            // From U+0400 on.
+            if (lead >= 0xd0 && rare.find(text.substr(i, length)) == std::string::npos)
+                rare += text.substr(i, length);
+            i += length;
+        }
+    };
+    const auto add_both = [&](const std::string& text) { add(text), add(in_drawing_order(text)); };
+    add_both(bench.document.settings().text);
+    if (bench.computation.ready())
+        for (const std::string& token : bench.computation.tokens()) add_both(token);
+    return rare;
 }
 
 }  // namespace fovea::visualizer

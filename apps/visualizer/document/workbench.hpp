@@ -6,6 +6,8 @@
 #include "document/cell_inputs.hpp"
 #include "document/computation.hpp"
 #include "document/document.hpp"
+#include "document/motion.hpp"
+#include "document/past_results.hpp"
 #include "document/playground.hpp"
 #include "document/problems.hpp"
 #include "document/shown_map.hpp"
@@ -14,7 +16,6 @@
 #include "document/window_state.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <functional>
 
 namespace fovea::visualizer {
@@ -25,14 +26,6 @@ struct Shown {
     uint32_t head;
     const AttentionRun* run;
     const std::vector<std::string>* tokens;
-};
-
-// The description from which another result is computed again: A of the comparison, or a locked tab's.
-struct PastResult {
-    Settings settings;
-    uint32_t head = 0;
-    bool locked = false;
-    std::string stage;  // stage of a locked tab
 };
 
 // All of a workbench that is not on its device: another one goes on from it.
@@ -54,7 +47,8 @@ class Workbench {
         : background_(frames_in_flight > 0, std::move(wake)),
           document(background_, problems),
           computation(device, on_cpu, frames_in_flight, background_, problems, released),
-          map(device, background_, problems, released) {}
+          map(device, background_, problems, released),
+          training(background_, document) {}
 
   private:
     const Background background_;
@@ -69,6 +63,9 @@ class Workbench {
     VectorPlot vectors;
     ViewState view;
     WindowState window;
+    Motion motion{window};
+    Training training;
+    PastResults past{*this};
 
     // Computes what the settings ask for, within `flops` of device work for this frame; outside a render
     // pass. True if there is more to do. While needs_idle(), no frame may be in flight: buffers are replaced.
@@ -79,7 +76,7 @@ class Workbench {
 
     // The shown result is that of the settings, with its statistics.
     bool is_settled() const {
-        return computation.measured() && !is_behind() && !computation.projecting() && !restoring_;
+        return computation.measured() && !is_behind() && !computation.projecting() && !past.restoring();
     }
 
     // ---- what is shown ----
@@ -88,17 +85,6 @@ class Workbench {
     // Shows a stage: its pick and head within range, the view fitted. With motion the one before fades into
     // it.
     void show_stage(size_t index);
-    // How far: from 0, the stage before, to 1.
-    float fade() const;
-    const Stage& faded_stage() const { return computation.stages()[fade_from_]; }
-    // The picked token's way through the layer is played from its vector on, a column of matrices every 200
-    // ms.
-    void play_path() { path_begin_ = clock(); }
-    // How many columns of it the token has come to: without motion all of them.
-    size_t path_columns_come() const;
-    bool animating() const { return fade() < 1 || path_columns_come() < kMaxPathColumns; }
-    // The time that motion goes by.
-    std::function<std::chrono::steady_clock::time_point()> clock = std::chrono::steady_clock::now;
     // The derivation of the picked cell, recomputed from q, k, v; none where the stage is not over keys.
     const std::optional<Derivation>& derivation();
     // The picked cell of any other stage as a sum.
@@ -133,22 +119,10 @@ class Workbench {
     const PromptNext* next_table() {
         return computation.next_table(document.settings(), uint64_t(std::max(view.picked_row, 0)));
     }
-    const std::string& next_problem() const { return computation.next_problem(); }
     // Shows a head of a layer, as A; or compares the shown or kept A with it, as B.
     void show_head(uint32_t layer, uint32_t head);
     void compare_with_head(uint32_t layer, uint32_t head);
 
-    // ---- training ----
-    // Begun with the first call.
-    Playground& playground();
-    // As of the last change.
-    const TrainingView& training();
-    // Returns the reader's place in the training; none if there is no training.
-    std::optional<TrainingPlace> training_place() const {
-        return playground_ ? std::optional(playground_->place()) : std::nullopt;
-    }
-    // It is at work on what it was asked for; a run that goes on by itself is not waited for.
-    bool training_is_behind() const { return playground_ && !playground_->runs() && !playground_->idle(); }
     // The trained state in every panel: a step of undo.
     void show_trained();
 
@@ -160,28 +134,11 @@ class Workbench {
     // Shows the shown head of the refused settings as a map, which keeps no matrices.
     void show_refused_as_map();
 
-    // ---- results that stay: no part of what undo takes back ----
     // What is asked of a result that is still being computed is done once it is there; the Problems panel
     // says so where the settings have changed before. The last wish counts.
     // Acts on the settings' result: now, or at the end of the update with which it is complete. Without a
     // name a wish that came to nothing is not reported.
     void when_settled(std::string what, std::function<void()> act);
-    // Keeps the present result as A of the comparison, while undo, redo and changes go on.
-    void keep_result();
-    // The kept settings become the present ones, a step of undo, and the present result the kept one.
-    void swap_kept();
-    // Keeps the shown matrix in its own tab, which becomes the shown one.
-    void lock_matrix();
-    void unlock_matrix(size_t tab);
-    // A and the locked tabs, in their order, also those that are still to be computed again.
-    std::vector<PastResult> past() const;
-    // Computes these again in order, keeps and locks them, and then computes the settings' own result.
-    void restore(std::vector<PastResult> past);
-    // Until then view and stage are of no result that the reader chose; these are.
-    bool restoring() const { return restoring_.has_value(); }
-    const ViewState& own_view() const { return restoring_ ? restoring_->view : view; }
-    std::string own_stage() const;
-
     WorkbenchCarry carry();
     void take(WorkbenchCarry carried);
 
@@ -200,22 +157,13 @@ class Workbench {
     // Counts the steps that background threads have finished: a change is a reason to draw.
     uint64_t background_steps() const {
         return (map ? map.head()->finished_tiles() : 0) + computation.finished_layers() +
-               background_.steps() + (playground_ ? playground_->changes() : 0);
+               background_.steps() + training.changes();
     }
 
   private:
-    struct Restoring {
-        std::vector<PastResult> past;  // the first is being computed
-        ViewState view;                // the view after them
-        int locked_tab = -1;
-    };
-    // Returns the settings to compute now: the document's, or those of a result that is computed again.
-    const Settings& wanted_settings() const {
-        return restoring_ ? restoring_->past.front().settings : document.settings();
-    }
     // The computation or the map has to begin anew.
     bool is_behind() const {
-        return anew_ || (!restoring_ && seen_revision_ != document.revision()) || computation.wants_begin() ||
+        return (!past.restoring() && seen_revision_ != document.revision()) || computation.wants_begin() ||
                map.wants_update();
     }
     Result<void> begin();
@@ -223,26 +171,22 @@ class Workbench {
     void grant_wish();
     void keep_pick_in_range();
     void file_was_read(Document::Opened opened, bool with_sheet);
-    void lock_present(size_t stage, uint32_t head);
-    void end_restoring();
-    bool go_on_restoring();
 
-    std::unique_ptr<Playground> playground_;
-    uint64_t seen_training_ = 0;
-    TrainingView training_;
-    bool anew_ = true;
     uint64_t seen_revision_ = 0;
-    std::optional<Restoring> restoring_;
     struct Wish {
         std::string what;       // "keeping as A"
         uint64_t revision = 0;  // revision of the document that it belongs to
         std::function<void()> act;
     };
     std::optional<Wish> wish_;
-    size_t fade_from_ = 0;
-    std::optional<std::chrono::steady_clock::time_point> fade_begin_, path_begin_;
+    struct Summarized {
+        const Stage* stage = nullptr;
+        uint32_t head = 0;
+        Coloring coloring;
+        friend bool operator==(const Summarized&, const Summarized&) = default;
+    };
+    Summarized summarized_;  // by summary_
     HeadSummary summary_;
-    std::string summary_of_;  // the key of summary_
 };
 
 // The open file's name, and whether the shown numbers are not yet or will not be its own; empty: no file is

@@ -28,6 +28,7 @@ struct Coloring {
     // 0 to 1, clamped; NaN for NaN.
     double place(double value) const;
     double value_at(double place) const;
+    friend bool operator==(const Coloring&, const Coloring&) = default;
 };
 
 // By the reader's choices and, where they are automatic, by the values' own range.

@@ -20,7 +20,7 @@ void draw_color_bar(const PanelContext& ui, const Coloring& coloring, const Scre
     }
     ImFont* font = ui.fonts.small;
     const float s = ui.scale, lowest = bar.y + bar.height - font->FontSize;
-    const ImU32 cap = palette(ui.bench.window.theme).warning;
+    const ImU32 cap = ui.colors().warning;
     const float middle = bar.x + bar.width / 2, half = bar.width / 2, tip = 6 * s;
     if (clamped.above)
         draw.AddTriangleFilled({middle - half, bar.y - s}, {middle + half, bar.y - s},
@@ -30,13 +30,12 @@ void draw_color_bar(const PanelContext& ui, const Coloring& coloring, const Scre
         draw.AddTriangleFilled({middle + half, foot}, {middle - half, foot}, {middle, foot + tip}, cap);
     for (int tick = 0; tick <= 4; ++tick) {
         const float share = float(tick) / 4, at = bar.y + bar.height * (1 - share) - font->FontSize / 2;
-        draw.AddText(font, font->FontSize, {bar.x + bar.width + 6 * s, std::clamp(at, bar.y - 2 * s, lowest)},
-                     palette(ui.bench.window.theme).text_soft,
-                     ((tick == 4 && clamped.above   ? "\xe2\x89\xa5 "
-                       : tick == 0 && clamped.below ? "\xe2\x89\xa4 "
-                                                    : "") +
-                      format_number(coloring.value_at(double(share)), digits))
-                         .c_str());
+        draw_text(font, {bar.x + bar.width + 6 * s, std::clamp(at, bar.y - 2 * s, lowest)},
+                  ui.colors().text_soft,
+                  (tick == 4 && clamped.above   ? "\xe2\x89\xa5 "
+                   : tick == 0 && clamped.below ? "\xe2\x89\xa4 "
+                                                : "") +
+                      format_number(coloring.value_at(double(share)), digits));
     }
 }
 
@@ -73,7 +72,7 @@ void fit_cells(Canvas& c, float scale) {
 MatrixView view_of(const PanelContext& ui, const Canvas& c) {
     const ImGuiIO& io = ImGui::GetIO();
     const float sx = io.DisplayFramebufferScale.x, sy = io.DisplayFramebufferScale.y;
-    const Palette& colors = palette(ui.bench.window.theme);
+    const Palette& colors = ui.colors();
     const Stage& s = *c.stage;
     MatrixView v{};
     // The part of the area that the matrix covers.
@@ -239,7 +238,7 @@ static void select_dragged(ViewState& view, const Canvas& c) {
 }
 
 void canvas_selection(PanelContext& ui, const Canvas& c) {
-    const Palette& colors = palette(ui.bench.window.theme);
+    const Palette& colors = ui.colors();
     ImDrawList& draw = *ImGui::GetWindowDrawList();
     draw.PushClipRect(c.at, {c.at.x + c.size.x, c.at.y + c.size.y}, true);
     // The marked cells have a frame; the selected cells have the other color and a tint.
@@ -314,15 +313,15 @@ void canvas_digits(PanelContext& ui, const Canvas& c) {
                                      : dropped ? "0"
                                                : format_fixed(value, 4);
             const Rgb ink = text_color_on(color_for(c.coloring, table, value));
-            const ImU32 color = hidden || dropped ? palette(ui.bench.window.theme).text_soft
-                                                  : IM_COL32(ink.r, ink.g, ink.b, 255);
+            const ImU32 color =
+                hidden || dropped ? ui.colors().text_soft : IM_COL32(ink.r, ink.g, ink.b, 255);
             const ImVec2 size = font->CalcTextSizeA(font->FontSize, 1e6f, 0, text.c_str());
             const ImVec2 at{std::floor(c.origin.x + (float(column) + 0.5f) * c.cell_width - size.x / 2),
                             std::floor(c.origin.y + (float(row) + 0.5f) * c.cell_height - size.y / 2)};
             if (dropped)  // no digit on a hatching
                 draw.AddRectFilled({at.x - 4 * ui.scale, at.y}, {at.x + size.x + 4 * ui.scale, at.y + size.y},
-                                   ui.transparent ? ui.ground : palette(ui.bench.window.theme).matrix_ground);
-            draw.AddText(font, font->FontSize, at, color, text.c_str());
+                                   ui.transparent ? ui.ground : ui.colors().matrix_ground);
+            draw_text(font, at, color, text);
         }
     }
     draw.PopClipRect();
@@ -368,7 +367,7 @@ void label_rows(PanelContext& ui, const Canvas& c, ImFont* font) {
 // Draws a text that rises to the right from its first letter's foot; its end is cut if there is no room.
 void draw_slanted(ImFont* font, ImVec2 foot, ImU32 ink, std::string text, float room) {
     constexpr float kSlant = 0.7071068f;
-    const auto length = [&] { return font->CalcTextSizeA(font->FontSize, 1e6f, 0, text.c_str()).x; };
+    const auto length = [&] { return text_width(font, text); };
     while (text.size() > 1 && length() * kSlant > room) {
         while (text.size() > 1 && (text.back() & 0xc0) == 0x80) text.pop_back();
         text.pop_back();
@@ -376,7 +375,7 @@ void draw_slanted(ImFont* font, ImVec2 foot, ImU32 ink, std::string text, float 
     ImDrawList& draw = *ImGui::GetWindowDrawList();
     draw.PushClipRectFullScreen();  // clips the text before it is rotated
     const int first = draw.VtxBuffer.Size;
-    draw.AddText(font, font->FontSize, {foot.x, foot.y - font->FontSize}, ink, text.c_str());
+    draw_text(font, {foot.x, foot.y - font->FontSize}, ink, text);
     for (int i = first; i < draw.VtxBuffer.Size; ++i) {
         ImVec2& at = draw.VtxBuffer[i].pos;
         const ImVec2 from = {at.x - foot.x, at.y - foot.y};
@@ -426,16 +425,15 @@ void label_columns(PanelContext& ui, const Canvas& c, ImFont* font) {
     // Which side is which.
     const char* const sides = "query \xe2\x86\x93  key \xe2\x86\x92";
     ImFont* small = ui.fonts.small;
-    const float width = small->CalcTextSizeA(small->FontSize, 1e6f, 0, sides).x;
-    draw.AddText(small, small->FontSize,
-                 {std::max(c.origin.x, c.at.x) - width - 10 * ui.scale, top + line - small->FontSize},
-                 colors.text_soft, sides);
+    const float width = text_width(small, sides);
+    draw_text(small, {std::max(c.origin.x, c.at.x) - width - 10 * ui.scale, top + line - small->FontSize},
+              colors.text_soft, sides);
 }
 
 }  // namespace
 
 float canvas_marks(const PanelContext& ui, const HeadSummary& of, ImVec2 at) {
-    const Palette& colors = palette(ui.bench.window.theme);
+    const Palette& colors = ui.colors();
     ImDrawList& draw = *ImGui::GetWindowDrawList();
     ImFont* font = ui.fonts.small;
     const float s = ui.scale, side = std::round(font->FontSize), line = font->FontSize + 5 * s;
@@ -448,7 +446,7 @@ float canvas_marks(const PanelContext& ui, const HeadSummary& of, ImVec2 at) {
             draw.AddLine({low.x + x, rising ? high.y : low.y}, {low.x + x + side, rising ? low.y : high.y},
                          color, 1.3f * s);
         draw.PopClipRect();
-        draw.AddText(font, font->FontSize, {high.x + 6 * s, y}, colors.text_soft, name);
+        draw_text(font, {high.x + 6 * s, y}, colors.text_soft, name);
         y += line;
     };
     if (of.has_hidden) mark("masked", colors.hatch, true);
@@ -464,7 +462,7 @@ void canvas_labels(PanelContext& ui, const Canvas& c) {
 
 void canvas_minimap(PanelContext& ui, const Canvas& c) {
     if (c.all_visible()) return;
-    const Palette& colors = palette(ui.bench.window.theme);
+    const Palette& colors = ui.colors();
     const Stage& s = *c.stage;
     const float longest = float(std::max(s.rows, s.columns)), side = kMinimap * ui.scale;
     const ImVec2 size = {std::max(side * float(s.columns) / longest, 8.0f),

@@ -31,10 +31,10 @@ void choose_heads(PanelContext& ui, const Comparison& c) {
     choose_head(ui, "B", c.b->heads, b);
     ImGui::SameLine(0, 12 * ui.scale);
     const bool swap = ImGui::Button(texts().compare.swap);
-    if (bench.computation.kept()) {
-        bench.computation.show_kept_head(a);
+    if (bench.past.kept()) {
+        bench.past.show_kept_head(a);
         view.head = b;
-        if (swap) bench.swap_kept();
+        if (swap) bench.past.swap();
     } else {
         view.head = swap ? b : a;
         view.compared_head = int(swap ? a : b);
@@ -48,7 +48,7 @@ void choose_heads(PanelContext& ui, const Comparison& c) {
     const float right = ImGui::GetItemRectMax().x - ImGui::GetWindowPos().x;
     if (right + 140 * ui.scale < ImGui::GetWindowWidth()) ImGui::SameLine(0, 16 * ui.scale);
     check_box(ui, texts().compare.same_range, &view.same_range);
-    if (ImGui::IsItemHovered()) ImGui::SetTooltip("%s", texts().compare.same_range_hint);
+    tooltip(texts().compare.same_range_hint);
 }
 
 void draw_keeping(PanelContext& ui) {
@@ -57,17 +57,15 @@ void draw_keeping(PanelContext& ui) {
     // Next to the tabs if there is room.
     const bool beside = ImGui::GetWindowWidth() >= 520 * ui.scale;
     if (beside) ImGui::SetCursorPos({ImGui::GetWindowWidth() - 96 * ui.scale, 12 * ui.scale});
-    if (ImGui::Button(texts().compare.save)) bench.keep_result();
-    if (ImGui::IsItemHovered()) ImGui::SetTooltip("%s", texts().compare.save_hint);
+    if (ImGui::Button(texts().compare.save)) bench.past.keep();
+    tooltip(texts().compare.save_hint);
     if (beside) ImGui::SetCursorPos(below);
-    if (!bench.computation.kept()) return;
+    if (!bench.past.kept()) return;
     if (!beside) ImGui::SameLine(0, 10 * ui.scale);
     const bool drop = ImGui::Button(texts().compare.clear);
     ImGui::SameLine(0, 10 * ui.scale);
-    ImGui::TextDisabled(
-        "%s",
-        fill(texts().compare.saved, {in_drawing_order(bench.computation.kept()->result->title())}).c_str());
-    if (drop) bench.computation.drop_kept();
+    soft_text(fill(texts().compare.saved, {in_drawing_order(bench.past.kept()->result->title())}));
+    if (drop) bench.past.drop_kept();
 }
 
 std::string token_of(const Workbench& bench, uint64_t index, bool is_token) {
@@ -94,7 +92,7 @@ void draw_summary(PanelContext& ui, const Comparison& c) {
     for (size_t i = 0; i < parts.size(); ++i) {
         const float end = ImGui::GetItemRectMax().x + gap + ImGui::CalcTextSize(parts[i].c_str()).x;
         if (i > 0 && end <= ImGui::GetWindowPos().x + ImGui::GetContentRegionMax().x) ImGui::SameLine(0, gap);
-        ImGui::TextDisabled("%s", parts[i].c_str());
+        soft_text(parts[i]);
     }
 }
 
@@ -112,8 +110,8 @@ void draw_legends(PanelContext& ui, std::initializer_list<Legend> legends, float
     const float bar = std::clamp(share - title - 16 * s, 40 * s, 320 * s);
     float y = top + (share - bar - title) / 2;
     for (const Legend& legend : legends) {
-        ImGui::GetWindowDrawList()->AddText(ui.fonts.small, small, {x, y},
-                                            palette(ui.bench.window.theme).text_soft, legend.title);
+        ImGui::GetWindowDrawList()->AddText(ui.fonts.small, small, {x, y}, ui.colors().text_soft,
+                                            legend.title);
         draw_color_bar(ui, legend.coloring, {x, y + title, 12 * s, bar}, 3, legend.clamped);
         y += share;
     }
@@ -127,19 +125,18 @@ void draw_one(PanelContext& ui, Canvas canvas, const char* id, const char* title
     canvas_minimap(ui, canvas);
     // Above the cells, further left where it would else not end within the panel; smaller where it is as wide
     // as that.
-    ImDrawList& draw = *ImGui::GetWindowDrawList();
     ImFont* font = ui.fonts.strong;
     const float begin = canvas.at.x - kLabelColumn * ui.scale;
     const float room =
         (ui.bench.view.how == CompareHow::side ? canvas.at.x + canvas.size.x
                                                : ImGui::GetWindowPos().x + ImGui::GetContentRegionMax().x) -
         begin;
-    if (font->CalcTextSizeA(font->FontSize, 1e6f, 0, title).x > room) font = ui.fonts.small;
-    const float width = font->CalcTextSizeA(font->FontSize, 1e6f, 0, title).x;
-    draw.AddText(font, font->FontSize,
-                 {std::max(std::min(std::max(canvas.origin.x, canvas.at.x), begin + room - width), begin),
-                  std::max(canvas.origin.y, canvas.at.y) - (canvas.slanted ? 96 : 56) * ui.scale},
-                 palette(ui.bench.window.theme).text, title);
+    if (text_width(font, title) > room) font = ui.fonts.small;
+    const float width = text_width(font, title);
+    draw_text(font,
+              {std::max(std::min(std::max(canvas.origin.x, canvas.at.x), begin + room - width), begin),
+               std::max(canvas.origin.y, canvas.at.y) - (canvas.slanted ? 96 : 56) * ui.scale},
+              ui.colors().text, title);
 }
 
 void color_difference(Canvas& canvas, const Comparison& c) {
@@ -171,7 +168,7 @@ void draw_pictures(PanelContext& ui, const Comparison& c) {
                          room.y - 70 * s};
     const float labels = (label_row(ui, *c.a, each) - kLabelRow) * s;
     const float top = cursor.y + 62 * s + labels, height = room.y - 70 * s - labels;
-    const KeptResult* kept = bench.computation.kept();
+    const KeptResult* kept = bench.past.kept();
     // The names say what differs.
     const auto name = [&](const char* letter, uint32_t head, const std::string& differing) {
         const bool says_head = differing.empty() || c.head_a != c.head_b;
@@ -232,9 +229,7 @@ void draw_compare_panel(PanelContext& ui) {
     // Chosen anew, swapped or let go by the clicks above.
     const Comparison c = comparison_of(bench);
     if (!c.why_not.empty()) {
-        ImGui::PushTextWrapPos();
-        ImGui::TextDisabled("%s", c.why_not.c_str());
-        ImGui::PopTextWrapPos();
+        soft_paragraph(c.why_not);
         return;
     }
     draw_summary(ui, c);

@@ -32,14 +32,14 @@ void draw_help(PanelContext& ui) {
     for (size_t i = 0; i < half; ++i) {
         for (const size_t at : {i, i + half}) {
             ImGui::TableNextColumn();
-            if (at < all.size()) ImGui::TextDisabled("%s", all[at].keys);
+            if (at < all.size()) soft_text(all[at].keys);
             ImGui::TableNextColumn();
             if (at < all.size()) ImGui::Text("%s     ", all[at].text().c_str());
         }
     }
     ImGui::EndTable();
     ImGui::Dummy({0, 6 * ui.scale});
-    ImGui::TextDisabled(
+    soft_text(
         "Mouse: wheel zooms, drag pans, hovering picks, a click pins. Ctrl+Tab goes from panel to panel, Tab "
         "and arrows within one.\n"
         "Screen readers: Dear ImGui gives them nothing; --follow FILE and --describe say in words\n"
@@ -130,7 +130,7 @@ void draw_palette(PanelContext& ui) {
         first = false;
         const float width = ImGui::CalcTextSize(command.keys).x;
         ImGui::SameLine(ImGui::GetWindowWidth() - width - 16 * ui.scale);
-        ImGui::TextDisabled("%s", command.keys);
+        soft_text(command.keys);
     }
     ImGui::EndChild();
     if (!chosen) return;
@@ -178,10 +178,10 @@ void draw_go_to(PanelContext& ui) {
     Workbench& bench = ui.bench;
     const bool map = bench.window.centre == CentreTab::map && bench.map;
     const bool enter = search_field(ui, map ? "query, key: numbers" : "row, column: numbers or tokens");
-    ImGui::TextDisabled("%s", map ? "\xe2\x80\x9c"
-                                    "8192, 17\xe2\x80\x9d"
-                                  : "\xe2\x80\x9c"
-                                    "3, 1\xe2\x80\x9d or \xe2\x80\x9cjourney, step\xe2\x80\x9d");
+    soft_text(map ? "\xe2\x80\x9c"
+                    "8192, 17\xe2\x80\x9d"
+                  : "\xe2\x80\x9c"
+                    "3, 1\xe2\x80\x9d or \xe2\x80\x9cjourney, step\xe2\x80\x9d");
     if (!enter) return;
     if (!go_to(bench, bench.window.search)) {
         bench.window.dialog_opened = true;

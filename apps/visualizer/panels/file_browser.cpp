@@ -69,9 +69,9 @@ void draw_entries(PanelContext& ui, const fs::path& folder) {
     ImGui::BeginChild("entries", {620 * ui.scale, 320 * ui.scale}, true);
     if (ImGui::Selectable(texts().files.up)) state.folder = folder.parent_path().string();
     if (!state.unlisted.empty())
-        ImGui::TextDisabled("%s", fill(texts().files.unreadable, {state.unlisted}).c_str());
+        soft_text(fill(texts().files.unreadable, {state.unlisted}));
     else if (state.listing.empty())
-        ImGui::TextDisabled("%s", texts().files.nothing);
+        soft_text(texts().files.nothing);
     for (const FolderEntry& entry : state.listing) {
         const std::string label = entry.folder ? entry.name + "/" : entry.name;
         if (ImGui::Selectable(printable_name(label).c_str(), label == state.file_name,
@@ -85,7 +85,7 @@ void draw_entries(PanelContext& ui, const fs::path& folder) {
         if (entry.folder && !entry.is_model) continue;
         const std::string size = entry.is_model ? "a model" : format_bytes(entry.size_bytes);
         ImGui::SameLine(ImGui::GetWindowWidth() - ImGui::CalcTextSize(size.c_str()).x - 22 * ui.scale);
-        ImGui::TextDisabled("%s", size.c_str());
+        soft_text(size);
     }
     ImGui::EndChild();
 }
@@ -125,7 +125,7 @@ void draw_selected(PanelContext& ui, const std::string& name) {
     ImGui::PopStyleColor();
     ImGui::SameLine(0, 10 * ui.scale);
     if (ImGui::Button("Export all")) bench.view.selection.reset();
-    if (ImGui::IsItemHovered()) ImGui::SetTooltip("%s", texts().files.export_all_hint);
+    tooltip(texts().files.export_all_hint);
 }
 
 }  // namespace
@@ -171,16 +171,13 @@ void draw_file_browser(PanelContext& ui) {
         }
     }
     if (saving && state.file_name.ends_with(".png")) draw_picture_look(ui);
-    ImGui::TextDisabled("%s",
-                        saving ? ".png a picture, .svg the matrix, .csv and .npy its numbers, .npz every "
-                                 "head, .fovea the session"
-                               : "safetensors, npz, npy, csv, png, sessions (.fovea), models (a folder with "
-                                 "config.json, .gguf)");
+    soft_text(saving ? ".png a picture, .svg the matrix, .csv and .npy its numbers, .npz every "
+                       "head, .fovea the session"
+                     : "safetensors, npz, npy, csv, png, sessions (.fovea), models (a folder with "
+                       "config.json, .gguf)");
     const fs::path path = fs::path(state.folder) / state.file_name;
     if (replaces) {
-        ImGui::PushStyleColor(ImGuiCol_Text, palette(ui.bench.window.theme).warning);
-        ImGui::TextUnformatted(texts().files.replaces);
-        ImGui::PopStyleColor();
+        colored_text(ui.colors().warning, texts().files.replaces);
     }
     if (saving) draw_selected(ui, state.file_name);
     if ((pressed || enter) && !state.file_name.empty()) finish(ui, path);

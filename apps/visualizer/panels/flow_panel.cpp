@@ -21,10 +21,6 @@ struct Placed {
     std::vector<ScreenRect> frames;  // frames around its highlighted path cells
 };
 
-float text_width(const ImFont& font, const std::string& text) {
-    return font.CalcTextSizeA(font.FontSize, 1e6f, 0, text.c_str()).x;
-}
-
 // The size of a stage's picture within a room: cells of `cell` where all matrices have these, 0: where they
 // cannot, each as it fits, square while its cells can be told apart.
 ImVec2 picture_size(const Stage& stage, ImVec2 room, float cell, float scale) {
@@ -46,7 +42,7 @@ float common_cell(const PanelContext& ui, const std::vector<PathMatrix>& path, I
     float rows = 1;
     for (const PathMatrix& matrix : path) {
         const size_t at = matrix.column;
-        names[at] = std::max(names[at], text_width(*ui.fonts.small, matrix.stage->name));
+        names[at] = std::max(names[at], text_width(ui.fonts.small, matrix.stage->name));
         most[at] = std::max(most[at], float(matrix.stage->columns));
         rows = std::max(rows, float(matrix.stage->rows));
         ++stacked[at];
@@ -89,7 +85,7 @@ void draw_numbers(const PanelContext& ui, const PathMatrix& matrix, const Placed
         // Further left where it would else not end within the panel.
         const float x = std::min(placed.at.x, right - width);
         ImGui::GetWindowDrawList()->AddText(mono, size, {x, placed.at.y + placed.size.y + 4 * ui.scale},
-                                            palette(ui.bench.window.theme).accent, text.c_str());
+                                            ui.colors().accent, text.c_str());
         return;
     }
 }
@@ -151,7 +147,7 @@ void draw_name(PanelContext& ui, const PathMatrix& matrix, ImVec2 at, float widt
     const std::string& name = matrix.stage->name;
     ImGui::SetCursorScreenPos(at);
     if (ImGui::InvisibleButton("name",
-                               {std::max(width, text_width(*font, name)), font->FontSize + 2 * ui.scale}))
+                               {std::max(width, text_width(font, name)), font->FontSize + 2 * ui.scale}))
         show_large(bench, matrix);
     const bool hovered = ImGui::IsItemHovered() || ImGui::IsItemFocused();
     if (ImGui::IsItemHovered()) {
@@ -161,16 +157,16 @@ void draw_name(PanelContext& ui, const PathMatrix& matrix, ImVec2 at, float widt
     }
     const bool current = &bench.stage() == matrix.stage;
     ImDrawList& draw = *ImGui::GetWindowDrawList();
-    draw.AddText(font, font->FontSize, at, current ? colors.accent : colors.text, name.c_str());
+    draw_text(font, at, current ? colors.accent : colors.text, name);
     if (hovered)
         draw.AddLine({at.x, at.y + font->FontSize + ui.scale},
-                     {at.x + text_width(*font, name), at.y + font->FontSize + ui.scale}, colors.text,
+                     {at.x + text_width(font, name), at.y + font->FontSize + ui.scale}, colors.text,
                      ui.scale);
 }
 
 // Draws the tokens next to the first matrix: all of them if rows are high enough, else the picked ones.
 void draw_tokens(PanelContext& ui, const PathMatrix& matrix, const Placed& placed) {
-    const Palette& colors = palette(ui.bench.window.theme);
+    const Palette& colors = ui.colors();
     ImFont* const font = ui.fonts.small;
     const float row_height = placed.size.y / float(matrix.stage->rows);
     const auto lit = [&](uint64_t row) {
@@ -185,7 +181,7 @@ void draw_tokens(PanelContext& ui, const PathMatrix& matrix, const Placed& place
                     top = std::floor(placed.at.y + (float(row) + 0.5f) * row_height - font->FontSize / 2);
         const ImVec4 clip{left, top, right, top + 2 * font->FontSize};
         ImGui::GetWindowDrawList()->AddText(
-            font, font->FontSize, {std::max(left, right - text_width(*font, name)), top},
+            font, font->FontSize, {std::max(left, right - text_width(font, name)), top},
             lit(row) ? colors.accent : colors.text_soft, name.c_str(), nullptr, 0, &clip);
     }
 }
@@ -193,7 +189,7 @@ void draw_tokens(PanelContext& ui, const PathMatrix& matrix, const Placed& place
 // From a matrix, or the lit cells of it, to what is computed from it. Of two tokens' vectors the one that
 // asks becomes the query, the one that answers key and value.
 void draw_link(const PanelContext& ui, const Placed& from, const PathMatrix& to_matrix, const Placed& to) {
-    const Palette& colors = palette(ui.bench.window.theme);
+    const Palette& colors = ui.colors();
     const float s = ui.scale;
     ImDrawList& draw = *ImGui::GetWindowDrawList();
     const float right = from.at.x + from.size.x + 2 * s, left = to.at.x - 2 * s;
@@ -233,20 +229,18 @@ std::string way_text(const Workbench& bench) {
 void draw_flow_panel(PanelContext& ui) {
     Workbench& bench = ui.bench;
     const float s = ui.scale;
-    if (!bench.computation.measured()) return ImGui::TextDisabled("computing");
+    if (!bench.computation.measured()) return soft_text("computing");
     const ViewState& view = bench.view;
     std::vector<PathMatrix> path = token_path(*bench.computation.result(), bench.stage(), view.head,
                                               uint64_t(view.picked_row), uint64_t(view.picked_column));
-    if (path.empty()) return ImGui::TextDisabled("There is nothing to go through here.");
-    if (ImGui::Button("Play")) bench.play_path();
-    if (ImGui::IsItemHovered()) ImGui::SetTooltip("The token's way, step by step (Shift+F)");
+    if (path.empty()) return soft_text("There is nothing to go through here.");
+    if (ImGui::Button("Play")) bench.motion.play_path();
+    tooltip("The token's way, step by step (Shift+F)");
     ImGui::SameLine(0, 10 * s);
     ImGui::AlignTextToFramePadding();
-    ImGui::PushTextWrapPos();
-    ImGui::TextDisabled("%s", way_text(bench).c_str());
-    ImGui::PopTextWrapPos();
+    soft_paragraph(way_text(bench));
     // Columns that the token has not reached yet are not highlighted.
-    const size_t come = bench.path_columns_come();
+    const size_t come = bench.motion.path_columns_come();
     for (PathMatrix& matrix : path)
         if (matrix.column >= come) matrix.cells.clear();
 

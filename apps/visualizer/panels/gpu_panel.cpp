@@ -43,7 +43,7 @@ std::vector<Shader> shaders_of(const RunTimes& times) {
 // Draws the dispatches in sequence, each named if it is wide enough; a gap shows that one waits for those
 // before it.
 void draw_dispatches(PanelContext& ui, const RunTimes& times, const std::vector<Shader>& shaders) {
-    const Palette& colors = palette(ui.bench.window.theme);
+    const Palette& colors = ui.colors();
     const float s = ui.scale;
     const ImVec2 at = ImGui::GetCursorScreenPos();
     const float width = words_width(ui) - ImGui::GetCursorPosX(), height = 26 * s;
@@ -65,9 +65,9 @@ void draw_dispatches(PanelContext& ui, const RunTimes& times, const std::vector<
         draw.AddRectFilled(low, high, IM_COL32(shader.color.r, shader.color.g, shader.color.b, 255), 2 * s);
         if (here) draw.AddRect(low, high, colors.text, 2 * s, 0, 2 * s);
         const Rgb ink = text_color_on(shader.color);
-        if (font->CalcTextSizeA(font->FontSize, 1e6f, 0, one.name).x + 8 * s < high.x - low.x)
-            draw.AddText(font, font->FontSize, {low.x + 4 * s, (low.y + high.y - font->FontSize) / 2},
-                         IM_COL32(ink.r, ink.g, ink.b, 255), one.name);
+        if (text_width(font, one.name) + 8 * s < high.x - low.x)
+            draw_text(font, {low.x + 4 * s, (low.y + high.y - font->FontSize) / 2},
+                      IM_COL32(ink.r, ink.g, ink.b, 255), one.name);
         if (here)
             ImGui::SetTooltip("%s: %s, from %s on\n%u x %u x %u groups, slice %llu, dispatch %zu of %zu%s",
                               one.name, format_seconds(one.end_s - one.begin_s).c_str(),
@@ -108,7 +108,7 @@ void draw_shaders(PanelContext& ui, const RunTimes& times, const std::vector<Sha
 void draw_frames(PanelContext& ui) {
     const std::vector<FrameTime>& frames = ui.bench.window.frames;
     if (frames.size() < 2) return;
-    const Palette& colors = palette(ui.bench.window.theme);
+    const Palette& colors = ui.colors();
     const float s = ui.scale, height = 34 * s;
     const float width = words_width(ui) - ImGui::GetCursorPosX(), bar = width / float(kMaxFrameTimes);
     float most = 1.0f / 60;
@@ -150,7 +150,7 @@ void draw_frames(PanelContext& ui) {
 // Both axes by the logarithm: FLOP for each byte, FLOP/s. Under the slope memory is the limit, under the flat
 // part arithmetic.
 void draw_roof_plot(PanelContext& ui, const Roof& roof, double intensity, double rate, double reach) {
-    const Palette& colors = palette(ui.bench.window.theme);
+    const Palette& colors = ui.colors();
     const float s = ui.scale;
     ImFont* font = ui.fonts.small;
     const double knee = roof.flops_per_s / roof.bytes_per_s;
@@ -167,10 +167,7 @@ void draw_roof_plot(PanelContext& ui, const Roof& roof, double intensity, double
                       at.y + height * (1 - float(std::log(y / low_y) / std::log(high_y / low_y)))};
     };
     const auto write = [&](ImVec2 where, const std::string& text) {
-        ImGui::GetWindowDrawList()->AddText(font, font->FontSize, where, colors.text_soft, text.c_str());
-    };
-    const auto width_of = [&](const std::string& text) {
-        return font->CalcTextSizeA(font->FontSize, 1e6f, 0, text.c_str()).x;
+        draw_text(font, where, colors.text_soft, text);
     };
     ImDrawList& draw = *ImGui::GetWindowDrawList();
     draw.AddRectFilled(frame, {frame.x + kPlotWidth * s, frame.y + tall}, colors.raised, 4 * s);
@@ -179,7 +176,7 @@ void draw_roof_plot(PanelContext& ui, const Roof& roof, double intensity, double
     for (double x = std::pow(10, std::ceil(std::log10(low_x))); x < high_x; x *= 10) {
         const float across = place(x, low_y).x;
         const std::string label = format_scaled(x, "");
-        const float half = width_of(label) / 2;
+        const float half = text_width(font, label) / 2;
         draw.AddLine({across, at.y}, {across, at.y + height}, colors.line, s);
         if (across - half < std::max(free_from, at.x - 8 * s) || across + half > at.x + width) continue;
         write({across - half, at.y + height + 2 * s}, label);
@@ -191,12 +188,12 @@ void draw_roof_plot(PanelContext& ui, const Roof& roof, double intensity, double
         const std::string label = format_scaled(y, "");
         draw.AddLine({at.x, down}, {at.x + width, down}, colors.line, s);
         if (down + font->FontSize / 2 > free_to) continue;
-        write({at.x - 6 * s - width_of(label), down - font->FontSize / 2}, label);
+        write({at.x - 6 * s - text_width(font, label), down - font->FontSize / 2}, label);
         free_to = down - font->FontSize / 2;
     }
     write({at.x + 5 * s, at.y + 2 * s}, "FLOP/s");
     const std::string below = "FLOP a byte";
-    write({at.x + width - width_of(below) - 3 * s, at.y + height - font->FontSize - 2 * s}, below);
+    write({at.x + width - text_width(font, below) - 3 * s, at.y + height - font->FontSize - 2 * s}, below);
     draw.PushClipRect(at, {at.x + width, at.y + height}, true);
     const ImVec2 roof_line[3] = {place(low_x, low_x * roof.bytes_per_s), place(knee, roof.flops_per_s),
                                  place(high_x, roof.flops_per_s)};
@@ -236,13 +233,11 @@ void draw_figures(PanelContext& ui) {
     const std::string slice_count =
         slices == 1 ? texts().gpu.one_slice : fill(texts().gpu.slices, {std::to_string(slices)});
     if (bench.computation.on_cpu())
-        ImGui::TextDisabled("%s",
-                            fill(texts().gpu.on_cpu, {kernel_name(run.info().kernel), slice_count}).c_str());
+        soft_text(fill(texts().gpu.on_cpu, {kernel_name(run.info().kernel), slice_count}));
     else
-        ImGui::TextDisabled("%s", fill(texts().gpu.on_device,
-                                       {bench.computation.device_name(), kernel_name(run.info().kernel),
-                                        slice_count, std::to_string(run.info().dispatches_per_slice)})
-                                      .c_str());
+        soft_text(
+            fill(texts().gpu.on_device, {bench.computation.device_name(), kernel_name(run.info().kernel),
+                                         slice_count, std::to_string(run.info().dispatches_per_slice)}));
     if (!bench.computation.complete()) return;
     const RunTimes& times = run.times();
     if (times.busy_s <= 0) {
@@ -268,7 +263,7 @@ void draw_figures(PanelContext& ui) {
         ImGui::TextDisabled("last %zu runs: median %s, 95%% below %s", history.size(),
                             format_seconds(quantile(history, 0.5)).c_str(),
                             format_seconds(quantile(history, 0.95)).c_str());
-    ImGui::TextDisabled(
+    soft_text(
         "Work is that of the whole matrix, traffic each tensor once. The first run after a change "
         "warms caches and clocks up.");
 }

@@ -19,7 +19,7 @@ std::string scores_text(const TokenScores& scores) {
 void order_controls(PanelContext& ui, int count) {
     HeadOrder& order = ui.bench.window.head_order;
     ImGui::AlignTextToFramePadding();
-    ImGui::TextDisabled("ordered by");
+    soft_text("ordered by");
     ImGui::SameLine(0, 8 * ui.scale);
     ImGui::SetNextItemWidth(132 * ui.scale);
     ImGui::Combo("##order", &order.figure, kHeadOrders, count);
@@ -40,7 +40,7 @@ Thumbnail thumbnail_of(const Stage& stage, uint32_t head) {
 
 void draw_thumbnail(PanelContext& ui, const Thumbnail& of, ImVec2 at, ImVec2 size) {
     const ImGuiIO& io = ImGui::GetIO();
-    const Palette& colors = palette(ui.bench.window.theme);
+    const Palette& colors = ui.colors();
     const float sx = io.DisplayFramebufferScale.x, sy = io.DisplayFramebufferScale.y;
     const Coloring coloring = coloring_of({}, of.range);
     MatrixView v{};
@@ -62,7 +62,7 @@ void draw_thumbnail(PanelContext& ui, const Thumbnail& of, ImVec2 at, ImVec2 siz
 
 ScreenRect frame_cells(const PanelContext& ui, const Stage& stage, const CellRect& cells, ImVec2 at,
                        ImVec2 size) {
-    const Palette& colors = palette(ui.bench.window.theme);
+    const Palette& colors = ui.colors();
     const float s = ui.scale;
     const auto span = [s](int begin, uint64_t count, uint64_t of, float origin, float side, float& low,
                           float& high) {

@@ -30,14 +30,14 @@ void draw_head(PanelContext& ui, uint32_t head, float side) {
     const ImVec2 at = ImGui::GetCursorScreenPos();
     const bool chosen = ImGui::InvisibleButton("head", {side, side});
     const bool hovered = ImGui::IsItemHovered();
-    if (chosen && ImGui::GetIO().KeyShift && !bench.computation.kept())
+    if (chosen && ImGui::GetIO().KeyShift && !bench.past.kept())
         view.compared_head = int(head);
     else if (chosen)
         view.head = head;
     ImDrawList& draw = *ImGui::GetWindowDrawList();
     draw_thumbnail(ui, thumbnail_of(stage, head), at, {side, side});
     // With a kept A, the shown head is B.
-    const bool kept = bench.computation.kept() != nullptr, shown = view.head == head;
+    const bool kept = bench.past.kept() != nullptr, shown = view.head == head;
     const bool is_a = shown && !kept, is_b = kept ? shown : view.compared_head == int(head);
     const float gap = 2 * ui.scale;
     if (is_a || is_b || hovered)
@@ -51,7 +51,7 @@ void draw_head(PanelContext& ui, uint32_t head, float side) {
     if (const int figure = bench.window.head_order.figure; figure > 0 && head < stats.size())
         label += "  " + figure_text(head_figure(stats[head], {}, figure), figure);
     ImGui::PushFont(ui.fonts.small);
-    ImGui::TextDisabled("%s", label.c_str());
+    soft_text(label);
     ImGui::PopFont();
     if (!hovered || head >= stats.size()) return;
     head_tooltip("head " + std::to_string(head), stats[head], {NAN, NAN, NAN, NAN});
@@ -80,7 +80,7 @@ void draw_heads_panel(PanelContext& ui) {
             ImGui::TextDisabled("The map shows head %u of %u, too long for thumbnails; [ and ] change it.",
                                 bench.map.head()->head().head, bench.map.head()->head().heads);
         else
-            ImGui::TextDisabled("%s", texts().map.one_head);
+            soft_text(texts().map.one_head);
         ImGui::PopTextWrapPos();
         return;
     }

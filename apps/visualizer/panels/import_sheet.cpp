@@ -83,7 +83,7 @@ void draw_import_sheet(PanelContext& ui) {
         if (ImGui::Combo("order", &order, kOrders, 6)) m.order = kOrders[order], sheet.changed = true;
     } else if (m.kind != ImportKind::tables) {
         sheet.number("layer", m.layer, 0, int(std::max(file.layers, 1u)) - 1);
-        ImGui::TextDisabled(
+        soft_text(
             "Applied to the text; a word's vector is drawn from its letters\n"
             "unless the file has hidden_states.");
     }

@@ -28,11 +28,11 @@ void step(const PanelContext& ui, const char* name, const std::string& how, cons
     ImGui::TableNextColumn();
     ImGui::PushFont(ui.fonts.small);
     on_body_line(ui, ui.fonts.small);
-    ImGui::TextDisabled("%s", how.c_str());
+    soft_text(how);
     ImGui::PopFont();
     ImGui::TableNextColumn();
     ImGui::PushFont(ui.fonts.mono);
-    if (strong) ImGui::PushStyleColor(ImGuiCol_Text, palette(ui.bench.window.theme).accent);
+    if (strong) ImGui::PushStyleColor(ImGuiCol_Text, ui.colors().accent);
     const float width = ImGui::CalcTextSize(value.c_str()).x;
     ImGui::SetCursorPosX(ImGui::GetCursorPosX() + std::max(ImGui::GetContentRegionAvail().x - width, 0.0f));
     on_body_line(ui, ui.fonts.mono);
@@ -194,9 +194,7 @@ void draw_number_and_inputs(PanelContext& ui) {
     const std::string drawn =
         hidden ? "\xe2\x88\x92\xe2\x88\x9e" : number(stage.head_values(bench.shown().head)[cell_index(ui)]);
     ImGui::PushFont(ui.fonts.large);
-    ImGui::PushStyleColor(ImGuiCol_Text, colors.accent);
-    ImGui::TextUnformatted(drawn.c_str());
-    ImGui::PopStyleColor();
+    colored_text(colors.accent, drawn);
     ImGui::PopFont();
     const float below = ImGui::GetCursorScreenPos().y;
     // Draws its description next to it.
@@ -204,12 +202,11 @@ void draw_number_and_inputs(PanelContext& ui) {
     std::string what = stage.name + " by the " + (bench.shown().run->on_cpu() ? "CPU" : "device");
     // Whole or without the place, which the status bar says, too: never cut.
     const float room = ImGui::GetContentRegionAvail().x - number_width - gap;
-    const float length = ui.fonts.small->CalcTextSizeA(ui.fonts.small->FontSize, 1e6f, 0, what.c_str()).x;
+    const float length = text_width(ui.fonts.small, what);
     if (length > room) what = stage.name;
-    draw.AddText(
-        ui.fonts.small, ui.fonts.small->FontSize,
-        {at.x + number_width + gap, at.y + ui.fonts.large->FontSize - 1.4f * ui.fonts.small->FontSize},
-        colors.text_soft, what.c_str());
+    draw_text(ui.fonts.small,
+              {at.x + number_width + gap, at.y + ui.fonts.large->FontSize - 1.4f * ui.fonts.small->FontSize},
+              colors.text_soft, what);
     ImGui::SetCursorScreenPos({at.x, below});
     const std::vector<CellInput> inputs = bench.picked_inputs();
     if (inputs.empty()) return;
@@ -228,9 +225,9 @@ void draw_number_and_inputs(PanelContext& ui) {
         const std::string text = input_text(input);
         if (hovered) ImGui::SetTooltip("%s\nClick to go there, Backspace to come back.", text.c_str());
         ImFont* const small = ui.fonts.small;
-        draw.AddText(small, small->FontSize, {x, below + side + 3 * s}, colors.text_soft, text.c_str());
+        draw_text(small, {x, below + side + 3 * s}, colors.text_soft, text);
         ImGui::PopID();
-        const float width = small->CalcTextSizeA(small->FontSize, 1e6f, 0, text.c_str()).x;
+        const float width = text_width(small, text);
         if (clicked) bench.show_input(input);
         x += std::max(side, width) + gap + 4 * s;
         if (clicked) break;
@@ -273,7 +270,7 @@ void draw_steps(const PanelContext& ui, const Derivation& d, bool of_dropped) {
 }
 
 void draw_contribution(const PanelContext& ui, const Derivation& d) {
-    ImGui::TextDisabled("what the value adds to the context");
+    soft_text("what the value adds to the context");
     if (!ImGui::BeginTable("values", 3, ImGuiTableFlags_SizingStretchSame | ImGuiTableFlags_BordersInnerH))
         return;
     draw_heads(std::array{"v", "weight \xc2\xb7 v", "context"});
@@ -293,7 +290,7 @@ void draw_copy(PanelContext& ui, const Derivation& d) {
     ImGui::SetCursorPos(
         {ImGui::GetContentRegionMax().x - width, ImGui::GetCursorStartPos().y - 4 * ui.scale});
     if (ImGui::Button("Copy")) ImGui::OpenPopup("copy");
-    if (ImGui::IsItemHovered()) ImGui::SetTooltip("Copies the steps as CSV, Python or LaTeX.");
+    tooltip("Copies the steps as CSV, Python or LaTeX.");
     if (ImGui::BeginPopup("copy")) {
         if (ImGui::MenuItem("as CSV")) ImGui::SetClipboardText(derivation_csv(d).c_str());
         if (ImGui::MenuItem("as Python")) ImGui::SetClipboardText(derivation_python(d).c_str());
@@ -328,15 +325,13 @@ void draw_map_cell(PanelContext& ui) {
                 : "");
     const Derivation* d = bench.map.derivation();
     if (!d) {
-        ImGui::TextDisabled("%s", bench.map ? "computing" : "Click into the map.");
+        soft_text(bench.map ? "computing" : "Click into the map.");
         return;
     }
     draw_copy(ui, *d);
     ImGui::BeginChild("derivation");
     draw_steps(ui, *d, d->has_dropout);
-    ImGui::PushTextWrapPos();
-    ImGui::TextDisabled("computed now from q and k, not read from a tile");
-    ImGui::PopTextWrapPos();
+    soft_paragraph("computed now from q and k, not read from a tile");
     check_box(ui, "largest products first", &bench.window.sort_by_size);
     draw_terms(ui, *d);
     ImGui::EndChild();
@@ -348,11 +343,9 @@ void draw_other_cell(PanelContext& ui, const Stage& stage) {
     const std::optional<CellSum> sum = bench.picked_sum();
     if (!sum) {
         if (bench.computation.measured()) draw_number_and_inputs(ui);
-        ImGui::PushTextWrapPos();
-        ImGui::TextDisabled("%s", stage.over_keys ? "computing"
-                                  : stage.id      ? stage_text(*stage.id).about.c_str()
-                                                  : "given");
-        ImGui::PopTextWrapPos();
+        soft_paragraph(stage.over_keys ? "computing"
+                       : stage.id      ? stage_text(*stage.id).about.c_str()
+                                       : "given");
         return;
     }
     ImGui::BeginChild("sum");
@@ -366,15 +359,15 @@ void draw_other_cell(PanelContext& ui, const Stage& stage) {
         ImGui::EndTable();
     }
     ImGui::PushTextWrapPos();
-    ImGui::TextDisabled("%s", sum->how.c_str());
-    if (!sum->ending.empty()) ImGui::TextDisabled("%s", sum->ending.c_str());
+    soft_text(sum->how);
+    if (!sum->ending.empty()) soft_text(sum->ending);
     ImGui::PopTextWrapPos();
     check_box(ui, "largest products first", &bench.window.sort_by_size);
     draw_sum_terms(ui, *sum, "terms");
     for (const CellSum& factor : sum->factors) {
         ImGui::Dummy({0, 4 * ui.scale});
         ImGui::PushTextWrapPos();
-        ImGui::TextDisabled("%s", factor.how.c_str());
+        soft_text(factor.how);
         ImGui::TextDisabled("%s: %s", factor.ending.c_str(), number(factor.result).c_str());
         ImGui::PopTextWrapPos();
         draw_sum_terms(ui, factor, factor.b.c_str());

@@ -148,7 +148,7 @@ void next_colors(Workbench& s) {
 }
 
 void swap_heads(Workbench& s) {
-    if (s.computation.kept()) return s.swap_kept();
+    if (s.past.kept()) return s.past.swap();
     if (s.view.compared_head < 0) return;
     const uint32_t a = s.view.head;
     s.view.head = uint32_t(s.view.compared_head);
@@ -210,16 +210,16 @@ constexpr KeyCommand kModelCommands[] = {
     {ImGuiKey_Space, control, "Ctrl+Space", "train or pause",
      [](Workbench& s) {
          s.window.centre = CentreTab::train;
-         s.playground().run(!s.training().running);
+         s.training.playground().run(!s.training.view().running);
      }},
     {ImGuiKey_Period, plain, ".", "one training step",
      [](Workbench& s) {
-         if (s.window.centre == CentreTab::train) s.playground().step_once();
+         if (s.window.centre == CentreTab::train) s.training.playground().step_once();
      }},
     {ImGuiKey_Comma, plain, ",", "previous training step",
      [](Workbench& s) {
-         if (s.window.centre == CentreTab::train && s.training().step > 0)
-             s.playground().seek(s.training().step - 1);
+         if (s.window.centre == CentreTab::train && s.training.view().step > 0)
+             s.training.playground().seek(s.training.view().step - 1);
      }},
     {ImGuiKey_Z, plain, "Z", "predictions of the next token",
      [](Workbench& s) { s.window.show(BottomTab::next); }},
@@ -239,7 +239,7 @@ constexpr KeyCommand kModelCommands[] = {
     {ImGuiKey_F, shift, "Shift+F", "path of the picked token through the layer",
      [](Workbench& s) {
          s.window.centre = CentreTab::flow;
-         s.play_path();
+         s.motion.play_path();
      }},
     {ImGuiKey_V, shift, "Shift+V", "words, queries and keys as points of a plane",
      [](Workbench& s) { s.window.centre = CentreTab::vectors; }},
@@ -317,10 +317,10 @@ constexpr KeyCommand kCommands[] = {
     {ImGuiKey_O, plain, "O", "zoom out", [](Workbench& s) { zoom(s, 1 / kKeyZoom); }},
     {ImGuiKey_A, plain, "A", "save this result as A",
      [](Workbench& s) {
-         s.keep_result();
+         s.past.keep();
          s.window.centre = CentreTab::compare;
      }},
-    {ImGuiKey_A, shift, "Shift+A", "clear A", [](Workbench& s) { s.computation.drop_kept(); }},
+    {ImGuiKey_A, shift, "Shift+A", "clear A", [](Workbench& s) { s.past.drop_kept(); }},
     {ImGuiKey_X, plain, "X", "swap A and B", swap_heads},
     {ImGuiKey_M, plain, "M", "matrix of the selection",
      [](Workbench& s) {
@@ -328,16 +328,15 @@ constexpr KeyCommand kCommands[] = {
          s.window.locked_tab = -1;
      }},
     {ImGuiKey_L, control, "Ctrl+L", "lock the shown matrix in a new tab",
-     [](Workbench& s) { s.lock_matrix(); }},
+     [](Workbench& s) { s.past.lock(); }},
     {ImGuiKey_W, control, "Ctrl+W", "close the locked tab",
      [](Workbench& s) {
-         if (s.window.locked_tab >= 0) s.unlock_matrix(size_t(s.window.locked_tab));
+         if (s.window.locked_tab >= 0) s.past.unlock(size_t(s.window.locked_tab));
      }},
     {ImGuiKey_Q, plain, "Q", "next of the matrix tabs",
      [](Workbench& s) {
          const bool was_matrix = std::exchange(s.window.centre, CentreTab::matrix) == CentreTab::matrix;
-         if (was_matrix && ++s.window.locked_tab >= int(s.computation.locked().size()))
-             s.window.locked_tab = -1;
+         if (was_matrix && ++s.window.locked_tab >= int(s.past.locked().size())) s.window.locked_tab = -1;
      }},
     {ImGuiKey_V, plain, "V", "compare A and B", [](Workbench& s) { s.window.centre = CentreTab::compare; }},
     {ImGuiKey_B, plain, "B", "mask editor", [](Workbench& s) { s.window.centre = CentreTab::mask; }},

@@ -37,7 +37,7 @@ std::vector<double> figures_of(const std::vector<Place>& places, int figure) {
 // 'A', 'B' or ' ': which of both a head is in the comparison of now.
 char mark_of(const Workbench& bench, uint32_t layer, uint32_t head) {
     const bool here = layer == bench.document.settings().mapping.layer;
-    const KeptResult* kept = bench.computation.kept();
+    const KeptResult* kept = bench.past.kept();
     if (kept && kept->result->settings.file == bench.document.settings().file &&
         kept->result->settings.mapping.layer == layer && kept->head == head)
         return 'A';
@@ -55,7 +55,7 @@ std::string job_of(const Settings& s, const GridHead& head) {
 void draw_change(PanelContext& ui, HeadPlace head, ImVec2 at, float side) {
     const Settings& settings = ui.bench.document.settings();
     if (!shows_model(settings) || change_text(settings, head).empty()) return;
-    const ImU32 color = palette(ui.bench.window.theme).warning;
+    const ImU32 color = ui.colors().warning;
     ImDrawList& draw = *ImGui::GetWindowDrawList();
     draw.AddLine({at.x + side, at.y}, {at.x, at.y + side}, color, 2 * ui.scale);
     if (is_off(settings, head)) draw.AddLine(at, {at.x + side, at.y + side}, color, 2 * ui.scale);
@@ -105,16 +105,15 @@ void draw_one(PanelContext& ui, const Place& place, float side) {
 void draw_rows(PanelContext& ui, const HeadGrid& grid, float side) {
     const float s = ui.scale;
     ImFont* small = ui.fonts.small;
-    const Palette& colors = palette(ui.bench.window.theme);
+    const Palette& colors = ui.colors();
     ImGuiListClipper clipper;
     const ImVec2 top = ImGui::GetCursorScreenPos();
     for (size_t h = 0; !grid.layers().empty() && h < grid.layers()[0].heads.size(); ++h) {
         const std::string number = (h == 0 ? "H" : "") + std::to_string(h);
-        const float width = small->CalcTextSizeA(small->FontSize, 1e6f, 0, number.c_str()).x;
-        ImGui::GetWindowDrawList()->AddText(
-            small, small->FontSize,
-            {top.x + kLayerColumn * s + float(h) * (side + kGap * s) + (side - width) / 2, top.y},
-            colors.text_soft, number.c_str());
+        const float width = text_width(small, number);
+        draw_text(small,
+                  {top.x + kLayerColumn * s + float(h) * (side + kGap * s) + (side - width) / 2, top.y},
+                  colors.text_soft, number);
     }
     ImGui::Dummy({0, kHeads * s});
     clipper.Begin(int(grid.layers().size()), side + kGap * s);
@@ -124,13 +123,11 @@ void draw_rows(PanelContext& ui, const HeadGrid& grid, float side) {
             const ImVec2 at = ImGui::GetCursorScreenPos();
             const std::string name = "L" + std::to_string(layer.layer);
             const bool current = layer.layer == ui.bench.document.settings().mapping.layer;
-            ImGui::GetWindowDrawList()->AddText(small, small->FontSize,
-                                                {at.x + 4 * s, at.y + (side - small->FontSize) / 2},
-                                                current ? colors.accent : colors.text_soft, name.c_str());
+            draw_text(small, {at.x + 4 * s, at.y + (side - small->FontSize) / 2},
+                      current ? colors.accent : colors.text_soft, name);
             if (!layer.problem.empty())
-                ImGui::GetWindowDrawList()->AddText(
-                    small, small->FontSize, {at.x + kLayerColumn * s, at.y + (side - small->FontSize) / 2},
-                    colors.warning, layer.problem.c_str());
+                draw_text(small, {at.x + kLayerColumn * s, at.y + (side - small->FontSize) / 2},
+                          colors.warning, layer.problem);
             for (size_t h = 0; h < layer.heads.size(); ++h) {
                 ImGui::SetCursorScreenPos({at.x + kLayerColumn * s + float(h) * (side + kGap * s), at.y});
                 draw_one(ui, {&layer, &layer.heads[h]}, side);
@@ -152,7 +149,7 @@ void draw_side_by_side(PanelContext& ui, const std::vector<Place>& places) {
         std::min(room.y - label, room.x / float(std::max<size_t>(places.size(), 1)) - 24 * s), least);
     const float step = std::max(side + 24 * s, 140 * s);
     const Settings& settings = ui.bench.document.settings();
-    const Palette& colors = palette(ui.bench.window.theme);
+    const Palette& colors = ui.colors();
     for (size_t i = 0; i < places.size(); ++i) {
         const HeadPlace head{places[i].head->layer, places[i].head->head};
         const float x = at.x + 4 * s + float(i) * step;
@@ -192,8 +189,8 @@ void draw_ordered(PanelContext& ui, const std::vector<Place>& places, float side
                 draw_one(ui, place, side);
                 const std::string label = head_name(place.head->layer, place.head->head) + "  " +
                                           figure_text(figures[n], by.figure);
-                ImGui::GetWindowDrawList()->AddText({x, at.y + side + 6 * s},
-                                                    palette(ui.bench.window.theme).text_soft, label.c_str());
+                ImGui::GetWindowDrawList()->AddText({x, at.y + side + 6 * s}, ui.colors().text_soft,
+                                                    label.c_str());
             }
             ImGui::SetCursorScreenPos(at);
             ImGui::Dummy({side, step_y - ImGui::GetStyle().ItemSpacing.y});
@@ -212,14 +209,12 @@ void draw_controls(PanelContext& ui, const HeadGrid& grid, const std::vector<Pla
         const std::string shown = fill(order.rising ? texts().layers.up_to : texts().layers.at_least,
                                        {figure_text(edge, order.figure)});
         ImGui::SliderFloat("##edge", &order.edge, 0, 1, shown.c_str(), ImGuiSliderFlags_AlwaysClamp);
-        if (ImGui::IsItemHovered())
-            ImGui::SetTooltip("%s", order.rising ? texts().layers.leave_above : texts().layers.leave_below);
+        tooltip(order.rising ? texts().layers.leave_above : texts().layers.leave_below);
     }
     if (!grid.complete()) {
         ImGui::SameLine(0, 12 * ui.scale);
-        ImGui::TextDisabled("%s", fill(texts().layers.progress, {std::to_string(grid.layers().size() + 1),
-                                                                 std::to_string(grid.layer_count())})
-                                      .c_str());
+        soft_text(fill(texts().layers.progress,
+                       {std::to_string(grid.layers().size() + 1), std::to_string(grid.layer_count())}));
     }
 }
 
@@ -230,9 +225,7 @@ void draw_layer_grid(PanelContext& ui) {
     const HeadGrid* grid = bench.head_grid();
     const bool in_strip = bench.window.centre != CentreTab::layers;
     if (!grid) {
-        ImGui::PushTextWrapPos();
-        ImGui::TextDisabled("%s", texts().layers.empty);
-        ImGui::PopTextWrapPos();
+        soft_paragraph(texts().layers.empty);
         if (ImGui::Button(texts().layers.open)) bench.window.open_dialog(Dialog::open);
         ImGui::SameLine(0, 8 * ui.scale);
         if (ImGui::Button(texts().layers.learned)) bench.show_task(learned_tasks().front());

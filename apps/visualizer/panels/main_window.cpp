@@ -72,7 +72,7 @@ float edge(PanelContext& ui, const char* name, ImVec2 at, float length, bool upr
         ImGui::GetWindowDrawList()->AddRectFilled(
             {low.x + (upright ? grip - 1 : 0), low.y + (upright ? 0 : grip - 1)},
             {low.x + (upright ? grip + 1 : size.x), low.y + (upright ? size.y : grip + 1)},
-            palette(ui.bench.window.theme).accent);
+            ui.colors().accent);
     }
     if (ImGui::IsItemHovered(ImGuiHoveredFlags_DelayNormal))
         ImGui::SetTooltip("Drag to resize, double-click to reset the layout, right-click for more.");
@@ -90,7 +90,7 @@ float edge(PanelContext& ui, const char* name, ImVec2 at, float length, bool upr
 void draw_centre_tabs(PanelContext& ui) {
     Workbench& bench = ui.bench;
     std::vector<const char*> names = {centre_panels()[0].title};
-    for (const LockedMatrix& one : bench.computation.locked()) names.push_back(one.name.c_str());
+    for (const LockedMatrix& one : bench.past.locked()) names.push_back(one.name.c_str());
     const int matrices = int(names.size());
     for (const CentrePanel& panel : centre_panels().subspan(1)) names.push_back(panel.title);
     const bool matrix = bench.window.centre == CentreTab::matrix;
@@ -144,7 +144,7 @@ void draw_stage_title(PanelContext& ui) {
     const bool explained =
         ImGui::CalcTextSize(stage.formula.c_str()).x <= ImGui::GetContentRegionAvail().x - taken;
     if (!name->empty() && explained)
-        ImGui::TextDisabled("%s", stage.formula.c_str());
+        soft_text(stage.formula);
     else
         ImGui::NewLine();
 }
@@ -176,9 +176,7 @@ void draw_notice(PanelContext& ui) {
     const Palette& colors = palette(bench.window.theme);
     ImGui::SetCursorPosY(5 * ui.scale);
     ImGui::AlignTextToFramePadding();
-    ImGui::PushStyleColor(ImGuiCol_Text, bench.window.notice->good ? colors.text : colors.warning);
-    ImGui::TextUnformatted(bench.window.notice->text.c_str());
-    ImGui::PopStyleColor();
+    colored_text(bench.window.notice->good ? colors.text : colors.warning, bench.window.notice->text);
     const Notice notice = *bench.window.notice;
     if (notice.offers_processor && !bench.computation.on_cpu()) {
         ImGui::SameLine(0, 12 * ui.scale);
@@ -273,7 +271,7 @@ void same_line_if_room(float width, float gap) {
 }
 
 bool tabs(const PanelContext& ui, std::span<const char* const> names, int& chosen) {
-    const Palette& colors = palette(ui.bench.window.theme);
+    const Palette& colors = ui.colors();
     bool changed = false;
     // Narrower where a line would else not hold them, but could.
     const ImVec2 padding = ImGui::GetStyle().FramePadding;
@@ -304,12 +302,38 @@ bool tabs(const PanelContext& ui, std::span<const char* const> names, int& chose
 }
 
 bool check_box(const PanelContext& ui, const char* label, bool* value) {
-    ImGui::PushStyleColor(ImGuiCol_Border, palette(ui.bench.window.theme).mark);
+    ImGui::PushStyleColor(ImGuiCol_Border, ui.colors().mark);
     ImGui::PushStyleVar(ImGuiStyleVar_FrameBorderSize, std::max(ui.scale, 1.0f));
     const bool changed = ImGui::Checkbox(label, value);
     ImGui::PopStyleVar();
     ImGui::PopStyleColor();
     return changed;
+}
+
+void draw_text(const ImFont* font, ImVec2 at, ImU32 color, const std::string& text) {
+    ImGui::GetWindowDrawList()->AddText(font, font->FontSize, at, color, text.c_str());
+}
+
+float text_width(const ImFont* font, const std::string& text) {
+    return font->CalcTextSizeA(font->FontSize, FLT_MAX, 0, text.c_str()).x;
+}
+
+void colored_text(ImU32 color, const std::string& text) {
+    ImGui::PushStyleColor(ImGuiCol_Text, color);
+    ImGui::TextUnformatted(text.c_str());
+    ImGui::PopStyleColor();
+}
+
+void soft_text(const std::string& text) { ImGui::TextDisabled("%s", text.c_str()); }
+
+void soft_paragraph(const std::string& text) {
+    ImGui::PushTextWrapPos();
+    soft_text(text);
+    ImGui::PopTextWrapPos();
+}
+
+void tooltip(const std::string& text) {
+    if (ImGui::IsItemHovered()) ImGui::SetTooltip("%s", text.c_str());
 }
 
 void heading(const PanelContext& ui, const char* title, const char* note) {
@@ -318,7 +342,7 @@ void heading(const PanelContext& ui, const char* title, const char* note) {
     ImGui::PopFont();
     if (note[0]) {
         ImGui::SameLine();
-        ImGui::TextDisabled("%s", note);
+        soft_text(note);
     }
     ImGui::Dummy({0, 2 * ui.scale});
 }
@@ -327,10 +351,8 @@ void draw_main_window(PanelContext& ui) {
     ui.bench.window.focusable.clear();
     const ImVec2 size = ImGui::GetIO().DisplaySize;
     const float s = ui.scale, gap = kBarGap * s;
-    if (!ui.transparent)
-        ImGui::GetBackgroundDrawList()->AddRectFilled({0, 0}, size, palette(ui.bench.window.theme).line);
-    ImGui::PushStyleColor(ImGuiCol_WindowBg,
-                          ui.transparent ? ImU32{0} : palette(ui.bench.window.theme).panel);
+    if (!ui.transparent) ImGui::GetBackgroundDrawList()->AddRectFilled({0, 0}, size, ui.colors().line);
+    ImGui::PushStyleColor(ImGuiCol_WindowBg, ui.transparent ? ImU32{0} : ui.colors().panel);
     float top = kTopHeight * s;
     const float bottom = size.y - kStatusHeight * s;
     panel("top", {0, 0}, {size.x, top}, ui, draw_top_bar, ImGuiWindowFlags_NoScrollbar);

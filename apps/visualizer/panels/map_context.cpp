@@ -16,7 +16,7 @@ std::string square(uint64_t rows, uint64_t keys) {
 
 bool draw_key(PanelContext& ui, uint64_t key, float weight, float largest) {
     const MapPlace& place = ui.bench.map.place;
-    const Palette& colors = palette(ui.bench.window.theme);
+    const Palette& colors = ui.colors();
     const float s = ui.scale, width = ImGui::GetContentRegionAvail().x,
                 height = ImGui::GetTextLineHeight() + 6 * s;
     const ImVec2 at = ImGui::GetCursorScreenPos();
@@ -24,30 +24,26 @@ bool draw_key(PanelContext& ui, uint64_t key, float weight, float largest) {
     const bool clicked = ImGui::InvisibleButton("key", {width, height});
     ImGui::PopID();
     const bool strong = ImGui::IsItemHovered() || place.picked_key == key;
-    if (ImGui::IsItemHovered()) ImGui::SetTooltip("%s", texts().tokens.pick_hint);
+    tooltip(texts().tokens.pick_hint);
     ImDrawList& draw = *ImGui::GetWindowDrawList();
     const float label = 84 * s, number = 66 * s, room = width - label - number;
     draw.AddRectFilled({at.x + label, at.y + 3 * s},
                        {at.x + label + std::max(room * weight / largest, 1.0f), at.y + height - 3 * s},
                        strong ? colors.accent : colors.mark, 3 * s);
-    draw.AddText(ui.fonts.body, ui.fonts.body->FontSize, {at.x, at.y + 3 * s},
-                 strong ? colors.text : colors.text_soft, format_count(key).c_str());
-    draw.AddText(ui.fonts.mono, ui.fonts.mono->FontSize, {at.x + width - number + 8 * s, at.y + 4 * s},
-                 colors.text, format_value(weight, 4).c_str());
+    draw_text(ui.fonts.body, {at.x, at.y + 3 * s}, strong ? colors.text : colors.text_soft,
+              format_count(key));
+    draw_text(ui.fonts.mono, {at.x + width - number + 8 * s, at.y + 4 * s}, colors.text,
+              format_value(weight, 4));
     return clicked;
 }
 
 void draw_keys(PanelContext& ui) {
     Workbench& bench = ui.bench;
     const MapPick* pick = bench.map.pick();
-    if (!pick) return ImGui::TextDisabled("%s", texts().map.computing);
+    if (!pick) return soft_text(texts().map.computing);
     if (pick->largest.empty()) return;
-    ImGui::PushTextWrapPos();
-    ImGui::TextDisabled(
-        "%s", fill(texts().map.share, {format_count(pick->row), std::to_string(pick->largest.size()),
-                                       format_fixed(100 * pick->share, 1)})
-                  .c_str());
-    ImGui::PopTextWrapPos();
+    soft_paragraph(fill(texts().map.share, {format_count(pick->row), std::to_string(pick->largest.size()),
+                                            format_fixed(100 * pick->share, 1)}));
     ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {0, 1 * ui.scale});
     const float largest = std::max(pick->largest[0].second, 1e-30f);
     uint64_t clicked = bench.map.place.picked_key;
@@ -55,20 +51,19 @@ void draw_keys(PanelContext& ui) {
         if (weight > 0 && draw_key(ui, key, weight, largest)) clicked = key;
     if (clicked != bench.map.place.picked_key) pick_on_map(bench, pick->row, clicked);
     ImGui::PopStyleVar();
-    if (bench.map.head()->call().dropout_p > 0) ImGui::TextDisabled("%s", texts().map.before_dropout);
+    if (bench.map.head()->call().dropout_p > 0) soft_text(texts().map.before_dropout);
 }
 
 void draw_step(PanelContext& ui, const char* name, const std::string& shape, const std::string& how) {
-    const Palette& colors = palette(ui.bench.window.theme);
+    const Palette& colors = ui.colors();
     const float s = ui.scale, line = ImGui::GetTextLineHeight(), width = ImGui::GetContentRegionAvail().x;
     const ImVec2 at = ImGui::GetCursorScreenPos();
     const float x = at.x + 12 * s, y = at.y + 4 * s;
     ImDrawList& draw = *ImGui::GetWindowDrawList();
     ImFont* small = ui.fonts.small;
-    draw.AddText(ui.fonts.body, ui.fonts.body->FontSize, {x, y}, colors.text, name);
-    const float shape_width = small->CalcTextSizeA(small->FontSize, 1e6f, 0, shape.c_str()).x;
-    draw.AddText(small, small->FontSize, {at.x + width - shape_width - 10 * s, y + 2 * s}, colors.text_soft,
-                 shape.c_str());
+    draw_text(ui.fonts.body, {x, y}, colors.text, name);
+    const float shape_width = text_width(small, shape);
+    draw_text(small, {at.x + width - shape_width - 10 * s, y + 2 * s}, colors.text_soft, shape);
     const ImVec2 size = small->CalcTextSizeA(small->FontSize, 1e6f, width - 24 * s, how.c_str());
     draw.AddText(small, small->FontSize, {x, y + line + 2 * s}, colors.text_soft, how.c_str(), nullptr,
                  width - 24 * s);
@@ -83,13 +78,13 @@ void draw_map_tokens(PanelContext& ui) {
     heading(ui, "Context", map ? (format_count(map->tokens()) + " tokens").c_str() : "");
     ImGui::PushTextWrapPos();
     if (bench.map.is_coming())
-        ImGui::TextDisabled("%s", texts().map.coming);
+        soft_text(texts().map.coming);
     else if (!map)
-        ImGui::TextDisabled("%s", texts().map.none);
+        soft_text(texts().map.none);
     else if (map->head().always_causal)
-        ImGui::TextDisabled("%s", fill(texts().map.synthetic, {format_count(map->tokens() / 5 | 1)}).c_str());
+        soft_text(fill(texts().map.synthetic, {format_count(map->tokens() / 5 | 1)}));
     else
-        ImGui::TextDisabled("%s", fill(texts().map.unnamed, {map->name()}).c_str());
+        soft_text(fill(texts().map.unnamed, {map->name()}));
     ImGui::PopTextWrapPos();
     ImGui::Dummy({0, 4 * ui.scale});
     if (map) draw_keys(ui);

@@ -140,7 +140,7 @@ void draw_tile_frames(PanelContext& ui, const MapFrame& f) {
         const ImVec2 low{f.at.x + float((r.first_key - f.first_key) / f.cells_a_pixel),
                          f.at.y + float((r.first_row - f.first_row) / f.cells_a_pixel)};
         const ImVec2 high{low.x + float(r.keys / f.cells_a_pixel), low.y + float(r.rows / f.cells_a_pixel)};
-        draw.AddRect(low, high, palette(ui.bench.window.theme).accent, 0, 0, ui.scale);
+        draw.AddRect(low, high, ui.colors().accent, 0, 0, ui.scale);
     }
     draw.PopClipRect();
 }
@@ -149,7 +149,7 @@ void draw_tile_frames(PanelContext& ui, const MapFrame& f) {
 void draw_share(PanelContext& ui, ImVec2 at, float width) {
     const double share = map_share(*ui.bench.map.head());
     if (share >= 1) return;
-    const Palette& colors = palette(ui.bench.window.theme);
+    const Palette& colors = ui.colors();
     ImDrawList& draw = *ImGui::GetWindowDrawList();
     const float height = 3 * ui.scale;
     draw.AddRectFilled(at, {at.x + width, at.y + height}, colors.raised, height / 2);
@@ -168,7 +168,7 @@ bool is_causal(const LongMap& map) {
 void draw_hidden(PanelContext& ui, const MapFrame& f) {
     const LongMap& map = *ui.bench.map.head();
     if (!is_causal(map)) return;
-    const ImU32 ground = palette(ui.bench.window.theme).matrix_ground;
+    const ImU32 ground = ui.colors().matrix_ground;
     ImDrawList& draw = *ImGui::GetWindowDrawList();
     const auto place = [&f](double row, double key) {
         return ImVec2(f.at.x + float((key - f.first_key) / f.cells_a_pixel),
@@ -219,17 +219,16 @@ void draw_digits(PanelContext& ui, const MapFrame& f) {
                 const std::string text = format_value(values[at], 3);
                 const Rgb ink = text_color_on(color_for(coloring, table, values[at]));
                 const ImVec2 size = font->CalcTextSizeA(font->FontSize, 1e6f, 0, text.c_str());
-                draw.AddText(
-                    font, font->FontSize,
-                    {std::floor(low.x + (cell - size.x) / 2), std::floor(low.y + (cell - size.y) / 2)},
-                    IM_COL32(ink.r, ink.g, ink.b, 255), text.c_str());
+                draw_text(font,
+                          {std::floor(low.x + (cell - size.x) / 2), std::floor(low.y + (cell - size.y) / 2)},
+                          IM_COL32(ink.r, ink.g, ink.b, 255), text);
             }
     }
     draw.PopClipRect();
 }
 
 void draw_axes(PanelContext& ui, const MapFrame& f) {
-    const Palette& colors = palette(ui.bench.window.theme);
+    const Palette& colors = ui.colors();
     const LongMap& map = *ui.bench.map.head();
     ImDrawList& draw = *ImGui::GetWindowDrawList();
     ImFont* font = ui.fonts.small;
@@ -249,9 +248,8 @@ void draw_axes(PanelContext& ui, const MapFrame& f) {
         const float x = f.at.x + float((key + 0.5 - f.first_key) / f.cells_a_pixel);
         if (x > f.at.x + f.size.x) break;
         const std::string label = format_count(uint64_t(key));
-        const float width = font->CalcTextSizeA(font->FontSize, 1e6f, 0, label.c_str()).x;
-        draw.AddText(font, font->FontSize, {x - width / 2, top - font->FontSize - 8 * ui.scale},
-                     colors.text_soft, label.c_str());
+        const float width = text_width(font, label);
+        draw_text(font, {x - width / 2, top - font->FontSize - 8 * ui.scale}, colors.text_soft, label);
         draw.AddLine({x, top - 5 * ui.scale}, {x, top}, colors.mark);
     }
     for (double row = std::ceil(std::max(f.first_row, 0.0) / step) * step; row < double(map.rows());
@@ -259,21 +257,20 @@ void draw_axes(PanelContext& ui, const MapFrame& f) {
         const float y = f.at.y + float((row + 0.5 - f.first_row) / f.cells_a_pixel);
         if (y > f.at.y + f.size.y) break;
         const std::string label = format_count(uint64_t(row));
-        const float width = font->CalcTextSizeA(font->FontSize, 1e6f, 0, label.c_str()).x;
-        draw.AddText(font, font->FontSize, {left - width - 9 * ui.scale, y - font->FontSize / 2},
-                     colors.text_soft, label.c_str());
+        const float width = text_width(font, label);
+        draw_text(font, {left - width - 9 * ui.scale, y - font->FontSize / 2}, colors.text_soft, label);
         draw.AddLine({left - 5 * ui.scale, y}, {left, y}, colors.mark);
     }
     // Which side is which.
     const char* const sides = "query \xe2\x86\x93  key \xe2\x86\x92";
-    const float width = font->CalcTextSizeA(font->FontSize, 1e6f, 0, sides).x;
-    draw.AddText(font, font->FontSize, {left - width - 9 * ui.scale, top - font->FontSize - 8 * ui.scale},
-                 colors.text_soft, sides);
+    const float width = text_width(font, sides);
+    draw_text(font, {left - width - 9 * ui.scale, top - font->FontSize - 8 * ui.scale}, colors.text_soft,
+              sides);
 }
 
 void draw_pick(PanelContext& ui, const MapFrame& f) {
     const MapPlace& place = ui.bench.map.place;
-    const Palette& colors = palette(ui.bench.window.theme);
+    const Palette& colors = ui.colors();
     ImDrawList& draw = *ImGui::GetWindowDrawList();
     draw.PushClipRect(f.at, {f.at.x + f.size.x, f.at.y + f.size.y}, true);
     const float side = std::max(float(1 / f.cells_a_pixel), 1.0f);
@@ -333,7 +330,7 @@ void draw_map_controls(PanelContext& ui) {
         const auto jump = [&](const char* label, ImGuiKey key, const char* hint) {
             ImGui::SameLine(0, 6 * ui.scale);
             if (ImGui::Button(label)) run_key(bench, {key, shift});
-            if (ImGui::IsItemHovered()) ImGui::SetTooltip("%s", hint);
+            tooltip(hint);
         };
         jump(texts().map.digits, ImGuiKey_I, texts().map.digits_hint);
         jump(texts().map.peak, ImGuiKey_M, texts().map.peak_hint);
@@ -344,8 +341,7 @@ void draw_map_controls(PanelContext& ui) {
     const char* const places[] = {texts().map.device, texts().map.cpu};
     if (tabs(ui, places, place))
         bench.map.compute_tiles_on(place == 0 ? TilesOn::device : TilesOn::processor);
-    if (ImGui::IsItemHovered())
-        ImGui::SetTooltip("%s", fill(texts().map.tiles, {bench.map.head()->where()}).c_str());
+    tooltip(fill(texts().map.tiles, {bench.map.head()->where()}));
 }
 
 // How true the picture is, and what the pixel under the mouse says; without a mouse, the pick's.
@@ -362,12 +358,10 @@ void draw_reading(PanelContext& ui, double row, double key) {
                     std::to_string(progress.needed) + (progress.exact ? " (framed)" : "") +
                     (bench.map.head()->waits() ? texts().map.compiling : "");
     ImGui::PushFont(ui.fonts.small);
-    ImGui::PushStyleColor(ImGuiCol_Text, exact ? colors.accent : colors.warning);
-    ImGui::TextUnformatted(quality.c_str());
-    ImGui::PopStyleColor();
+    colored_text(exact ? colors.accent : colors.warning, quality);
     if (const std::string pixel = map_pixel_text(bench, row, key); !pixel.empty()) {
         ImGui::SameLine(0, 14 * ui.scale);
-        ImGui::TextDisabled("%s", pixel.c_str());
+        soft_text(pixel);
     }
     ImGui::PopFont();
 }
@@ -387,8 +381,7 @@ void draw_legend(PanelContext& ui, const MapFrame& f) {
     draw_color_bar(ui, c, {x, y, width, height}, 2, {.above = true});
     ImFont* small = ui.fonts.small;
     const char* what = largest ? texts().map.largest : texts().map.mass;
-    ImGui::GetWindowDrawList()->AddText(small, small->FontSize, {x, y - small->FontSize - 6 * s},
-                                        palette(bench.window.theme).text_soft, what);
+    draw_text(small, {x, y - small->FontSize - 6 * s}, palette(bench.window.theme).text_soft, what);
 }
 
 struct PixelFound {
@@ -488,20 +481,16 @@ void draw_map_panel(PanelContext& ui) {
     Workbench& bench = ui.bench;
     draw_map_controls(ui);
     if (bench.map.is_coming()) {
-        ImGui::TextDisabled("%s", texts().map.coming);
+        soft_text(texts().map.coming);
         return;
     }
     if (!bench.map) {
-        ImGui::PushTextWrapPos();
-        ImGui::TextDisabled("%s", texts().map.empty);
-        ImGui::PopTextWrapPos();
+        soft_paragraph(texts().map.empty);
         return;
     }
     if (!bench.map.head()->problem().empty()) ImGui::TextUnformatted(bench.map.head()->problem().c_str());
     if (!bench.map.head()->head().left_out.empty()) {
-        ImGui::PushStyleColor(ImGuiCol_Text, palette(bench.window.theme).warning);
-        ImGui::TextUnformatted(bench.map.head()->head().left_out.c_str());
-        ImGui::PopStyleColor();
+        colored_text(palette(bench.window.theme).warning, bench.map.head()->head().left_out);
     }
     const float s = ui.scale;
     const ImVec2 line = ImGui::GetCursorPos();

@@ -89,7 +89,7 @@ void draw_patterns(PanelContext& ui, const Grid& grid) {
 void draw_brushes(PanelContext& ui, const Grid& grid) {
     constexpr const char* kBrushes[] = {"cell", "rectangle", "row", "column"};
     ImGui::AlignTextToFramePadding();
-    ImGui::TextDisabled("brush");
+    soft_text("brush");
     ImGui::SameLine(0, 10 * ui.scale);
     tabs(ui, kBrushes, ui.bench.window.brush);
     const uint64_t visible = uint64_t(std::count(grid.cells.begin(), grid.cells.end(), 1));

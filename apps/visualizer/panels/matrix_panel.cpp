@@ -47,17 +47,17 @@ void draw_matrix_controls(PanelContext& ui) {
     ImGui::SameLine(0, 6 * ui.scale);
     Workbench& bench = ui.bench;
     if (bench.window.locked_tab < 0) {
-        if (ImGui::Button("Lock")) bench.lock_matrix();
-        if (ImGui::IsItemHovered()) ImGui::SetTooltip("Keep this matrix in a tab of its own (Ctrl+L)");
+        if (ImGui::Button("Lock")) bench.past.lock();
+        tooltip("Keeps this matrix in its own tab (Ctrl+L).");
     } else {
-        if (ImGui::Button("Close")) bench.unlock_matrix(size_t(bench.window.locked_tab));
-        if (ImGui::IsItemHovered()) ImGui::SetTooltip("Let this tab go (Ctrl+W)");
+        if (ImGui::Button("Close")) bench.past.unlock(size_t(bench.window.locked_tab));
+        tooltip("Closes this tab (Ctrl+W).");
     }
 }
 
 // Draws the entropy of each row to the right and the mass of each key below.
 void draw_marginals(PanelContext& ui, const Canvas& c) {
-    const Palette& colors = palette(ui.bench.window.theme);
+    const Palette& colors = ui.colors();
     const HeadSummary& summary = ui.bench.head_summary();
     ImDrawList& draw = *ImGui::GetWindowDrawList();
     const float s = ui.scale, room = (kMarginal - 14) * s;
@@ -94,10 +94,9 @@ void draw_marginals(PanelContext& ui, const Canvas& c) {
     const float top = std::max(c.origin.y, c.at.y), left = std::max(c.origin.x, c.at.x);
     const std::string entropy =
         entropy_from > 0 ? "entropy from " + format_number(double(entropy_from), 3) : "entropy";
-    draw.AddText(small, small->FontSize, {x, top - small->FontSize - 6 * s}, colors.text_soft,
-                 entropy.c_str());
-    const float width = small->CalcTextSizeA(small->FontSize, 1e6f, 0, "mass").x;
-    draw.AddText(small, small->FontSize, {left - width - 10 * s, y + 2 * s}, colors.text_soft, "mass");
+    draw_text(small, {x, top - small->FontSize - 6 * s}, colors.text_soft, entropy);
+    const float width = text_width(small, "mass");
+    draw_text(small, {left - width - 10 * s, y + 2 * s}, colors.text_soft, "mass");
 }
 
 // Drag the upper half for the top of the range, the lower for its bottom; a right click fits it to the
@@ -108,10 +107,9 @@ void drag_range(PanelContext& ui, const Canvas& c, ImVec2 at, ImVec2 size) {
     ImGui::InvisibleButton("range", size,
                            ImGuiButtonFlags_MouseButtonLeft | ImGuiButtonFlags_MouseButtonRight);
     const ImGuiIO& io = ImGui::GetIO();
-    if (ImGui::IsItemHovered())
-        ImGui::SetTooltip(
-            "Drag: upper half moves the top of the range, lower half the bottom.\n"
-            "Right click: the values' own range.");
+    tooltip(
+        "Drag: upper half moves the top of the range, lower half the bottom.\n"
+        "Right click: the values' own range.");
     if (ImGui::IsItemClicked(ImGuiMouseButton_Right)) view.colors.range_low = view.colors.range_high = NAN;
     if (!ImGui::IsItemActive() || io.MouseDelta.y == 0) return;
     const bool upper = io.MouseClickedPos[0].y < at.y + size.y / 2;
@@ -127,7 +125,7 @@ void drag_range(PanelContext& ui, const Canvas& c, ImVec2 at, ImVec2 size) {
 }  // namespace
 
 void canvas_range_bar(PanelContext& ui, const Canvas& c, float x) {
-    const Palette& colors = palette(ui.bench.window.theme);
+    const Palette& colors = ui.colors();
     ImDrawList& draw = *ImGui::GetWindowDrawList();
     const HeadSummary& summary = ui.bench.head_summary();
     // Values without a color are below the bar.
@@ -173,11 +171,13 @@ void draw_matrix_panel(PanelContext& ui) {
     // While Shift is held: the kept A, or B of one result.
     const Comparison compared = comparison_of(bench);
     const bool shows_other = bench.view.show_other && bench.window.locked_tab < 0;
-    const bool kept = shows_other && bench.computation.kept() && compared.why_not.empty();
-    const bool other = kept || (shows_other && !bench.computation.kept() && bench.view.compared_head >= 0);
+    const bool kept = shows_other && bench.past.kept() && compared.why_not.empty();
+    const bool other = kept || (shows_other && !bench.past.kept() && bench.view.compared_head >= 0);
     const Shown shown = bench.shown();
-    const float fade = bench.fade();
-    const Stage& stage = kept ? *compared.a : fade < 0.5f ? bench.faded_stage() : *shown.stage;
+    const float fade = bench.motion.fade();
+    const Stage& stage = kept          ? *compared.a
+                         : fade < 0.5f ? bench.computation.stages()[bench.motion.fade_from()]
+                                       : *shown.stage;
     const uint32_t head = kept ? compared.head_a : other ? uint32_t(bench.view.compared_head) : shown.head;
     // The stage before, which fades, may be a smaller one than the pick was made in.
     bench.view.picked_row = std::min(bench.view.picked_row, int(stage.rows) - 1);
@@ -213,7 +213,7 @@ void draw_matrix_panel(PanelContext& ui) {
         lay_out_canvas(ui, stage, head, {cursor.x + kLabelColumn * s, cursor.y + (kLabelRow + top) * s},
                        {size.x, size.y - top * s});
     canvas.slanted = labels > 0;
-    if (kept) canvas.tokens = &bench.computation.kept()->result->tokens();
+    if (kept) canvas.tokens = &bench.past.kept()->result->tokens();
     canvas_mouse(ui, canvas, "cells");
     canvas_cells(ui, canvas);
     canvas_digits(ui, canvas);

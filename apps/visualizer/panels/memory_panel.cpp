@@ -17,13 +17,13 @@ void draw_memory_panel(PanelContext& ui) {
     for (const Stage& stage : bench.computation.stages())
         host += stage.over_keys || stage.id == StageId::context ? 0 : stage.buffer->size_bytes();
     uint64_t locked = 0;
-    for (const LockedMatrix& one : bench.computation.locked()) locked += one.result->size_bytes();
+    for (const LockedMatrix& one : bench.past.locked()) locked += one.result->size_bytes();
     const Row rows[] = {
         {"q, k, v, masks", run.input_bytes()},
         {"scores, weights, context", run.output_bytes()},
         {"workspace", run.workspace_bytes()},
         {texts().memory.display, host},
-        {texts().memory.saved, bench.computation.kept() ? bench.computation.kept()->result->size_bytes() : 0},
+        {texts().memory.saved, bench.past.kept() ? bench.past.kept()->result->size_bytes() : 0},
         {"locked matrices", locked},
         {"grid of layers", bench.computation.grid_bytes()},
         {"map's tiles", bench.map.buffers() ? bench.map.buffers()->size_bytes() : 0}};

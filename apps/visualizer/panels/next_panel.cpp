@@ -19,7 +19,7 @@ std::string shown_text(const PanelContext& ui, const NextToken& token) {
 
 void draw_likeliest(PanelContext& ui, const PromptNext& table) {
     const bool changed = !table.before.empty();
-    const Palette& colors = palette(ui.bench.window.theme);
+    const Palette& colors = ui.colors();
     ImGui::BeginChild("likeliest", {(changed ? 430 : 300) * ui.scale, 0});
     if (ImGui::BeginTable("next", changed ? 4 : 2,
                           ImGuiTableFlags_SizingFixedFit | ImGuiTableFlags_BordersInnerH)) {
@@ -47,9 +47,9 @@ void draw_likeliest(PanelContext& ui, const PromptNext& table) {
             ImGui::TextUnformatted(percent(entries[i].probability).c_str());
             if (!changed) continue;
             ImGui::TableNextColumn();
-            ImGui::TextDisabled("%s", percent(table.unchanged[i].probability).c_str());
+            soft_text(percent(table.unchanged[i].probability));
             ImGui::TableNextColumn();
-            ImGui::TextDisabled("%s", shown_text(ui, table.before[i]).c_str());
+            soft_text(shown_text(ui, table.before[i]));
         }
         ImGui::EndTable();
     }
@@ -57,10 +57,10 @@ void draw_likeliest(PanelContext& ui, const PromptNext& table) {
 }
 
 void draw_lens(PanelContext& ui, const PromptNext& table) {
-    const Palette& colors = palette(ui.bench.window.theme);
+    const Palette& colors = ui.colors();
     ImGui::BeginChild("lens", {0, 0}, false, ImGuiWindowFlags_HorizontalScrollbar);
-    ImGui::TextDisabled("%s", texts().next.lens);
-    if (ImGui::IsItemHovered()) ImGui::SetTooltip("%s", texts().next.lens_hint);
+    soft_text(texts().next.lens);
+    tooltip(texts().next.lens_hint);
     const ImVec2 at = ImGui::GetCursorScreenPos();
     const float width = 104 * ui.scale, line = ImGui::GetTextLineHeight();
     constexpr size_t kShown = 4;
@@ -69,7 +69,7 @@ void draw_lens(PanelContext& ui, const PromptNext& table) {
     for (size_t n = 0; n < table.after.size(); ++n) {
         const float x = at.x + float(n) * width;
         const std::string name = n == 0 ? texts().next.none : "L" + std::to_string(n - 1);
-        draw.AddText(ui.fonts.small, ui.fonts.small->FontSize, {x, at.y}, colors.text_soft, name.c_str());
+        draw_text(ui.fonts.small, {x, at.y}, colors.text_soft, name);
         for (size_t i = 0; i < std::min(kShown, table.after[n].size()); ++i) {
             const NextToken& entry = table.after[n][i];
             const float y = at.y + line + float(i) * (line + 3 * ui.scale);
@@ -81,11 +81,11 @@ void draw_lens(PanelContext& ui, const PromptNext& table) {
                                final_one ? colors.accent : colors.mark);
             ImFont* const small = ui.fonts.small;
             const std::string share = format_fixed(100 * entry.probability, 0) + " %";
-            const float taken = small->CalcTextSizeA(small->FontSize, 1e6f, 0, share.c_str()).x;
+            const float taken = text_width(small, share);
             const ImVec4 clip{x, y, right - taken - 4 * ui.scale, y + line};
             draw.AddText(small, small->FontSize, {x, y}, final_one ? colors.accent : colors.text,
                          shown_text(ui, entry).c_str(), nullptr, 0, &clip);
-            draw.AddText(small, small->FontSize, {right - taken, y}, colors.text_soft, share.c_str());
+            draw_text(small, {right - taken, y}, colors.text_soft, share);
         }
     }
     ImGui::Dummy({left * width, float(kShown + 1) * (line + 3 * ui.scale)});
@@ -115,13 +115,13 @@ void draw_head_change(PanelContext& ui) {
         change.patch.clear();
         commit(ImGui::GetID("##scale"));
     }
-    if (ImGui::IsItemHovered()) ImGui::SetTooltip("%s", texts().next.scale_hint);
+    tooltip(texts().next.scale_hint);
     ImGui::SameLine(0, 8 * ui.scale);
     ImGui::SetNextItemWidth(260 * ui.scale);
     std::string& typed = bench.window.patch_text;
     const bool entered =
         ImGui::InputTextWithHint("##patch", texts().next.patch, &typed, ImGuiInputTextFlags_EnterReturnsTrue);
-    if (ImGui::IsItemHovered()) ImGui::SetTooltip("%s", texts().next.patch_hint);
+    tooltip(texts().next.patch_hint);
     if (entered && !typed.empty()) {
         change.patch = typed;
         change.scale = 1;
@@ -129,7 +129,7 @@ void draw_head_change(PanelContext& ui) {
     }
     if (!change.patch.empty()) {
         ImGui::SameLine(0, 8 * ui.scale);
-        ImGui::TextDisabled("%s", fill(texts().next.patched, {in_drawing_order(change.patch)}).c_str());
+        soft_text(fill(texts().next.patched, {in_drawing_order(change.patch)}));
     }
     if (s.changed.empty()) return;
     ImGui::SameLine(0, 8 * ui.scale);
@@ -148,23 +148,21 @@ void draw_next_panel(PanelContext& ui) {
     Workbench& bench = ui.bench;
     const Settings& s = bench.document.settings();
     if (!shows_model(s)) {
-        ImGui::PushTextWrapPos();
-        ImGui::TextDisabled("%s", texts().next.empty);
-        ImGui::PopTextWrapPos();
+        soft_paragraph(texts().next.empty);
         return;
     }
     if (s.model) draw_head_change(ui);
     const PromptNext* table = bench.next_table();
     if (!table) {
-        ImGui::TextDisabled(
-            "%s", bench.next_problem().empty() ? texts().next.computing : bench.next_problem().c_str());
+        soft_text(bench.computation.next_problem().empty() ? texts().next.computing
+                                                           : bench.computation.next_problem());
         return;
     }
     const std::vector<std::string>& tokens = bench.computation.tokens();
     std::string behind;
     for (uint64_t i = table->row > 3 ? table->row - 3 : 0; i <= table->row && i < tokens.size(); ++i)
         behind += (behind.empty() ? "" : " ") + (i == table->row ? token_name(bench, i) : tokens[i]);
-    ImGui::TextDisabled("%s", fill(texts().next.after, {in_drawing_order(behind)}).c_str());
+    soft_text(fill(texts().next.after, {in_drawing_order(behind)}));
     draw_likeliest(ui, *table);
     ImGui::SameLine(0, 18 * ui.scale);
     draw_lens(ui, *table);

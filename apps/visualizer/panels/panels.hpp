@@ -22,6 +22,8 @@ struct PanelContext {
     ScreenRect centre = {};  // area of the middle panel, once it is drawn
     // Areas of the tour's targets; without width if hidden.
     ScreenRect inspector = {}, pipeline = {}, levels = {}, help = {};
+
+    const Palette& colors() const { return palette(bench.window.theme); }
 };
 
 void draw_top_bar(PanelContext& ui);
@@ -58,8 +60,7 @@ void draw_status_bar(PanelContext& ui);
 void draw_tour(PanelContext& ui);
 const char* tour_text(int step);
 
-// The walk through a level, as the page tells it: what to read, the cells it is about, one thing to do, and
-// whether it was done.
+// The walk through a level, as the page tells it.
 // Goes to the next step (1), the one before (-1) or, from no step, the first; the story ends after the last.
 // Each is an undo step.
 void step_story(Workbench& bench, int by);
@@ -98,6 +99,15 @@ void draw_main_window(PanelContext& ui);
 std::string drawn_name(const Workbench& bench, uint64_t index);
 std::string drawn_label(const Workbench& bench, uint64_t index);
 
+// A text in a font at a place of the current window, and how wide it is.
+void draw_text(const ImFont* font, ImVec2 at, ImU32 color, const std::string& text);
+float text_width(const ImFont* font, const std::string& text);
+void colored_text(ImU32 color, const std::string& text);
+// A soft text on one line, or as many as it needs.
+void soft_text(const std::string& text);
+void soft_paragraph(const std::string& text);
+// While the mouse is on the last item.
+void tooltip(const std::string& text);
 // A panel's heading, and a soft second line where `note` is not empty.
 void heading(const PanelContext& ui, const char* title, const char* note = "");
 // With an edge that shows an empty one.

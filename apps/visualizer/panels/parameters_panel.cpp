@@ -152,7 +152,7 @@ void draw_reset(PanelContext& ui) {
         reset.mapping = s.mapping;
         ui.bench.document.change(reset);
     }
-    if (ImGui::IsItemHovered()) ImGui::SetTooltip("Restores the parameters of the level or model.");
+    tooltip("Restores the parameters of the level or model.");
     ImGui::SetCursorPos(below);
 }
 

@@ -37,10 +37,7 @@ void draw_pipeline_panel(PanelContext& ui) {
                 .c_str());
     if (!from_file && ImGui::GetContentRegionAvail().y > kRoomForWords * ui.scale) {
         ImGui::PushFont(ui.fonts.small);
-        ImGui::PushTextWrapPos();
-        ImGui::TextDisabled(
-            "%s", (shows_model(settings) ? model_lead(settings) : level_lead(settings.level)).c_str());
-        ImGui::PopTextWrapPos();
+        soft_paragraph(shows_model(settings) ? model_lead(settings) : level_lead(settings.level));
         ImGui::PopFont();
         ImGui::Dummy({0, 3 * ui.scale});
     }
@@ -76,14 +73,11 @@ void draw_pipeline_panel(PanelContext& ui) {
                                       ? format_shape(Shape{stage.heads, stage.rows, stage.columns})
                                       : format_shape(Shape{stage.rows, stage.columns});
         const float x = at.x + 12 * ui.scale, y = at.y + 4 * ui.scale;
-        draw.AddText(ui.fonts.body, ui.fonts.body->FontSize, {x, y}, colors.text, stage.name.c_str());
-        const float shape_width =
-            ui.fonts.small->CalcTextSizeA(ui.fonts.small->FontSize, 1e6f, 0, shape.c_str()).x;
-        draw.AddText(ui.fonts.small, ui.fonts.small->FontSize,
-                     {at.x + width - shape_width - 10 * ui.scale, y + 2 * ui.scale}, colors.text_soft,
-                     shape.c_str());
-        draw.AddText(ui.fonts.small, ui.fonts.small->FontSize, {x, y + line + 2 * ui.scale}, colors.text_soft,
-                     stage.formula.c_str());
+        draw_text(ui.fonts.body, {x, y}, colors.text, stage.name);
+        const float shape_width = text_width(ui.fonts.small, shape);
+        draw_text(ui.fonts.small, {at.x + width - shape_width - 10 * ui.scale, y + 2 * ui.scale},
+                  colors.text_soft, shape);
+        draw_text(ui.fonts.small, {x, y + line + 2 * ui.scale}, colors.text_soft, stage.formula);
         if (stage.stats && (stage.stats->nan > 0 || stage.stats->infinite > 0))
             draw.AddCircleFilled({at.x + width - 6 * ui.scale, at.y + height / 2}, 3 * ui.scale,
                                  colors.warning);

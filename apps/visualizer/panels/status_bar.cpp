@@ -23,7 +23,7 @@ void draw_map_status(Workbench& bench) {
             "sums of " + std::to_string(int(100 * bench.map.head()->rows_known())) + "% of the rows known; ";
     where += "tiles: " + bench.map.head()->where() + "; cached " + format_bytes(progress.cached_bytes);
     ImGui::SameLine(ImGui::GetWindowWidth() - ImGui::CalcTextSize(where.c_str()).x - 14);
-    ImGui::TextDisabled("%s", where.c_str());
+    soft_text(where);
 }
 
 }  // namespace
@@ -33,9 +33,7 @@ void draw_status_bar(PanelContext& ui) {
     ImGui::SetCursorPosY(6 * ui.scale);
     ImGui::PushFont(ui.fonts.small);
     if (!bench.computation.problem().empty()) {
-        ImGui::PushStyleColor(ImGuiCol_Text, palette(bench.window.theme).warning);
-        ImGui::TextUnformatted(bench.computation.problem().c_str());
-        ImGui::PopStyleColor();
+        colored_text(palette(bench.window.theme).warning, bench.computation.problem());
     } else if (!bench.preparing().empty()) {
         ImGui::TextUnformatted((bench.preparing() + " \xe2\x80\xa6").c_str());
         if (bench.computation.runs_model()) {
@@ -61,13 +59,10 @@ void draw_status_bar(PanelContext& ui) {
             ImGui::SameLine(0, 16 * ui.scale);
             ImGui::Text("computing, %.0f%%", 100 * bench.computation.run().progress());
         }
-        if (const KeptResult* kept = bench.computation.kept()) {
+        if (const KeptResult* kept = bench.past.kept()) {
             ImGui::SameLine(0, 16 * ui.scale);
-            ImGui::TextDisabled("%s",
-                                fill(texts().compare.saved, {subject_name(kept->result->settings)}).c_str());
-            if (ImGui::IsItemHovered())
-                ImGui::SetTooltip(
-                    "%s", fill(texts().status.saved_hint, {in_drawing_order(kept->result->title())}).c_str());
+            soft_text(fill(texts().compare.saved, {subject_name(kept->result->settings)}));
+            tooltip(fill(texts().status.saved_hint, {in_drawing_order(kept->result->title())}));
         }
         const std::string device = bench.computation.device_name();
         const std::string where = (bench.computation.run().stands_in()
@@ -78,7 +73,7 @@ void draw_status_bar(PanelContext& ui) {
                                   std::string(precision_name(bench.document.settings().precision)) +
                                   (bench.computation.complete() ? ", exact" : "");
         ImGui::SameLine(ImGui::GetWindowWidth() - ImGui::CalcTextSize(where.c_str()).x - 14 * ui.scale);
-        ImGui::TextDisabled("%s", where.c_str());
+        soft_text(where);
     }
     ImGui::PopFont();
 }

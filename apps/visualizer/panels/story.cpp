@@ -92,24 +92,20 @@ void draw_story(PanelContext& ui) {
     ImGui::PopFont();
     ImGui::PushTextWrapPos(size.x - 14 * s);
     ImGui::TextUnformatted(step->text.c_str());
-    ImGui::PushStyleColor(ImGuiCol_Text, done ? colors.text_soft : colors.text);
-    ImGui::TextUnformatted(("Try: " + step->instruction).c_str());
-    ImGui::PopStyleColor();
+    colored_text(done ? colors.text_soft : colors.text, "Try: " + step->instruction);
     if (done) {
-        ImGui::PushStyleColor(ImGuiCol_Text, colors.accent);
-        ImGui::TextUnformatted(("You now see: " + step->sight).c_str());
-        ImGui::PopStyleColor();
+        colored_text(colors.accent, "You now see: " + step->sight);
     }
     ImGui::PopTextWrapPos();
     ImGui::Dummy({0, 2 * s});
     if (ImGui::Button("Back")) step_story(bench, -1);
-    if (ImGui::IsItemHovered()) ImGui::SetTooltip("Shift+F3");
+    tooltip("Shift+F3");
     ImGui::SameLine(0, 6 * s);
     if (ImGui::Button("Next")) step_story(bench, 1);
-    if (ImGui::IsItemHovered()) ImGui::SetTooltip("F3");
+    tooltip("F3");
     ImGui::SameLine(0, 6 * s);
     if (ImGui::Button("End")) end_story(bench);
-    if (ImGui::IsItemHovered()) ImGui::SetTooltip("Ctrl+F3");
+    tooltip("Ctrl+F3");
     ImGui::End();
     ImGui::PopStyleColor(2);
     ImGui::PopStyleVar(2);

@@ -57,7 +57,7 @@ void draw_label(PanelContext& ui, ImVec2 at, float width, uint64_t token, bool i
     ImGui::PopID();
     const std::string text = drawn_label(bench, token);
     ImFont* font = ui.fonts.body;
-    const float wide = font->CalcTextSizeA(font->FontSize, 1e6f, 0, text.c_str()).x;
+    const float wide = text_width(font, text);
     const ImVec4 clip{at.x, at.y, at.x + width, at.y + 2 * font->FontSize};
     ImGui::GetWindowDrawList()->AddText(
         font, font->FontSize, {is_query ? std::max(at.x, at.x + width - wide) : at.x, at.y},
@@ -66,7 +66,7 @@ void draw_label(PanelContext& ui, ImVec2 at, float width, uint64_t token, bool i
 
 void draw_lines(PanelContext& ui, ImVec2 origin, float left, float right,
                 const std::vector<TokenLine>& lines) {
-    const Palette& colors = palette(ui.bench.window.theme);
+    const Palette& colors = ui.colors();
     ImDrawList& draw = *ImGui::GetWindowDrawList();
     const float step = ImGui::GetTextLineHeightWithSpacing(), middle = ImGui::GetTextLineHeight() / 2;
     for (const TokenLine& line : lines) {

@@ -27,8 +27,7 @@ void draw_bar(PanelContext& ui, const Workbench::Weights& weights, uint64_t key,
     if (ImGui::InvisibleButton("bar", {width, height})) bench.view.picked_column = int(key);
     const std::vector<uint32_t>& hidden = bench.document.settings().hidden_keys;
     const bool is_hidden = std::binary_search(hidden.begin(), hidden.end(), uint32_t(key));
-    if (ImGui::IsItemHovered())
-        ImGui::SetTooltip("%s", is_hidden ? texts().tokens.unmask_hint : texts().tokens.mask_hint);
+    tooltip(is_hidden ? texts().tokens.unmask_hint : texts().tokens.mask_hint);
     if (ImGui::IsItemClicked(ImGuiMouseButton_Right)) {
         Settings next = bench.document.settings();
         toggle_key(next, uint32_t(key));
@@ -49,9 +48,8 @@ void draw_bar(PanelContext& ui, const Workbench::Weights& weights, uint64_t key,
     draw.AddText(ui.fonts.body, ui.fonts.body->FontSize, {at.x, at.y + 3 * ui.scale},
                  strong ? colors.text : colors.text_soft, drawn_name(bench, key).c_str(), nullptr, 0, &clip);
     const std::string text = is_hidden || masked ? "masked" : dropped ? "dropped" : format_fixed(weight, 4);
-    draw.AddText(ui.fonts.mono, ui.fonts.mono->FontSize,
-                 {at.x + width - number + 8 * ui.scale, at.y + 4 * ui.scale},
-                 masked || dropped ? colors.text_soft : colors.text, text.c_str());
+    draw_text(ui.fonts.mono, {at.x + width - number + 8 * ui.scale, at.y + 4 * ui.scale},
+              masked || dropped ? colors.text_soft : colors.text, text);
     ImGui::PopID();
 }
 
@@ -73,8 +71,7 @@ bool draw_text_field(PanelContext& ui, Settings& next) {
                  padding = ImGui::GetStyle().FramePadding;
     const ImVec4 clip{low.x + padding.x, low.y, high.x - padding.x, high.y};
     ImGui::GetWindowDrawList()->AddText(ui.fonts.body, ui.fonts.body->FontSize, {clip.x, low.y + padding.y},
-                                        palette(ui.bench.window.theme).text, drawn.c_str(), nullptr, 0,
-                                        &clip);
+                                        ui.colors().text, drawn.c_str(), nullptr, 0, &clip);
     return typed;
 }
 
@@ -93,8 +90,7 @@ void offer_words(PanelContext& ui) {
         next.text = s.text;
         bench.document.change(next);
     }
-    if (ImGui::IsItemHovered())
-        ImGui::SetTooltip("This text at level 2, whose tokens are words and whose weights come from a seed");
+    tooltip("This text at level 2, whose tokens are words and whose weights come from a seed");
 }
 
 // "6 words", and the choice of what a token is; a file of queries and keys has its own tokens.
@@ -123,7 +119,7 @@ void draw_tokenizer(PanelContext& ui) {
         }
         ImGui::EndCombo();
     }
-    if (ImGui::IsItemHovered()) ImGui::SetTooltip("%s", texts().tokens.tokenizer_hint);
+    tooltip(texts().tokens.tokenizer_hint);
     ImGui::Dummy({0, 2 * ui.scale});
 }
 
@@ -144,8 +140,7 @@ void draw_tokens_panel(PanelContext& ui) {
     bool typed = false;
     ImGui::SetNextItemWidth(-1);
     if (has_own_tokens(next))
-        ImGui::TextDisabled("%s",
-                            next.file->tokens.empty() ? "the file names no tokens" : "the file's own tokens");
+        soft_text(next.file->tokens.empty() ? "the file names no tokens" : "the file's own tokens");
     else
         typed = draw_text_field(ui, next);
     if (typed) {
@@ -175,7 +170,7 @@ void draw_tokens_panel(PanelContext& ui) {
                                     : nullptr;
     const std::string from = "from \xe2\x80\x9c" + drawn_name(bench, uint64_t(bench.view.picked_row)) +
                              "\xe2\x80\x9d to" + (of ? ": " + in_a_sentence(of->label) : "");
-    ImGui::TextDisabled("%s", from.c_str());
+    soft_text(from);
     const std::span<const float> row = weights.row(uint64_t(bench.view.picked_row));
     std::vector<uint64_t> order(row.size());
     std::iota(order.begin(), order.end(), 0);

@@ -1,6 +1,6 @@
 #include "panels/panels.hpp"
 
-#include "data/exporting.hpp"
+#include "data/session_file.hpp"
 #include "document/imported_file.hpp"
 
 #include <fovea/model/learned.hpp>
@@ -83,12 +83,10 @@ void draw_file(PanelContext& ui) {
         else
             bench.window.open_dialog(Dialog::import_sheet);
     }
-    if (ImGui::IsItemHovered())
-        ImGui::SetTooltip("%s", model ? "Shows all layers and heads of the model (Shift+H)."
-                                      : "Shows how the tensors are read.");
+    tooltip(model ? "Shows all layers and heads of the model (Shift+H)." : "Shows how the tensors are read.");
     ImGui::SameLine(0, 4 * ui.scale);
     if (ImGui::Button("\xc3\x97")) bench.show_level(bench.document.settings().level);
-    if (ImGui::IsItemHovered()) ImGui::SetTooltip("Closes the file.");
+    tooltip("Closes the file.");
 }
 
 void draw_device(PanelContext& ui) {
@@ -126,7 +124,7 @@ void draw_precision(PanelContext& ui) {
             next.precision = precision;
             bench.document.change(next);
         }
-        if (ImGui::IsItemHovered()) ImGui::SetTooltip("%s", kWhat[i]);
+        tooltip(kWhat[i]);
     }
     ImGui::EndCombo();
 }
@@ -142,12 +140,10 @@ void draw_top_bar(PanelContext& ui) {
     ImGui::PopFont();
     ImGui::SameLine(0, 18 * ui.scale);
     if (ImGui::Button("Open")) bench.window.open_dialog(Dialog::open);
-    if (ImGui::IsItemHovered())
-        ImGui::SetTooltip("Opens tensors, a model or a session (Ctrl+O); you can also drop a file here.");
+    tooltip("Opens tensors, a model or a session (Ctrl+O); you can also drop a file here.");
     ImGui::SameLine(0, 4 * ui.scale);
     if (ImGui::Button("Export")) bench.window.open_dialog(Dialog::save);
-    if (ImGui::IsItemHovered())
-        ImGui::SetTooltip("Exports a picture, the values of the matrix or the session (Ctrl+E, Ctrl+S).");
+    tooltip("Exports a picture, the values of the matrix or the session (Ctrl+E, Ctrl+S).");
     ImGui::SameLine(0, 18 * ui.scale);
     draw_tasks(ui);
     ImGui::SameLine(0, 8 * ui.scale);
@@ -172,18 +168,18 @@ void draw_top_bar(PanelContext& ui) {
     ImGui::BeginDisabled(!bench.document.can_undo());
     if (ImGui::Button("Undo")) bench.document.undo();
     ImGui::EndDisabled();
-    if (ImGui::IsItemHovered()) ImGui::SetTooltip("Ctrl+Z");
+    tooltip("Ctrl+Z");
     ImGui::SameLine(0, 4 * ui.scale);
     ImGui::BeginDisabled(!bench.document.can_redo());
     if (ImGui::Button("Redo")) bench.document.redo();
     ImGui::EndDisabled();
-    if (ImGui::IsItemHovered()) ImGui::SetTooltip("Ctrl+Shift+Z");
+    tooltip("Ctrl+Shift+Z");
     ImGui::SameLine(0, 12 * ui.scale);
     if (ImGui::Button(bench.window.theme == Theme::dark ? "Light" : "Dark"))
         bench.window.theme = bench.window.theme == Theme::dark ? Theme::light : Theme::dark;
     ImGui::SameLine(0, 4 * ui.scale);
     if (ImGui::Button("?")) bench.window.open_dialog(Dialog::help);
-    if (ImGui::IsItemHovered()) ImGui::SetTooltip("Lists all keys (?); Ctrl+P finds a command by its name.");
+    tooltip("Lists all keys (?); Ctrl+P finds a command by its name.");
     const ImVec2 low = ImGui::GetItemRectMin(), size = ImGui::GetItemRectSize();
     ui.help = {low.x, low.y, size.x, size.y};
 }

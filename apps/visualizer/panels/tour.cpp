@@ -88,7 +88,7 @@ void draw_arrow(ImVec2 tip, char towards, float arrow, ImU32 color) {
 
 void draw_buttons(PanelContext& ui) {
     WindowState& state = ui.bench.window;
-    const Palette& colors = palette(ui.bench.window.theme);
+    const Palette& colors = ui.colors();
     const float s = ui.scale;
     const ImVec2 at = ImGui::GetCursorScreenPos();
     for (int i = 1; i <= kTourSteps; ++i)
@@ -118,7 +118,7 @@ void draw_tour(PanelContext& ui) {
     WindowState& state = ui.bench.window;
     if (state.tour_step < 1 || state.tour_step > kTourSteps || state.dialog != Dialog::none) return;
     const Hint& hint = kHints[state.tour_step - 1];
-    const Palette& colors = palette(ui.bench.window.theme);
+    const Palette& colors = ui.colors();
     const float s = ui.scale;
     const ImVec2 screen = ImGui::GetIO().DisplaySize;
     const Tip tip = tip_of(ui, state.tour_step);

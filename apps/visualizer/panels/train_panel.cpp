@@ -55,7 +55,7 @@ void draw_curve(const Plot& plot, const TrainingCurve& curve, Figure figure, Hea
 // Draws frame, name, the ends of its axis, and the scrubber's position.
 Plot begin_plot(PanelContext& ui, const TrainingView& v, float width, const char* title, float low,
                 float high, const char* unit) {
-    const Palette& colors = palette(ui.bench.window.theme);
+    const Palette& colors = ui.colors();
     const float line = ImGui::GetTextLineHeight();
     ImGui::TextUnformatted(title);
     const ImVec2 at = ImGui::GetCursorScreenPos();
@@ -71,22 +71,20 @@ Plot begin_plot(PanelContext& ui, const TrainingView& v, float width, const char
     ImDrawList& draw = *ImGui::GetWindowDrawList();
     draw.AddRectFilled(plot.at, {plot.at.x + plot.size.x, plot.at.y + plot.size.y}, colors.matrix_ground);
     for (const float value : {low, high})
-        draw.AddText(ui.fonts.small, ui.fonts.small->FontSize,
-                     {at.x, plot.place(0, value).y - (value == low ? ui.fonts.small->FontSize : 0)},
-                     colors.text_soft, format_number(double(value), 2).c_str());
+        draw_text(ui.fonts.small,
+                  {at.x, plot.place(0, value).y - (value == low ? ui.fonts.small->FontSize : 0)},
+                  colors.text_soft, format_number(double(value), 2));
     const float x = plot.place(v.step, low).x;
     draw.AddLine({x, plot.at.y}, {x, plot.at.y + plot.size.y}, colors.text_soft, ui.scale);
-    draw.AddText(
-        ui.fonts.small, ui.fonts.small->FontSize, {plot.at.x, plot.at.y + plot.size.y + 2 * ui.scale},
-        colors.text_soft,
-        (fill(texts().train.steps, {std::to_string(plot.steps)}) + (unit[0] ? std::string(", ") + unit : ""))
-            .c_str());
+    draw_text(
+        ui.fonts.small, {plot.at.x, plot.at.y + plot.size.y + 2 * ui.scale}, colors.text_soft,
+        fill(texts().train.steps, {std::to_string(plot.steps)}) + (unit[0] ? std::string(", ") + unit : ""));
     ImGui::Dummy({width, plot.size.y + line + 4 * ui.scale});
     return plot;
 }
 
 void draw_loss(PanelContext& ui, const TrainingView& v, float width) {
-    const Palette& colors = palette(ui.bench.window.theme);
+    const Palette& colors = ui.colors();
     const float guess = float(std::log(double(v.task.model.vocabulary)));
     const Plot plot = begin_plot(ui, v, width, texts().train.loss, 0, guess * 1.15f, "nats");
     ImDrawList& draw = *ImGui::GetWindowDrawList();
@@ -95,23 +93,20 @@ void draw_loss(PanelContext& ui, const TrainingView& v, float width) {
         draw.AddLine({x, y}, {std::min(x + 4 * ui.scale, plot.at.x + plot.size.x), y}, colors.text_soft,
                      ui.scale);
     const std::string words = fill(texts().train.chance, {std::to_string(v.task.model.vocabulary)});
-    draw.AddText(
-        ui.fonts.small, ui.fonts.small->FontSize,
-        {plot.at.x + plot.size.x -
-             ui.fonts.small->CalcTextSizeA(ui.fonts.small->FontSize, 1e6f, 0, words.c_str()).x - 4 * ui.scale,
-         y + 2 * ui.scale},
-        colors.text_soft, words.c_str());
+    draw_text(ui.fonts.small,
+              {plot.at.x + plot.size.x - text_width(ui.fonts.small, words) - 4 * ui.scale, y + 2 * ui.scale},
+              colors.text_soft, words);
     if (const StepReport* report = report_at(v))
-        draw.AddText(ui.fonts.small, ui.fonts.small->FontSize,
-                     {plot.at.x + 6 * ui.scale, plot.at.y + plot.size.y - 2 * ui.fonts.small->FontSize},
-                     colors.accent, fill(texts().train.loss_now, {format_fixed(report->loss, 3)}).c_str());
+        draw_text(ui.fonts.small,
+                  {plot.at.x + 6 * ui.scale, plot.at.y + plot.size.y - 2 * ui.fonts.small->FontSize},
+                  colors.accent, fill(texts().train.loss_now, {format_fixed(report->loss, 3)}));
     for (const TrainingCurve& other : v.others)
         draw_curve(plot, other, loss_of, HeadScore::previous, colors.mark, ui.scale);
     draw_curve(plot, v.curve, loss_of, HeadScore::previous, colors.accent, 2 * ui.scale);
 }
 
 void draw_scores(PanelContext& ui, const TrainingView& v, float width) {
-    const Palette& colors = palette(ui.bench.window.theme);
+    const Palette& colors = ui.colors();
     const Plot plot = begin_plot(ui, v, width, texts().train.scores, 0, 1, "");
     for (const TrainingCurve& other : v.others)
         draw_curve(plot, other, accuracy_of, HeadScore::previous, colors.mark, ui.scale);
@@ -134,12 +129,12 @@ void draw_scores(PanelContext& ui, const TrainingView& v, float width) {
                 text += " " + format_fixed(double(value), 2);
         ImFont* const font = ui.fonts.small;
         const ImVec2 at{plot.at.x + 6 * ui.scale, y};
-        const float wide = font->CalcTextSizeA(font->FontSize, 1e6f, 0, text.c_str()).x;
+        const float wide = text_width(font, text);
         ImDrawList& draw = *ImGui::GetWindowDrawList();
         draw.AddRectFilled({at.x - 3 * ui.scale, at.y},
                            {at.x + wide + 3 * ui.scale, at.y + font->FontSize + ui.scale},
                            (colors.matrix_ground & 0x00ffffff) | 0xd0000000);
-        draw.AddText(font, font->FontSize, at, color, text.c_str());
+        draw_text(font, at, color, text);
         y += ui.fonts.small->FontSize + ui.scale;
     };
     name("accuracy", colors.accent, accuracy_of, HeadScore::previous);
@@ -149,7 +144,7 @@ void draw_scores(PanelContext& ui, const TrainingView& v, float width) {
 
 // A head's weights on the sequence, and what it is called by its scores there.
 void draw_map(PanelContext& ui, Playground& play, const TrainingView& v, uint32_t head, float side) {
-    const Palette& colors = palette(ui.bench.window.theme);
+    const Palette& colors = ui.colors();
     static const ColorTable kTable = color_table(Colormap::viridis);
     ImGui::PushID(int(head));
     const ImVec2 at = ImGui::GetCursorScreenPos();
@@ -184,11 +179,9 @@ void draw_map(PanelContext& ui, Playground& play, const TrainingView& v, uint32_
     if (hovered) draw.AddRect(at, {at.x + side, at.y + side}, colors.text_soft, 0, 0, 2 * ui.scale);
     const std::string name =
         head_name(head / v.task.model.heads, head % v.task.model.heads) + (off ? ", off" : "");
-    draw.AddText(ui.fonts.small, ui.fonts.small->FontSize, {at.x, at.y + side + 3 * ui.scale},
-                 colors.text_soft, name.c_str());
-    draw.AddText(ui.fonts.small, ui.fonts.small->FontSize,
-                 {at.x, at.y + side + 5 * ui.scale + ui.fonts.small->FontSize}, colors.text,
-                 label.named ? (label.text + " " + format_fixed(double(label.value), 2)).c_str() : "");
+    draw_text(ui.fonts.small, {at.x, at.y + side + 3 * ui.scale}, colors.text_soft, name);
+    draw_text(ui.fonts.small, {at.x, at.y + side + 5 * ui.scale + ui.fonts.small->FontSize}, colors.text,
+              label.named ? (label.text + " " + format_fixed(double(label.value), 2)).c_str() : "");
     const ImVec2 mouse = ImGui::GetMousePos();
     const auto i = uint32_t((mouse.y - at.y) / cell), j = uint32_t((mouse.x - at.x) / cell);
     if (hovered && i < n && j < n)
@@ -223,7 +216,7 @@ void draw_controls(PanelContext& ui, Playground& play, const TrainingView& v) {
     const auto button = [&](const char* label, const char* what) {
         same_line_if_room(button_width(label), gap);
         const bool pressed = ImGui::Button(label);
-        if (ImGui::IsItemHovered()) ImGui::SetTooltip("%s", what);
+        tooltip(what);
         return pressed;
     };
     if (button(v.running ? texts().train.pause : texts().train.train, texts().train.train_hint))
@@ -267,7 +260,7 @@ std::string standing(const TrainingView& v) {
 }  // namespace
 
 std::string describe_training(Workbench& bench) {
-    const TrainingView& v = bench.training();
+    const TrainingView& v = bench.training.view();
     std::string text = "training " + std::string(task_name(v.task.options.kind)) + ", seed " +
                        std::to_string(v.curve.seed) + ", step " + std::to_string(v.step) + " of " +
                        std::to_string(v.last) + (v.running ? ", running" : "") + "; " + standing(v) + "\n";
@@ -281,8 +274,8 @@ std::string describe_training(Workbench& bench) {
 
 void draw_train_panel(PanelContext& ui) {
     Workbench& bench = ui.bench;
-    Playground& play = bench.playground();
-    const TrainingView& v = bench.training();
+    Playground& play = bench.training.playground();
+    const TrainingView& v = bench.training.view();
     draw_controls(ui, play, v);
     ImGui::BeginChild("training");
     const float width = ImGui::GetContentRegionAvail().x, half = (width - 12 * ui.scale) / 2;
@@ -295,7 +288,7 @@ void draw_train_panel(PanelContext& ui) {
     ImGui::EndGroup();
     ImGui::PushTextWrapPos();
     if (v.problem.empty())
-        ImGui::TextDisabled("%s", standing(v).c_str());
+        soft_text(standing(v));
     else
         ImGui::TextUnformatted(v.problem.c_str());
     ImGui::PopTextWrapPos();

@@ -13,10 +13,6 @@ namespace {
 // Units of the layout.
 constexpr float kMargin = 26, kReach = 14, kLabelGap = 8, kBarsWidth = 290, kMinPlot = 120;
 
-float text_width(const ImFont& font, const std::string& text) {
-    return font.CalcTextSizeA(font.FontSize, 1e6f, 0, text.c_str()).x;
-}
-
 // Where a place of the plane is on the screen.
 struct PlotFrame {
     ImVec2 middle;
@@ -144,7 +140,7 @@ void draw_plot(PanelContext& ui, const PlotFrame& plot, const std::vector<Vector
             continue;  // equal words have one label
         named.push_back(place);
         // The first place next to its point where a label overlaps no other.
-        const float width = text_width(*font, name), line = font->FontSize;
+        const float width = text_width(font, name), line = font->FontSize;
         float x = at.x + kLabelGap * s, y = at.y - line / 2;
         if (x + width > high.x) x = at.x - kLabelGap * s - width;
         const auto is_free = [&](float top) {
@@ -189,8 +185,8 @@ void draw_weights(PanelContext& ui, std::span<const float> weights, std::span<co
         const ImVec4 clip{at.x, at.y, at.x + label - 6 * s, at.y + line};
         draw.AddText(ui.fonts.body, ui.fonts.body->FontSize, {at.x, at.y + 3 * s}, colors.text,
                      drawn_name(bench, key).c_str(), nullptr, 0, &clip);
-        draw.AddText(ui.fonts.mono, ui.fonts.mono->FontSize, {at.x + label + room + 6 * s, at.y + 4 * s},
-                     colors.text, format_fixed(weights[key], 4).c_str());
+        draw_text(ui.fonts.mono, {at.x + label + room + 6 * s, at.y + 4 * s}, colors.text,
+                  format_fixed(weights[key], 4));
     }
 }
 
@@ -216,7 +212,7 @@ void draw_held(PanelContext& ui, const std::vector<VectorPoint>& points) {
     if (ImGui::DragFloat2("##place", place, 0.01f * half, 0, 0, "%.3f"))
         move_held(bench, {double(place[0]), double(place[1])}, ImGui::GetID("##place"));
     ImGui::EndDisabled();
-    if (ImGui::IsItemHovered()) ImGui::SetTooltip("%s", texts().vectors.place_hint);
+    tooltip(texts().vectors.place_hint);
 }
 
 std::string about_text(const Workbench& bench) {
@@ -237,11 +233,11 @@ std::string about_text(const Workbench& bench) {
 
 void draw_vectors_panel(PanelContext& ui) {
     Workbench& bench = ui.bench;
-    if (!bench.computation.measured()) return ImGui::TextDisabled("computing");
+    if (!bench.computation.measured()) return soft_text("computing");
     const AttentionResult& result = *bench.computation.result();
     VectorPlot& vectors = bench.vectors;
     vectors.follow(result, bench.view.head);
-    if (!vectors.why_not().empty()) return ImGui::TextDisabled("%s", vectors.why_not().c_str());
+    if (!vectors.why_not().empty()) return soft_text(vectors.why_not());
     const float s = ui.scale;
     if (vectors.has_words()) {
         const char* const of_names[] = {texts().vectors.queries_and_keys, texts().vectors.words};
@@ -251,9 +247,7 @@ void draw_vectors_panel(PanelContext& ui) {
             vectors.held = {of == 1 ? VectorKind::word : VectorKind::query, uint32_t(bench.view.picked_row)};
     }
     ImGui::PushFont(ui.fonts.small);
-    ImGui::PushTextWrapPos();
-    ImGui::TextDisabled("%s", about_text(bench).c_str());
-    ImGui::PopTextWrapPos();
+    soft_paragraph(about_text(bench));
     ImGui::PopFont();
     std::vector<VectorPoint> points = vectors.points();
     // Draws picked points on top of the others.
@@ -269,7 +263,7 @@ void draw_vectors_panel(PanelContext& ui) {
     std::span<const float> weights = before;
     if (vectors.tries()) {
         const Result<F32Tensor>& tried = vectors.tried_weights();
-        if (!tried) return ImGui::TextDisabled("%s", tried.error().text.c_str());
+        if (!tried) return soft_text(tried.error().text);
         weights = tried->row(row);
     }
     const ImVec2 at = ImGui::GetCursorScreenPos(), room = ImGui::GetContentRegionAvail();
@@ -282,15 +276,14 @@ void draw_vectors_panel(PanelContext& ui) {
     ImGui::BeginChild("row", {std::max(room.x - side - gap, 40.0f), room.y});
     draw_held(ui, points);
     const std::vector<CellEdit>& edits = bench.document.settings().edits;
-    const bool moved = std::any_of(edits.begin(), edits.end(),
-                                   [](const CellEdit& e) { return e.stage == StageId::inputs; });
+    const bool moved =
+        std::any_of(edits.begin(), edits.end(), [](const CellEdit& e) { return e.stage == StageId::inputs; });
     ImGui::BeginDisabled(vectors.of_words ? !moved : !vectors.tries());
     if (ImGui::Button(texts().vectors.reset)) take_back(bench);
     ImGui::EndDisabled();
     ImGui::Dummy({0, 4 * s});
-    ImGui::TextDisabled("%s", fill(vectors.tries() ? texts().vectors.weights_tried : texts().vectors.weights,
-                                   {drawn_name(bench, row)})
-                                  .c_str());
+    soft_text(fill(vectors.tries() ? texts().vectors.weights_tried : texts().vectors.weights,
+                   {drawn_name(bench, row)}));
     draw_weights(ui, weights, before);
     ImGui::EndChild();
 }

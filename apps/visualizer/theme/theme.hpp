@@ -30,8 +30,8 @@ struct Fonts {
 Fonts load_fonts(float scale, const std::string& rare);
 void apply_style(Theme theme, float scale);
 
-// Texts as they are drawn: Dear ImGui puts letters side by side from the left, so that words of scripts that
-// run from right to left are reordered, and Arabic letters joined, before.
+// Texts as they are drawn. Dear ImGui puts letters side by side from the left: words of scripts that run from
+// right to left are reordered before, and Arabic letters joined.
 // False where the program was built without FriBidi: then letters stay in the order in which they are read.
 bool reorders_text();
 // The text's letters from left to right by the Unicode Bidirectional Algorithm, Arabic ones in their joined
