@@ -25,7 +25,7 @@ struct MapHead {
     std::vector<float> q, k;
     std::vector<uint8_t> mask;  // as call.mask describes it: one row for all queries, or a row each
     std::vector<float> bias;    // as call.bias describes it, laid out as the mask is
-    float slope = 0, sink = 0;  // of ALiBi, if the call uses it; of the row's sum, if it has a sink
+    float slope = 0, sink = 0;  // the ALiBi slope and the attention sink, 0 if the call has none
 
     // The inputs of a call whose rows begin at `first_row` and whose keys at `first_key`. No output of such
     // calls depends on values, so keys are bound in their place.

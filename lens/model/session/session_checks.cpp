@@ -245,8 +245,7 @@ std::optional<CellEdit> edit_of(const std::string& text, const SessionKey& key) 
     const bool is_edited = std::ranges::find(kEditedStages, stage) != std::end(kEditedStages);
     const double row = *number_of(parts[1]), column = *number_of(parts[2]);
     const std::optional<double> value = in_limits(parts[3], key, false);
-    if (!is_edited || row > kMaxEditedPlace || column > kMaxEditedPlace || !value)
-        return std::nullopt;
+    if (!is_edited || row > kMaxEditedPlace || column > kMaxEditedPlace || !value) return std::nullopt;
     return CellEdit{*stage, uint32_t(row), uint32_t(column), *value};
 }
 

@@ -154,7 +154,8 @@ void take_edits(const Session& s, F32Tensor& inputs, AttentionPart& part, std::v
                                                   {StageId::w_value, &part.value},
                                                   {StageId::w_output, &part.output}};
     for (const CellEdit& edit : s.edits) {
-        Linear* const layer = std::ranges::find(layers, edit.stage, &std::pair<StageId, Linear*>::first)->second;
+        Linear* const layer =
+            std::ranges::find(layers, edit.stage, &std::pair<StageId, Linear*>::first)->second;
         const std::string& name = stage_name(edit.stage);
         const std::string told =
             "edits has " + name + " " + std::to_string(edit.row) + " " + std::to_string(edit.column) + "; ";

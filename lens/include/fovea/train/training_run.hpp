@@ -24,8 +24,7 @@ struct TrainingPlace {
     std::string tokens;  // the sequence that is looked at, tokens with spaces between; empty: the task's own
     friend bool operator==(const TrainingPlace&, const TrainingPlace&) = default;
 };
-inline constexpr uint32_t kMaxTrainingSteps =
-    100000;  // of a place: its steps are computed again while a reader waits
+inline constexpr uint32_t kMaxTrainingSteps = 100000;  // a link repeats its steps while a reader waits
 // "TASK[+CHANGE...],SEED,STEP,HEADS OFF,TOKENS", as "induction+nostart,1,150,2,q c d q": what is left out at
 // the end is as above. CHANGE: nostart (no first token), copy (the loss counts the copy only), nobias
 // (queries and keys without), and positions, which are nopositions, learned or rotary. Rejects anything else,
