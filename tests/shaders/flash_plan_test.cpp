@@ -159,7 +159,7 @@ TEST(FlashPlan, shuffles_go_by_this_table) {
         const FoveaDispatch d = dispatches_of(*plan, 0)[0];
         const bool shuffles = std::string(foveaShaderName(d.shader)) == "flash_shuffle";
         EXPECT_EQ(shuffles, c.rows != 0);
-        EXPECT_EQ(plan->explain().find("round by shuffles") != std::string::npos, shuffles);
+        EXPECT_EQ(plan->explain().find("values by shuffles") != std::string::npos, shuffles);
         if (!shuffles) continue;
         EXPECT_EQ(d.subgroup_size, c.lanes);
         EXPECT_EQ(d.spec[FOVEA_SPEC_THREADS], c.lanes);

@@ -129,19 +129,19 @@ TEST(KernelChoice, flexible_matrices_go_by_this_table) {
     using Properties = FoveaDeviceProperties;
     const auto none = [](Properties&) {};
     const FlexibleChoice table[] = {
-        {"a workgroup", 128, 512, 64, none, 64, 64, 64, "matrices are of its workgroup"},
-        {"few rows", 128, 8, 64, none, 32, 64, 64, "matrices are of its workgroup"},
-        {"a large head", 128, 512, 256, none, 32, 32, 64, "matrices are of its workgroup"},
+        {"a workgroup", 128, 512, 64, none, 64, 64, 64, "matrices belong to its workgroup"},
+        {"few rows", 128, 8, 64, none, 32, 64, 64, "matrices belong to its workgroup"},
+        {"a large head", 128, 512, 256, none, 32, 32, 64, "matrices belong to its workgroup"},
         {"256 threads", 256, 512, 64, [](Properties& f) { f.max_workgroup_invocations = 256; }, 64, 64, 64,
          "256 threads"},
         {"more threads than allowed", 256, 512, 64, none, 0, 0, 0, "its workgroups do not fit"},
-        {"a subgroup", 0, 512, 64, none, 16, 32, 64, "matrices are of its subgroup"},
+        {"a subgroup", 0, 512, 64, none, 16, 32, 64, "matrices belong to its subgroup"},
         {"software", 0, 512, 64,
          [](Properties& f) {
              f.device_class = FOVEA_CLASS_CPU;
              f.coopmat2_m = f.coopmat2_n = f.coopmat2_k = f.subgroup_size = 8;
          },
-         8, 16, 16, "matrices are of its subgroup"},
+         8, 16, 16, "matrices belong to its subgroup"},
         {"memory is reserved", 128, 512, 64, [](Properties& f) { f.coopmat2_reserved_bytes = 65536; }, 0, 0,
          0, "do not fit"},
         {"sides are short", 128, 512, 64, [](Properties& f) { f.coopmat2_max_side = 32; }, 0, 0, 0,
