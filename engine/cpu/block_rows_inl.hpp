@@ -164,8 +164,8 @@ HWY_INLINE void add_group(const Groups<Block> (&groups)[kTogether], size_t g,
     }
 }
 
-// Rows of blocks of problem/weight_blocks.hpp, 256 values at a time. Codes go through memory, because loads
-// that extend them to 32 bits are quicker than taking vectors apart. A load waits for a store just before it,
+// Rows of blocks of problem/weight_blocks.hpp, 256 values at a time. Codes go through memory: extending
+// loads are faster than taking vectors apart. A load waits for a store just before it,
 // so all 256 are stored first.
 template <class Block>
 void coded_rows(const BlockRows& call, uint64_t first, uint64_t end) {

@@ -4,9 +4,9 @@
 //   q4_1, q5_0, q5_1: 32 values. d as float16; in q4_1 and q5_1 the least value m; in q5_0 and q5_1 a word of
 //   fifth bits. Then 16 bytes: byte l holds values l and l + 16, low and high halves. q5_0: 16 too large.
 //
-//   q4_k, q5_k: eight groups of 32 values. d and dmin, float16 units of the groups' scales and mins. 12 bytes
-//   of both, 6 bits each; in q5_k 32 bytes of fifth bits. Then 128 bytes: each 32 hold two groups, low and
-//   high halves.
+//   q4_k, q5_k: eight groups of 32 values. d and dmin, float16 units of the groups' scales and mins. Both
+//   have 6 bits each, in 12 bytes; in q5_k 32 bytes of fifth bits. Then 128 bytes: each 32 hold two groups,
+//   low and high halves.
 //
 //   q6_k: sixteen groups of 16 values, each 32 too large. 128 bytes of low halves, 64 of two high bits each.
 //   Then `scales` of 8 bits for each group, and d.

@@ -17,8 +17,8 @@ double dot(const Vector& a, const Vector& b) {
     return std::inner_product(a.begin(), a.end(), b.begin(), 0.0);
 }
 
-// By power iteration with the products of columns, which are never formed. It begins at the longest row, so
-// that the same vectors have the same plane.
+// By power iteration with the products of columns, which are never formed. It begins at the longest row:
+// the same vectors always have the same plane.
 Vector direction(const std::vector<Vector>& rows, size_t width) {
     const auto longest = std::max_element(
         rows.begin(), rows.end(), [](const Vector& a, const Vector& b) { return dot(a, a) < dot(b, b); });

@@ -396,8 +396,7 @@ void explain_flash(const FoveaPlan_T& plan, TextSink& text) {
     if (f.form == FlashForm::shuffle)
         text.line(
             "a workgroup is a subgroup of %u, which exchanges values by shuffles: loads are slow on a "
-            "software "
-            "driver",
+            "software driver",
             f.subgroup_size);
     if (f.form == FlashForm::subgroup)
         text.line("a workgroup is a subgroup of %u, row maxima by subgroup operations", f.subgroup_size);

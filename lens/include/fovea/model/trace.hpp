@@ -59,8 +59,8 @@ class Trace {
     // Rejects sizes that do not fit each other; the error names the layer and the field.
     static Result<Trace> open(std::shared_ptr<const Model> model, ModelInput input,
                               const TraceOptions& options = {});
-    // Returns a trace of the same model and input by other rules of a layer. The queries, keys and values
-    // that this one has computed up to that layer are used again.
+    // Returns a trace of the same model and input by other rules of a layer. It uses the queries, keys
+    // and values again which this one has computed up to that layer.
     Trace with_rules(const AttentionRules& rules, uint32_t layer = 0) const;
 
     const Model& model() const;
