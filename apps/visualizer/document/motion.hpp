@@ -1,5 +1,5 @@
-// Motion, where it is wanted: a stage fades into the next. The picked token goes through the layer, one column
-// every 200 ms.
+// Motion, where it is wanted: a stage fades into the next. The picked token goes through the layer, one
+// column every 200 ms.
 #pragma once
 
 #include "document/cell_inputs.hpp"
