@@ -32,13 +32,11 @@ Result<std::string> draw_lesson(const std::string& path) {
     if (!lesson) return lesson.error();
     EngineOptions options;
     options.backend = BackendChoice::vulkan;
-    Result<Engine> engine = Engine::open(options);
-    std::unique_ptr<DeviceRunner> runner;
-    if (engine) runner = std::make_unique<DeviceRunner>(*engine, FOVEA_KERNEL_AUTO);
-    const Result<LessonRun> run = run_lesson(*lesson, runner.get());
+    const Result<std::unique_ptr<DeviceRunner>> device = DeviceRunner::open(options);
+    const Result<LessonRun> run = run_lesson(*lesson, device ? device->get() : nullptr);
     if (!run) return run.error();
     if (Result<void> ok = save(lesson_picture(*lesson, *run, {}), path); !ok) return ok.error();
-    return engine ? run->backend : "the CPU, in plain float32 (no Vulkan driver was found)";
+    return device ? run->backend : "the CPU, in plain float32 (no Vulkan driver was found)";
 }
 
 Result<void> draw_heads(const std::string& path) {

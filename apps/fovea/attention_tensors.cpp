@@ -374,12 +374,10 @@ Result<void> allocate_result(AttentionCall& call, FoveaBinding binding, uint64_t
 
 Result<void> allocate_outputs(AttentionCall& call) {
     const FoveaAttentionDesc& d = call.desc;
-    const Result<FoveaDeviceProperties> properties = cpu_properties(1);
-    if (!properties) return properties.error();
     FoveaAttentionDesc sizes =
         d;  // any plan knows the sizes of the bindings; the plain kernel takes every problem
     sizes.kernel = FOVEA_KERNEL_PLAIN;
-    const Result<Plan> plan = plan_attention(*properties, sizes);
+    const Result<Plan> plan = plan_cpu(sizes);
     if (!plan) return plan.error();
     const FoveaPlanInfo info = plan->info();
     for (const OutputName& output : output_names()) {

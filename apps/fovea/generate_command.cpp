@@ -139,10 +139,10 @@ Result<int> run_generate(const Arguments& a) {
         std::fprintf(stderr, "fovea: note: the model's files ask for %s, which is not supported\n",
                      printable_name(setting, 120).c_str());
 
-    const Result<std::unique_ptr<ModelDevice>> device = open_model_device(a);
+    const Result<std::unique_ptr<Runner>> device = open_runner(a);
     if (!device) return device.error();
     DecoderOptions options;
-    options.engine = (*device)->runner.get();
+    options.engine = device->get();
     // The last token is only chosen, and not run.
     const uint64_t capacity = all.size() + want->count - 1;
     if (Result<void> r = tell_memory(Decoder::bytes(*model, capacity, options)); !r) return r.error();
@@ -194,7 +194,7 @@ Result<int> run_generate(const Arguments& a) {
         for (const uint32_t id : made) list += (list.empty() ? "" : ", ") + std::to_string(id);
         JsonObject json;
         json.raw("tokens", "[" + list + "]").text("attention", decoder->reason());
-        json.text("device", (*device)->runner->name());
+        json.text("device", (*device)->name());
         if (held.arrived()) json.boolean("interrupted", true);
         if (ended) json.boolean("ended", true);
         if (tokenizer) json.text("text", made_text());

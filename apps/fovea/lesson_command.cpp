@@ -34,20 +34,7 @@ constexpr OptionSpec kLessonOptions[] = {
 // Lessons before the first level have none.
 const char* level_term(uint32_t level) { return level == 0 ? "" : level_text(int(level)).term.c_str(); }
 
-// A runner and the engine that it borrows; neither for the strict order.
-struct Backend {
-    std::unique_ptr<Engine> engine;
-    std::unique_ptr<DeviceRunner> runner;
-};
-
-Result<Backend> open_backend(const EngineOptions& options, FoveaKernel kernel) {
-    Result<Engine> engine = Engine::open(options);
-    if (!engine) return engine.error();
-    Backend backend;
-    backend.engine = std::make_unique<Engine>(std::move(*engine));
-    backend.runner = std::make_unique<DeviceRunner>(*backend.engine, kernel);
-    return backend;
-}
+using Backend = std::unique_ptr<DeviceRunner>;  // null: the strict order
 
 Result<Backend> choose_backend(const Arguments& arguments) {
     const bool names_device = arguments.has("--device");
@@ -64,7 +51,7 @@ Result<Backend> choose_backend(const Arguments& arguments) {
     const Result<FoveaKernel> kernel =
         arguments.has("--kernel") ? kernel_from_name(arguments.text("--kernel")) : FOVEA_KERNEL_AUTO;
     if (!kernel) return kernel.error();
-    return open_backend(*options, *kernel);
+    return DeviceRunner::open(*options, *kernel);
 }
 
 std::string times_text(uint32_t times) {
@@ -109,7 +96,7 @@ void print_other_backends(const std::vector<Lesson>& lessons, const std::vector<
         options.backend =
             device.properties.backend == FOVEA_BACKEND_CPU ? BackendChoice::cpu : BackendChoice::vulkan;
         options.device = static_cast<int>(device.number);
-        Result<Backend> backend = open_backend(options, FOVEA_KERNEL_AUTO);
+        Result<Backend> backend = DeviceRunner::open(options);
         if (backend) {
             others.push_back(std::move(*backend));
         } else {
@@ -117,13 +104,13 @@ void print_other_backends(const std::vector<Lesson>& lessons, const std::vector<
         }
     }
     for (const Backend& other : others) {
-        const std::string name = other.runner ? other.runner->name() : "strict";
+        const std::string name = other ? other->name() : "strict";
         if (name == runs.front().backend) continue;
         Progress progress("running the lessons on " + name);
         RunDifference largest;
         std::string failure;
         for (size_t i = 0; i < lessons.size() && failure.empty(); ++i) {
-            const Result<LessonRun> run = run_lesson(lessons[i], other.runner.get());
+            const Result<LessonRun> run = run_lesson(lessons[i], other.get());
             if (!run) {
                 failure = run.error().text;
                 break;
@@ -267,13 +254,13 @@ Result<int> teach(const Arguments& arguments) {
 
     std::vector<LessonRun> runs;
     for (const Lesson& lesson : *lessons) {
-        Result<LessonRun> run = run_lesson(lesson, backend->runner.get());
+        Result<LessonRun> run = run_lesson(lesson, backend->get());
         if (!run) return run.error();
         runs.push_back(std::move(*run));
     }
     if (arguments.has("--png"))
         if (Result<void> ok = write_picture(lessons->back(), runs.back(), arguments); !ok) return ok.error();
-    if (arguments.has("--check")) return print_check(*lessons, runs, backend->engine == nullptr);
+    if (arguments.has("--check")) return print_check(*lessons, runs, *backend == nullptr);
     for (size_t i = 0; i < lessons->size(); ++i) {
         if (i != 0) std::printf("\n\n");
         print_lesson((*lessons)[i], runs[i]);

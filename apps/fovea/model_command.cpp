@@ -165,13 +165,13 @@ Result<int> run_input(const CheckpointModel& model, const Arguments& a) {
     inputs.emplace_back(a.text("--patches"));
     if (!out.empty())
         if (Result<void> r = check_writable(out, ".safetensors", inputs); !r) return r.error();
-    const Result<std::unique_ptr<ModelDevice>> device = open_model_device(a);
+    const Result<std::unique_ptr<Runner>> device = open_runner(a);
     if (!device) return device.error();
-    EngineRunner& engine = *(*device)->runner;
+    Runner& engine = **device;
     Progress progress("running the model");
     options.trace.engine = &engine;
     // Whoever names a device wants its kernels, not this thread's loops for small models.
-    if ((*device)->engine) options.trace.arithmetic = Arithmetic::engine;
+    if (names_device(a)) options.trace.arithmetic = Arithmetic::engine;
     options.with_hidden = options.with_weights = !out.empty();
     options.progress = [&](double done) { return progress(done); };
     Said said;

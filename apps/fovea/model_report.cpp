@@ -229,16 +229,17 @@ Result<ModelTokens> input_tokens(const Arguments& arguments, const CheckpointMod
     return out;
 }
 
-Result<std::unique_ptr<ModelDevice>> open_model_device(const Arguments& arguments) {
-    auto device = std::make_unique<ModelDevice>();
-    if (arguments.has("--backend") || arguments.has("--device")) {
+bool names_device(const Arguments& arguments) {
+    return arguments.has("--backend") || arguments.has("--device");
+}
+
+Result<std::unique_ptr<Runner>> open_runner(const Arguments& arguments) {
+    if (names_device(arguments)) {
         const Result<EngineOptions> options = engine_options(arguments);
         if (!options) return options.error();
-        Result<Engine> engine = Engine::open(*options);
-        if (!engine) return engine.error();
-        device->engine = std::make_unique<Engine>(std::move(*engine));
-        device->runner = std::make_unique<DeviceRunner>(*device->engine);
-        return device;
+        Result<std::unique_ptr<DeviceRunner>> device = DeviceRunner::open(*options);
+        if (!device) return device.error();
+        return std::unique_ptr<Runner>(std::move(*device));
     }
     const Result<uint64_t> threads =
         arguments.unsigned_integer("--threads", std::max(1u, std::thread::hardware_concurrency()));
@@ -246,10 +247,7 @@ Result<std::unique_ptr<ModelDevice>> open_model_device(const Arguments& argument
     if (*threads < 1 || *threads > 1024)
         return Error{FOVEA_INVALID_ARGUMENT, "--threads",
                      "--threads is " + std::to_string(*threads) + "; it must be from 1 to 1024"};
-    device->pool = std::make_unique<ThreadPool>(uint32_t(*threads), ThreadPool::kBetweenCalls);
-    device->parallel = device->pool->parallel();
-    device->runner = make_cpu_runner(&device->parallel, device->parallel.worker_count);
-    return device;
+    return make_cpu_runner(std::make_unique<ThreadPool>(uint32_t(*threads), ThreadPool::kBetweenCalls));
 }
 
 namespace {

@@ -41,15 +41,10 @@ struct TokenOptions {
 };
 Result<ModelTokens> input_tokens(const Arguments& arguments, const CheckpointModel& model,
                                  const TokenOptions& options = {});
-// Where a model runs: the CPU's kernels on --threads threads (all of the machine), or the device that
+// What runs a model: the CPU's kernels on --threads threads (all of the machine), or the device that
 // --backend and --device choose.
-struct ModelDevice {
-    std::unique_ptr<ThreadPool> pool;  // threads of the CPU
-    FoveaParallel parallel{};
-    std::unique_ptr<Engine> engine;  // engine of another device
-    std::unique_ptr<EngineRunner> runner;
-};
-Result<std::unique_ptr<ModelDevice>> open_model_device(const Arguments& arguments);
+bool names_device(const Arguments& arguments);
+Result<std::unique_ptr<Runner>> open_runner(const Arguments& arguments);
 // Prints on standard error how much memory is needed if that is much; rejects more than this machine has
 // free.
 Result<void> tell_memory(uint64_t bytes);

@@ -264,10 +264,9 @@ Result<int> train(const Arguments& a) {
     if (!a.has("--backend") && !a.has("--device")) options->backend = BackendChoice::cpu;
     if (!a.has("--threads")) options->cpu_threads = 1;
 
-    Result<Engine> engine = Engine::open(*options);
-    if (!engine) return engine.error();
-    DeviceRunner device(*engine);
-    Result<Trainer> trainer = Trainer::open(task, &device);
+    const Result<std::unique_ptr<DeviceRunner>> device = DeviceRunner::open(*options);
+    if (!device) return device.error();
+    Result<Trainer> trainer = Trainer::open(task, device->get());
     if (!trainer) return trainer.error();
     Progress progress("training " + std::string(task_name(*kind)));
     const auto start = std::chrono::steady_clock::now();
@@ -282,7 +281,7 @@ Result<int> train(const Arguments& a) {
     const Result<StepReport> report = trainer->evaluate(state);
     if (!report) return report.error();
     const Finished finished{
-        task, state, *report, engine->device().name, out, made_by(a, state), uint32_t(*steps), taken.count()};
+        task, state, *report, (*device)->name(), out, made_by(a, state), uint32_t(*steps), taken.count()};
     if (!out.empty())
         if (Result<void> r = write_state(a, finished); !r) return r.error();
     a.has("--json") ? print_json(finished) : print_text(finished);

@@ -25,7 +25,7 @@ Result<std::vector<float>> weights_of_output(const Linear& layer, uint64_t outpu
     return row;
 }
 
-Result<void> run_linears(EngineRunner& engine, const F32Tensor& x, std::span<const LinearProduct> products) {
+Result<void> run_linears(Runner& engine, const F32Tensor& x, std::span<const LinearProduct> products) {
     std::vector<StoredProduct> stored;
     for (const auto& [layer, y] : products) {
         if (layer->stored) {

@@ -19,14 +19,14 @@ struct LinearProduct {
     const Linear* layer;
     F32Tensor* y;
 };
-Result<void> run_linears(EngineRunner& engine, const F32Tensor& x, std::span<const LinearProduct> products);
+Result<void> run_linears(Runner& engine, const F32Tensor& x, std::span<const LinearProduct> products);
 
 // The parts of a block in the arithmetic that its owner computes in: by an engine's kernels, or strictly, in
 // plain loops.
 class BlockLoops {
   public:
     // Null: strictly.
-    explicit BlockLoops(EngineRunner* engine) : engine_(engine) {}
+    explicit BlockLoops(Runner* engine) : engine_(engine) {}
 
     // Each product's y takes its size here.
     Result<void> linears(const F32Tensor& x, std::span<const LinearProduct> products) const;
@@ -38,7 +38,7 @@ class BlockLoops {
     void rotate(F32Tensor& x, const Rope& rope) const;
 
   private:
-    EngineRunner* engine_;
+    Runner* engine_;
 };
 
 // Turns rows after the last block into logits, or into the prediction head's rows if there is no unembedding.

@@ -7,14 +7,12 @@
 #include "model/text/device_text.hpp"
 
 namespace fovea {
-namespace {
 
-struct AllBindings {
-    HostBindings all{};
-    explicit AllBindings(const FoveaHostBuffer* bindings) { std::copy_n(bindings, FOVEA_BIND_COUNT, all); }
-};
-
-}  // namespace
+Result<std::unique_ptr<DeviceRunner>> DeviceRunner::open(const EngineOptions& options, FoveaKernel kernel) {
+    Result<Engine> engine = Engine::open(options);
+    if (!engine) return engine.error();
+    return std::unique_ptr<DeviceRunner>(new DeviceRunner(std::move(*engine), kernel));
+}
 
 // Weights stay only as long as no call needs their room.
 template <class Run>
@@ -25,38 +23,16 @@ auto DeviceRunner::with_room(const Run& run) {
     return run();
 }
 
-// Counts a call on host memory: all tensors are uploaded, and the outputs are read.
-void DeviceRunner::count(const RunReport& report, const FoveaHostBuffer* bindings) {
-    traffic_.submissions += report.submissions;
-    for (uint32_t i = 0; i < FOVEA_BIND_COUNT; ++i)
-        if (bindings[i].data) ++(i == FOVEA_BIND_O || i == FOVEA_BIND_Y ? traffic_.reads : traffic_.uploads);
-}
-
 Result<void> DeviceRunner::run(const Plan& plan, const FoveaHostBuffer* bindings) {
-    const Result<RunReport> report =
-        with_room([&] { return engine_.run_on_host(plan, AllBindings(bindings).all); });
+    HostBindings all;
+    std::copy_n(bindings, FOVEA_BIND_COUNT, all);
+    Result<RunReport> report = with_room([&] { return engine_.run_on_host(plan, all); });
     if (!report) return report.error();
-    count(*report, bindings);
-    return {};
-}
-
-Result<void> DeviceRunner::attention(const FoveaAttentionDesc& call, const FoveaHostBuffer* bindings) {
-    FoveaAttentionDesc by_kernel = call;
-    by_kernel.kernel = kernel_;
-    Result<RunReport> report =
-        with_room([&] { return engine_.attention(by_kernel, AllBindings(bindings).all); });
-    if (!report) return report.error();
-    count(*report, bindings);
-    last_attention_ = std::move(*report);
-    return {};
-}
-
-Result<void> DeviceRunner::linear(const FoveaLinearDesc& call, const FoveaHostBuffer* bindings) {
-    const Result<RunReport> report = with_room([&] {
-        return engine_.run_on_host(fovea::plan_linear(engine_.properties(), call), AllBindings(bindings).all);
-    });
-    if (!report) return report.error();
-    count(*report, bindings);
+    // All tensors are uploaded, and the outputs are read.
+    traffic_.submissions += report->submissions;
+    for (uint32_t i = 0; i < FOVEA_BIND_COUNT; ++i)
+        if (all[i].data) ++(i == FOVEA_BIND_O || i == FOVEA_BIND_Y ? traffic_.reads : traffic_.uploads);
+    if (all[FOVEA_BIND_Q].data) last_attention_ = std::move(*report);
     return {};
 }
 
@@ -107,7 +83,7 @@ Result<void> DeviceRunner::stored_linears(std::span<const StoredProduct> product
         const StoredWeight& weight = *one.weight;
         if (!engine_.is_vulkan() || !has_use(weight.type, kUseLinear) || !weight.owner ||
             weight.bytes.empty() || one.y->values.empty()) {
-            if (Result<void> r = EngineRunner::stored_linears(std::span(&one, 1), x); !r) return r;
+            if (Result<void> r = Runner::stored_linears(std::span(&one, 1), x); !r) return r;
             continue;
         }
         const Result<Plan> plan = fovea::plan_linear(engine_.properties(), linear_of(weight, *one.bias, x));

@@ -29,7 +29,7 @@ FoveaLinearDesc linear_of(const StoredWeight& weight, const F32Tensor& bias, con
 }
 
 // By linear(), in float32 a stretch at a time where that does not read the type.
-static Result<void> product_on(EngineRunner& engine, const StoredWeight& weight, const F32Tensor& bias,
+static Result<void> product_on(Runner& engine, const StoredWeight& weight, const F32Tensor& bias,
                                const F32Tensor& x, F32Tensor& y) {
     FoveaHostBuffer bindings[FOVEA_BIND_COUNT] = {};
     bindings[FOVEA_BIND_X] = {const_cast<float*>(x.values.data()), x.values.size() * 4};
@@ -65,7 +65,7 @@ static Result<void> product_on(EngineRunner& engine, const StoredWeight& weight,
     return {};
 }
 
-Result<void> EngineRunner::stored_linears(std::span<const StoredProduct> products, const F32Tensor& x) {
+Result<void> Runner::stored_linears(std::span<const StoredProduct> products, const F32Tensor& x) {
     for (const StoredProduct& one : products)
         if (Result<void> r = product_on(*this, *one.weight, *one.bias, x, *one.y); !r) return r;
     return {};

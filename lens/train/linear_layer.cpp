@@ -22,7 +22,7 @@ void transpose(const float* from, uint64_t rows, uint64_t columns, float* to) {
 
 }  // namespace
 
-Result<LinearLayer> LinearLayer::open(EngineRunner& device, uint32_t n_in, uint32_t n_out, uint64_t rows,
+Result<LinearLayer> LinearLayer::open(Runner& device, uint32_t n_in, uint32_t n_out, uint64_t rows,
                                       bool has_bias) {
     LinearLayer layer;
     layer.device_ = &device;
@@ -34,7 +34,7 @@ Result<LinearLayer> LinearLayer::open(EngineRunner& device, uint32_t n_in, uint3
     desc.n_out = n_out;
     desc.rows = rows;
     desc.has_bias = has_bias ? 1 : 0;
-    Result<Plan> forward = device.plan_linear(desc);
+    Result<Plan> forward = plan_linear(device.properties(), desc);
     if (!forward) return forward.error();
     layer.forward_ = std::move(*forward);
 
@@ -43,7 +43,7 @@ Result<LinearLayer> LinearLayer::open(EngineRunner& device, uint32_t n_in, uint3
     desc.n_in = n_out;
     desc.n_out = n_in;
     desc.weight_is_in_out = 1;
-    Result<Plan> input_gradient = device.plan_linear(desc);
+    Result<Plan> input_gradient = plan_linear(device.properties(), desc);
     if (!input_gradient) return input_gradient.error();
     layer.input_gradient_ = std::move(*input_gradient);
 
@@ -51,7 +51,7 @@ Result<LinearLayer> LinearLayer::open(EngineRunner& device, uint32_t n_in, uint3
     desc.n_in = static_cast<uint32_t>(rows);
     desc.n_out = n_in;
     desc.rows = n_out;
-    Result<Plan> weight_gradient = device.plan_linear(desc);
+    Result<Plan> weight_gradient = plan_linear(device.properties(), desc);
     if (!weight_gradient) return weight_gradient.error();
     layer.weight_gradient_ = std::move(*weight_gradient);
     layer.dy_transposed_.resize(size_t(rows) * n_out);

@@ -10,7 +10,7 @@ namespace fovea {
 class LinearLayer {
   public:
     // For `rows` rows; W is [n_out, n_in].
-    static Result<LinearLayer> open(EngineRunner& device, uint32_t n_in, uint32_t n_out, uint64_t rows,
+    static Result<LinearLayer> open(Runner& device, uint32_t n_in, uint32_t n_out, uint64_t rows,
                                     bool has_bias);
 
     // bias may be null where there is none.
@@ -26,7 +26,7 @@ class LinearLayer {
     Result<void> run(const Plan& plan, const float* x, uint64_t x_count, const float* weight,
                      uint64_t weight_count, const float* bias, float* y, uint64_t y_count);
 
-    EngineRunner* device_ = nullptr;
+    Runner* device_ = nullptr;
     uint64_t rows_ = 0;
     uint32_t n_in_ = 0, n_out_ = 0;
     Plan forward_, input_gradient_, weight_gradient_;

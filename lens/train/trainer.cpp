@@ -75,7 +75,7 @@ void add(const std::vector<float>& what, std::vector<float>& to) {
 // The forward pass runs the steps of a block whose matrices are parts of the weights' array.
 class Trainer::Impl final : BlockExecutor {
   public:
-    static Result<std::unique_ptr<Impl>> open(const Task& task, EngineRunner* device);
+    static Result<std::unique_ptr<Impl>> open(const Task& task, Runner* device);
 
     // Runs the model; the normalized residual stream after the last block goes to final_, the logits to
     // logits_.
@@ -129,8 +129,8 @@ class Trainer::Impl final : BlockExecutor {
     Block block_of_all_;  // every layer's parts; matrices without values
     std::vector<BlockStep> steps_;
     Offsets offsets_;
-    std::unique_ptr<EngineRunner> own_device_;
-    EngineRunner* device_ = nullptr;
+    std::unique_ptr<Runner> own_device_;
+    Runner* device_ = nullptr;
     FoveaAttentionDesc call_ = foveaAttentionDesc();
     Plan attention_, attention_backward_, rope_;
     std::optional<LinearLayer> biased_, square_, unembed_;  // query and key; value and output
@@ -142,13 +142,9 @@ class Trainer::Impl final : BlockExecutor {
     std::vector<float> part_, d_input_;                          // [rows, width]
 };
 
-Result<std::unique_ptr<Trainer::Impl>> Trainer::Impl::open(const Task& task, EngineRunner* device) {
+Result<std::unique_ptr<Trainer::Impl>> Trainer::Impl::open(const Task& task, Runner* device) {
     std::unique_ptr<Impl> impl(new Impl(task));
-    impl->device_ = device;
-    if (!device) {
-        impl->own_device_ = make_cpu_runner();
-        impl->device_ = impl->own_device_.get();
-    }
+    impl->device_ = &runner_or_own(device, impl->own_device_);
     if (Result<void> r = impl->make_plans(); !r) return r.error();
     impl->make_steps();
     const size_t size = size_t(impl->rows()) * task.model.width();
@@ -180,10 +176,10 @@ Result<void> Trainer::Impl::make_plans() {
     call_.q_strides = call_.k_strides = call_.v_strides = call_.o_strides = side_by_side;
     FoveaAttentionBackwardDesc back = attention_backward();
     back.do_strides = back.dq_strides = back.dk_strides = back.dv_strides = side_by_side;
-    Result<Plan> attention = device_->plan_attention(call_);
+    Result<Plan> attention = plan_attention(device_->properties(), call_);
     if (!attention) return attention.error();
     attention_ = std::move(*attention);
-    Result<Plan> backward = device_->plan_attention_backward(call_, back);
+    Result<Plan> backward = plan_attention_backward(device_->properties(), call_, back);
     if (!backward) return backward.error();
     attention_backward_ = std::move(*backward);
 
@@ -206,7 +202,7 @@ Result<void> Trainer::Impl::make_plans() {
     rope.dim = m.head_dim;
     rope.len = m.context;
     rope.x_strides = rope.y_strides = side_by_side;
-    Result<Plan> turn = device_->plan_rope(rope);
+    Result<Plan> turn = plan_rope(device_->properties(), rope);
     if (!turn) return turn.error();
     rope_ = std::move(*turn);
     Rope angles;
@@ -438,7 +434,7 @@ Trainer& Trainer::operator=(Trainer&&) noexcept = default;
 Trainer::~Trainer() = default;
 const Task& Trainer::task() const { return impl_->task_; }
 
-Result<Trainer> Trainer::open(const Task& task, EngineRunner* device) {
+Result<Trainer> Trainer::open(const Task& task, Runner* device) {
     Result<std::unique_ptr<Impl>> impl = Impl::open(task, device);
     if (!impl) return impl.error();
     return Trainer(std::move(*impl));

@@ -198,9 +198,9 @@ TEST(StoredLinearOnVulkan, a_quantised_llama_generates_what_it_does_on_the_proce
         CheckpointModel::open(std::filesystem::path(FOVEA_FAMILIES) / "llama_q8/model.gguf");
     ASSERT_TRUE(model) << model.error().text;
     DeviceRunner device(*engine);
-    const std::unique_ptr<EngineRunner> processor = make_cpu_runner();
+    const std::unique_ptr<Runner> processor = make_cpu_runner();
     std::vector<std::vector<uint32_t>> texts;
-    for (EngineRunner* runner : {processor.get(), static_cast<EngineRunner*>(&device)}) {
+    for (Runner* runner : {processor.get(), static_cast<Runner*>(&device)}) {
         DecoderOptions options;
         options.engine = runner;
         Result<Decoder> decoder = Decoder::open(*model, 12, options);

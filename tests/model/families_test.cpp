@@ -56,7 +56,7 @@ std::vector<size_t> order_of(std::span<const float> logits) {
 }
 
 void expect_like_transformers(const fs::path& model_path, const TensorSet& reference, Arithmetic arithmetic,
-                              EngineRunner* engine = nullptr) {
+                              Runner* engine = nullptr) {
     const Result<CheckpointModel> model = CheckpointModel::open(model_path);
     ASSERT_TRUE(model) << model.error().text;
     EXPECT_TRUE(model->missing().empty()) << model->missing()[0];
@@ -362,7 +362,7 @@ TEST(Families, keep_a_text_on_host_memory) {
     ThreadPool pool(2);
     const FoveaParallel parallel = pool.parallel();
     for (const FoveaParallel* threads : {static_cast<const FoveaParallel*>(nullptr), &parallel}) {
-        const std::unique_ptr<EngineRunner> runner = make_cpu_runner(threads, threads ? 2 : 1);
+        const std::unique_ptr<Runner> runner = make_cpu_runner(threads, threads ? 2 : 1);
         expect_texts_to_stay([&](uint64_t layers, uint64_t rows) {
             return std::make_unique<HostText>(*runner, layers, rows);
         });

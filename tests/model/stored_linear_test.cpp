@@ -112,7 +112,7 @@ TEST(StoredLinear, several_at_once_are_what_each_is_alone) {
     std::mt19937 random(20261127);
     ThreadPool pool(2);
     const FoveaParallel parallel = pool.parallel();
-    const std::unique_ptr<EngineRunner> engine = make_cpu_runner(&parallel, parallel.worker_count);
+    const std::unique_ptr<Runner> engine = make_cpu_runner(&parallel, parallel.worker_count);
     const F32Tensor x = random_rows(3, 512, random);
     std::vector<Weight> weights;
     std::vector<F32Tensor> biases, alone, together;
@@ -251,7 +251,7 @@ TEST(StoredLinear, weights_are_there_to_be_looked_at) {
 // The runner with many rows, and with types that linear() does not read.
 TEST(StoredLinear, many_rows_and_other_types_take_the_engines_linear_layer) {
     std::mt19937 random(7);
-    const std::unique_ptr<EngineRunner> engine = make_cpu_runner();
+    const std::unique_ptr<Runner> engine = make_cpu_runner();
     for (const FoveaDtype type : {FOVEA_Q4_0, FOVEA_BF16, FOVEA_F64, FOVEA_Q5_0, FOVEA_Q5_1, FOVEA_Q6_K})
         for (const uint64_t rows : {1u, 4u, 9u}) {
             const Weight w(type, 67, 512, random);

@@ -160,7 +160,7 @@ TEST(TextTask, learns_with_the_same_bits_on_any_threads_and_from_a_file) {
 
     ThreadPool pool(3);
     const FoveaParallel parallel = pool.parallel();
-    const std::unique_ptr<EngineRunner> device = make_cpu_runner(&parallel, 3);
+    const std::unique_ptr<Runner> device = make_cpu_runner(&parallel, 3);
     Result<Trainer> wide = Trainer::open(task, device.get());
     ASSERT_TRUE(wide) << wide.error().text;
     TrainState parts = start_training(task, 2);

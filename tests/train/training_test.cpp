@@ -11,7 +11,7 @@
 namespace fovea {
 namespace {
 
-Trainer trainer_for(const Task& task, EngineRunner* device = nullptr) {
+Trainer trainer_for(const Task& task, Runner* device = nullptr) {
     Result<Trainer> trainer = Trainer::open(task, device);
     EXPECT_TRUE(trainer) << trainer.error().text;
     return std::move(*trainer);
@@ -91,7 +91,7 @@ TEST(Step, gives_the_same_bits_for_any_number_of_threads) {
     for (const uint32_t workers : {2u, 5u}) {
         ThreadPool pool(workers);
         const FoveaParallel parallel = pool.parallel();
-        const std::unique_ptr<EngineRunner> device = make_cpu_runner(&parallel, workers);
+        const std::unique_ptr<Runner> device = make_cpu_runner(&parallel, workers);
         Trainer trainer = trainer_for(task, device.get());
         TrainState state = start_training(task, 3);
         take_steps(trainer, state, 4);

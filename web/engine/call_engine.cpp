@@ -133,9 +133,8 @@ int32_t kept(Result<Plan> plan, bool on_gpu) {
     return last;
 }
 
-Result<FoveaDeviceProperties> properties_for(const double* limits) {
-    if (limits) return gpu_properties(limits_of(limits));
-    return open_engine().properties(open_engine().worker_count());
+FoveaDeviceProperties properties_for(const double* limits) {
+    return limits ? gpu_properties(limits_of(limits)) : open_runner().properties();
 }
 
 double address_of(const void* data) { return double(reinterpret_cast<uintptr_t>(data)); }
@@ -162,16 +161,15 @@ int32_t webCallPlan(int32_t operation, const double* values, const double* limit
     const auto fields = fields_of(operation);
     for (size_t n = 0; n < fields.size(); ++n)
         if (!std::isnan(values[n])) fields[n].second.set(d, values[n]);
-    Result<FoveaDeviceProperties> properties = properties_for(limits);
-    if (!properties) return refuse_call(properties.error().text);
+    const FoveaDeviceProperties properties = properties_for(limits);
     switch (operation) {
         case kAttention:
-            return kept(plan_attention(*properties, d.call), limits != nullptr);
+            return kept(plan_attention(properties, d.call), limits != nullptr);
         case kMapTile:
-            return kept(plan_map_tile(*properties, d.call, d.tile), limits != nullptr);
+            return kept(plan_map_tile(properties, d.call, d.tile), limits != nullptr);
         case kMerge:
             if (!limits) d.merge.kernel = FOVEA_KERNEL_PLAIN;  // the other one is left out, see left_out.cpp
-            return kept(plan_merge(*properties, d.merge), limits != nullptr);
+            return kept(plan_merge(properties, d.merge), limits != nullptr);
     }
     return refuse_call("operation is " + std::to_string(operation) + ", which is not supported");
 }
@@ -215,11 +213,11 @@ int32_t webCallRun(int32_t number, const uint32_t* buffers) {
     if (!p) return 0;
     if (p->on_gpu) return refuse_call("the plan is for a GPU; make one for the CPU");
     const FoveaPlanInfo info = p->plan.info();
-    Bindings b;
+    FoveaHostBuffer bindings[FOVEA_BIND_COUNT] = {};
     for (uint32_t i = 0; i < FOVEA_BIND_COUNT; ++i)
         if ((info.binding_mask >> i & 1) && buffers[i])
-            b.buffers[i] = {reinterpret_cast<void*>(uintptr_t(buffers[i])), info.binding_bytes[i]};
-    if (Result<void> done = open_engine().run(p->plan, b, open_engine().worker_count()); !done)
+            bindings[i] = {reinterpret_cast<void*>(uintptr_t(buffers[i])), info.binding_bytes[i]};
+    if (Result<void> done = open_runner().run(p->plan, bindings); !done)
         return refuse_call(done.error().text);
     return 1;
 }

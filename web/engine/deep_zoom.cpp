@@ -52,7 +52,7 @@ Result<DeepZoom> DeepZoom::of_tokens(uint32_t tokens) {
 }
 
 Result<DeepZoom> DeepZoom::of_session(std::string_view address, const OwnHead& own,
-                                      std::shared_ptr<const LearnedModel> learned, EngineRunner& runner) {
+                                      std::shared_ptr<const LearnedModel> learned, Runner& runner) {
     Result<ReadSession> read = read_address(address, page_reader());
     if (!read) return read.error();
     Session& session = read->session;
@@ -112,24 +112,28 @@ Result<Plan> DeepZoom::plan_forward(const FoveaDeviceProperties& properties, uin
     return plan_attention(properties, call);
 }
 
-Result<double> DeepZoom::prepare(Engine& engine, double max_flops) {
-    if (!forward_) {
-        Result<FoveaDeviceProperties> properties = engine.properties(engine.worker_count());
-        if (!properties) return properties.error();
-        Result<Plan> plan = plan_forward(*properties, 1, max_flops * engine.worker_count());
-        if (!plan) return plan.error();
-        forward_ = std::move(*plan);
-    }
-    const FoveaPlanInfo info = forward_.info();
-    if (next_forward_slice_ < info.slice_count) {
-        Bindings b;
-        std::copy(inputs_.begin(), inputs_.end(), b.buffers);
-        b.write(FOVEA_BIND_LSE, lse_.data(), lse_.size() * sizeof(float));
-        if (Result<void> r = engine.run(forward_, b, engine.worker_count(), next_forward_slice_, 1); !r)
+Result<double> DeepZoom::run_slice(Runner& runner, Sliced& run, const Bindings& bindings) {
+    const uint64_t slices = run.plan.info().slice_count;
+    if (run.next < slices) {
+        if (Result<void> r =
+                run_on_host(run.plan, bindings.data(), workspace_, runner.parallel(), run.next, 1);
+            !r)
             return r.error();
-        ++next_forward_slice_;
+        ++run.next;
     }
-    return info.slice_count ? double(next_forward_slice_) / double(info.slice_count) : 1.0;
+    return slices ? double(run.next) / double(slices) : 1.0;
+}
+
+Result<double> DeepZoom::prepare(Runner& runner, double max_flops) {
+    if (!forward_.plan) {
+        const FoveaDeviceProperties& properties = runner.properties();
+        Result<Plan> plan = plan_forward(properties, 1, max_flops * properties.cpu_threads);
+        if (!plan) return plan.error();
+        forward_.plan = std::move(*plan);
+    }
+    Bindings bindings = inputs_;
+    bindings[FOVEA_BIND_LSE] = {lse_.data(), lse_.size() * sizeof(float)};
+    return run_slice(runner, forward_, bindings);
 }
 
 void DeepZoom::set_view(const MapView& view) {
@@ -162,58 +166,41 @@ void DeepZoom::give_up_tile() {
     running_.reset();
 }
 
-Result<bool> DeepZoom::begin_tile(Engine& engine, double max_flops) {
-    Result<FoveaDeviceProperties> properties = engine.properties(engine.worker_count());
-    if (!properties) return properties.error();
-    Result<Plan> plan = plan_tile(*properties, max_flops * engine.worker_count());
-    if (!plan) return plan.error();
-    if (!*plan) return false;
-    tile_plan_ = std::move(*plan);
-    next_tile_slice_ = 0;
-    return true;
+DeepZoom::Bindings DeepZoom::tile_bindings(MapPixels& pixels) {
+    Bindings bindings = inputs_;
+    bindings[FOVEA_BIND_V] = {};  // no binding of a tile's
+    bindings[FOVEA_BIND_LSE] = {lse_.data(), lse_.size() * sizeof(float)};
+    bindings[FOVEA_BIND_TILE_MASS] = {pixels.mass.data(), pixels.mass.size() * sizeof(uint64_t)};
+    bindings[FOVEA_BIND_TILE_MAX] = {pixels.max.data(), pixels.max.size() * sizeof(float)};
+    return bindings;
 }
 
-Bindings DeepZoom::tile_bindings(MapPixels& pixels) {
-    Bindings b;
-    std::copy(inputs_.begin(), inputs_.end(), b.buffers);
-    b.buffers[FOVEA_BIND_V] = {};  // no binding of a tile's
-    b.read(FOVEA_BIND_LSE, lse_.data(), lse_.size() * sizeof(float));
-    b.write(FOVEA_BIND_TILE_MASS, pixels.mass.data(), pixels.mass.size() * sizeof(uint64_t));
-    b.write(FOVEA_BIND_TILE_MAX, pixels.max.data(), pixels.max.size() * sizeof(float));
-    return b;
-}
-
-Result<bool> DeepZoom::step(Engine& engine, double max_flops) {
+Result<bool> DeepZoom::step(Runner& runner, double max_flops) {
     if (!running_) {
-        const Result<bool> begun = begin_tile(engine, max_flops);
-        if (!begun || !*begun) return begun;
+        const FoveaDeviceProperties& properties = runner.properties();
+        Result<Plan> plan = plan_tile(properties, max_flops * properties.cpu_threads);
+        if (!plan) return plan.error();
+        if (!*plan) return false;
+        tile_ = {std::move(*plan)};
     }
-    const uint64_t slices = tile_plan_.info().slice_count;
-    if (next_tile_slice_ < slices) {
-        if (Result<void> r =
-                engine.run(tile_plan_, tile_bindings(pixels_), engine.worker_count(), next_tile_slice_, 1);
-            !r)
-            return r.error();
-        ++next_tile_slice_;
-    }
-    if (next_tile_slice_ < slices) return false;
+    const Result<double> done = run_slice(runner, tile_, tile_bindings(pixels_));
+    if (!done) return done.error();
+    if (*done < 1) return false;
     store_tile();
     return true;
 }
 
-Result<double> DeepZoom::weight(Engine& engine, uint64_t query, uint64_t key) {
+Result<double> DeepZoom::weight(Runner& runner, uint64_t query, uint64_t key) {
     FoveaMapTileDesc tile = foveaMapTileDesc();
     tile.head_count = 1;
     tile.first_row = query, tile.first_key = key;
     tile.row_count = tile.key_count = 1;
     tile.width = tile.height = 1;
     tile.outputs = FOVEA_TILE_MASS | FOVEA_TILE_MAX;
-    Result<FoveaDeviceProperties> properties = engine.properties(1);
-    if (!properties) return properties.error();
-    Result<Plan> plan = plan_map_tile(*properties, call_, tile);
+    const Result<Plan> plan = plan_map_tile(runner.properties(), call_, tile);
     if (!plan) return plan.error();
     MapPixels pixel{{0}, {0.0f}};
-    if (Result<void> r = engine.run(*plan, tile_bindings(pixel), 1); !r) return r.error();
+    if (Result<void> r = runner.run(*plan, tile_bindings(pixel).data()); !r) return r.error();
     return double(pixel.max[0]);
 }
 

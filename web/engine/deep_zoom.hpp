@@ -2,8 +2,6 @@
 // inspection library's scheduler says which tile comes next, the engine's map tile computes it.
 #pragma once
 
-#include "engine_call.hpp"
-
 #include <fovea/inspect/derivation.hpp>
 #include <fovea/inspect/map_tiles.hpp>
 #include <fovea/model/learned.hpp>
@@ -34,7 +32,7 @@ class DeepZoom {
     static Result<DeepZoom> of_tokens(uint32_t tokens);
     // The head of an address's session: of all tokens of its text, or of `own`. `learned` as Page has it.
     static Result<DeepZoom> of_session(std::string_view address, const OwnHead& own,
-                                       std::shared_ptr<const LearnedModel> learned, EngineRunner& runner);
+                                       std::shared_ptr<const LearnedModel> learned, Runner& runner);
 
     const MapExtent& extent() const { return tiles_.extent(); }
     const MapTiles& tiles() const { return tiles_; }
@@ -46,13 +44,13 @@ class DeepZoom {
 
     // Runs the next slices of the forward pass that yields lse, about `max_flops` of each worker. Progress
     // 0..1.
-    Result<double> prepare(Engine& engine, double max_flops);
+    Result<double> prepare(Runner& runner, double max_flops);
 
     // A tile that is no longer in view is given up.
     void set_view(const MapView& view);
     // Runs about `max_flops` of each worker of the tile that the view needs next. True if a tile was
     // finished.
-    Result<bool> step(Engine& engine, double max_flops);
+    Result<bool> step(Runner& runner, double max_flops);
 
     // For another device, which computes in the place of prepare and step. The plan of the forward pass,
     // whose result goes into `lse`; `dim_v` is the width of the values, which play no part in it but must be
@@ -70,7 +68,7 @@ class DeepZoom {
     void give_up_tile();
 
     // One weight, as a tile of a single cell.
-    Result<double> weight(Engine& engine, uint64_t query, uint64_t key);
+    Result<double> weight(Runner& runner, uint64_t query, uint64_t key);
     // Returns every step of a weight except those with values, computed only from q and k: the row's sum is
     // computed again.
     Result<Derivation> derive(uint64_t query, uint64_t key) const;
@@ -78,7 +76,14 @@ class DeepZoom {
   private:
     DeepZoom(FoveaAttentionDesc call, std::shared_ptr<const void> owner,
              std::array<FoveaHostBuffer, FOVEA_BIND_COUNT> inputs);
-    Result<bool> begin_tile(Engine& engine, double max_flops);
+    using Bindings = std::array<FoveaHostBuffer, FOVEA_BIND_COUNT>;
+    // A plan that is run one slice at a time.
+    struct Sliced {
+        Plan plan;
+        uint64_t next = 0;
+    };
+    // Runs the next slice, if there is one, and returns the share that is done.
+    Result<double> run_slice(Runner& runner, Sliced& run, const Bindings& bindings);
     Bindings tile_bindings(MapPixels& pixels);
 
     FoveaAttentionDesc call_;
@@ -88,13 +93,9 @@ class DeepZoom {
     std::vector<float> lse_;
     std::vector<Token> tokens_;
     std::vector<SessionNote> notes_;
-    Plan forward_;
-    uint64_t next_forward_slice_ = 0;
-
-    // The tile that is being computed, by slices.
-    std::optional<MapTileId> running_;
-    Plan tile_plan_;
-    uint64_t next_tile_slice_ = 0;
+    Workspace workspace_;
+    Sliced forward_, tile_;
+    std::optional<MapTileId> running_;  // the tile that is being computed
     MapPixels pixels_;
 };
 

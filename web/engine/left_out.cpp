@@ -14,7 +14,7 @@ void BlockLoops::activate(Activation activation, F32Tensor& x, const F32Tensor* 
 }
 void BlockLoops::rotate(F32Tensor& x, const Rope& rope) const { x = strict::rotated(std::move(x), rope); }
 
-Result<void> EngineRunner::stored_linears(std::span<const StoredProduct>, const F32Tensor&) {
+Result<void> Runner::stored_linears(std::span<const StoredProduct>, const F32Tensor&) {
     return read_rows({}, 0, {});
 }
 Result<void> read_rows(const StoredWeight&, uint64_t, std::span<float>) {

@@ -37,9 +37,7 @@ struct HeldStage {
 
 // All that lives between calls. One page, one model, one calling thread.
 struct State {
-    std::unique_ptr<ThreadPool> pool;
-    FoveaParallel parallel{};
-    std::unique_ptr<EngineRunner> runner;
+    std::unique_ptr<Runner> runner;
     std::vector<std::pair<std::string, uint64_t>> files;
     std::optional<TextModel> model;
     std::vector<SplitToken> tokens;  // tokens of the run
@@ -310,10 +308,7 @@ std::string list_json(std::span<const NextToken> list, size_t most) {
 const char* webModelError(void) { return state().error.c_str(); }
 
 void webModelStart(uint32_t threads) {
-    State& s = state();
-    s.pool = std::make_unique<ThreadPool>(threads);
-    s.parallel = s.pool->parallel(s.pool->worker_count());
-    s.runner = make_cpu_runner(&s.parallel, s.pool->worker_count());
+    state().runner = make_cpu_runner(std::make_unique<ThreadPool>(threads));
 }
 
 void webModelFile(const char* name, double size_bytes) {

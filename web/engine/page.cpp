@@ -27,8 +27,7 @@ SessionReader page_reader() {
 }
 
 Result<Page> Page::open(std::string_view address, std::shared_ptr<const SessionTensors> tensors,
-                        std::shared_ptr<const LearnedModel> learned, EngineRunner& runner,
-                        const Page* previous) {
+                        std::shared_ptr<const LearnedModel> learned, Runner& runner, const Page* previous) {
     Result<ReadSession> read = read_address(address, page_reader());
     if (!read) return read.error();
     read->session.tensors = std::move(tensors);

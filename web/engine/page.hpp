@@ -29,7 +29,7 @@ class Page {
     // `address` is a session that read_address reads; `tensors`, unless null, replace its text. Weights drawn
     // for `previous`, unless null, are reused. `runner` is borrowed. A session with a task shows `learned`.
     static Result<Page> open(std::string_view address, std::shared_ptr<const SessionTensors> tensors,
-                             std::shared_ptr<const LearnedModel> learned, EngineRunner& runner,
+                             std::shared_ptr<const LearnedModel> learned, Runner& runner,
                              const Page* previous);
 
     const Session& session() const { return model_.session; }

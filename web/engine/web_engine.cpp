@@ -9,6 +9,7 @@
 #include <fovea/inspect.hpp>
 #include <fovea/inspect/json.hpp>
 #include <fovea/model.hpp>
+#include <fovea/thread_pool.hpp>
 
 #include <algorithm>
 #include <chrono>
@@ -25,8 +26,8 @@ using namespace fovea::web;
 
 // All that lives between calls. One page, one engine, one calling thread.
 struct State {
-    std::unique_ptr<web::Engine> engine;
-    std::unique_ptr<EngineRunner> runner;
+    ThreadPool* pool = nullptr;  // of the runner
+    std::unique_ptr<Runner> runner;
     std::optional<Page> page;
     std::vector<PageStage> stages;  // the last requested stages
     int32_t head = kNoHead;         // head of the weights and pictures
@@ -218,7 +219,7 @@ std::string map_json(DeepZoom& map, bool with_pieces) {
 
 namespace fovea::web {
 
-Engine& open_engine() { return *state().engine; }
+Runner& open_runner() { return *state().runner; }
 DeepZoom* open_map() { return state().map ? &*state().map : nullptr; }
 const char* answer_text(std::string text) { return state().answer(std::move(text)); }
 int32_t refuse_call(std::string reason) { return state().refuse(std::move(reason)); }
@@ -228,18 +229,19 @@ std::string map_state_json(bool with_pieces) { return map_json(*state().map, wit
 
 int32_t webStart(int32_t threads) {
     State& s = state();
-    s.engine = std::make_unique<web::Engine>(static_cast<uint32_t>(std::clamp(threads, 1, 16)));
-    s.runner = make_cpu_runner(s.engine->parallel(), s.engine->worker_count());
+    auto pool = std::make_unique<ThreadPool>(static_cast<uint32_t>(std::clamp(threads, 1, 16)));
+    s.pool = pool.get();
+    s.runner = make_cpu_runner(std::move(pool));
     return 1;
 }
 
 const char* webInfo(void) {
     State& s = state();
-    Result<FoveaDeviceProperties> properties = s.engine->properties(s.engine->worker_count());
+    const FoveaDeviceProperties& properties = s.runner->properties();
     return s.answer(JsonObject()
                         .number("abi", foveaAbiVersion())
-                        .text("target", properties ? foveaCpuTargetName(properties->cpu_target) : "unknown")
-                        .number("threads", s.engine->worker_count())
+                        .text("target", foveaCpuTargetName(properties.cpu_target))
+                        .number("threads", properties.cpu_threads)
                         .done());
 }
 
@@ -474,7 +476,7 @@ const char* webMapSession(const char* address, uint32_t head, uint32_t heads, ui
 double webMapPrepare(double max_flops) {
     State& s = state();
     if (!s.map) return s.refuse("no map is open; call webMapBegin first"), -1;
-    Result<double> progress = s.map->prepare(*s.engine, max_flops);
+    Result<double> progress = s.map->prepare(*s.runner, max_flops);
     if (s.failed(progress)) return -1;
     return *progress;
 }
@@ -489,7 +491,7 @@ const char* webMapView(double row, double key, double rows, double keys, uint32_
 const char* webMapStep(double max_flops) {
     State& s = state();
     if (!s.map) return s.refuse("no map is open; call webMapBegin first"), nullptr;
-    const Result<bool> finished = s.map->step(*s.engine, max_flops);
+    const Result<bool> finished = s.map->step(*s.runner, max_flops);
     if (s.failed(finished)) return nullptr;
     return s.answer(map_json(*s.map, *finished));
 }
@@ -507,7 +509,7 @@ float* webMapPixels(uint32_t level, uint32_t y, uint32_t x, int32_t sampled) {
 double webMapCell(double query, double key) {
     State& s = state();
     if (!s.map) return s.refuse("no map is open; call webMapBegin first"), -1;
-    Result<double> weight = s.map->weight(*s.engine, uint64_t(query), uint64_t(key));
+    Result<double> weight = s.map->weight(*s.runner, uint64_t(query), uint64_t(key));
     return s.failed(weight) ? -1 : *weight;
 }
 
@@ -524,24 +526,25 @@ const char* webMapDerive(double query, double key) {
 double webBench(uint32_t heads, uint32_t tokens, uint32_t dim, int32_t causal, int32_t threads,
                 int32_t repeats) {
     State& s = state();
-    const uint32_t workers =
-        std::clamp<uint32_t>(uint32_t(std::max(1, threads)), 1, s.engine->worker_count());
+    const struct Fewer {  // lends all workers again at the end
+        ThreadPool& pool;
+        ~Fewer() { pool.parallel(); }
+    } fewer{*s.pool};
+    const FoveaParallel parallel = fewer.pool.parallel(uint32_t(std::max(1, threads)));
+    const std::unique_ptr<Runner> runner = make_cpu_runner(&parallel, parallel.worker_count);
     Attention call;
     call.batch(1).heads(heads).lengths(tokens, tokens).dims(dim);
     if (causal) call.causal();
-    Result<FoveaDeviceProperties> properties = s.engine->properties(workers);
-    if (s.failed(properties)) return -1;
-    Result<Plan> plan = plan_attention(*properties, call);
+    const Result<Plan> plan = plan_attention(runner->properties(), call);
     if (s.failed(plan)) return -1;
     const size_t count = size_t{heads} * tokens * dim;
     std::vector<float> qkv(3 * count);
     for (size_t i = 0; i < qkv.size(); ++i) qkv[i] = float((i * 2654435761u >> 8) & 0xFFFF) / 32768.0f - 1.0f;
     std::vector<float> o(count);
-    Bindings b;
-    b.read(FOVEA_BIND_Q, qkv.data(), count * sizeof(float));
-    b.read(FOVEA_BIND_K, qkv.data() + count, count * sizeof(float));
-    b.read(FOVEA_BIND_V, qkv.data() + 2 * count, count * sizeof(float));
-    b.write(FOVEA_BIND_O, o.data(), count * sizeof(float));
+    FoveaHostBuffer bindings[FOVEA_BIND_COUNT] = {};
+    for (uint32_t n = FOVEA_BIND_Q; n <= FOVEA_BIND_V; ++n)
+        bindings[n] = {qkv.data() + n * count, count * sizeof(float)};
+    bindings[FOVEA_BIND_O] = {o.data(), count * sizeof(float)};
     // A browser's clock may go in steps of a tenth of a millisecond or more: short calls are timed many at
     // once.
     constexpr double kMinSeconds = 0.005;
@@ -549,7 +552,7 @@ double webBench(uint32_t heads, uint32_t tokens, uint32_t dim, int32_t causal, i
     for (int32_t i = 0, calls = 1; i < std::max(1, repeats);) {
         const auto start = std::chrono::steady_clock::now();
         for (int32_t n = 0; n < calls; ++n) {
-            Result<void> ran = s.engine->run(*plan, b, workers);
+            const Result<void> ran = runner->run(*plan, bindings);
             if (s.failed(ran)) return -1;
         }
         const double seconds =

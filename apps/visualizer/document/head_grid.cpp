@@ -177,9 +177,8 @@ Result<void> HeadGrid::run_learned() {
 
 // The engine runs the model; each layer is looked at while it is in memory.
 Result<void> HeadGrid::run_published() {
-    ThreadPool pool(std::max(1u, std::thread::hardware_concurrency()), ThreadPool::kBetweenCalls);
-    const FoveaParallel parallel = pool.parallel();
-    const std::unique_ptr<EngineRunner> engine = make_cpu_runner(&parallel, parallel.worker_count);
+    const std::unique_ptr<Runner> engine = make_cpu_runner(std::make_unique<ThreadPool>(
+        std::max(1u, std::thread::hardware_concurrency()), ThreadPool::kBetweenCalls));
     PromptOptions options;
     options.trace.engine = engine.get();
     options.progress = [&](double) { return !ending_; };

@@ -225,15 +225,11 @@ Result<Derivation> LongMap::derive(uint64_t row, uint64_t key) const {
 Result<std::vector<float>> LongMap::row_weights(uint64_t row) const {
     FoveaAttentionDesc call = head_.rows_call(row, 1);
     call.outputs = FOVEA_OUTPUT_WEIGHTS;
-    const Result<FoveaDeviceProperties> properties = cpu_properties(1);
-    if (!properties) return properties.error();
-    const Result<Plan> plan = plan_attention(*properties, call);
-    if (!plan) return plan.error();
     std::vector<float> weights(call.len_kv);
     FoveaHostBuffer bindings[FOVEA_BIND_COUNT] = {};
     head_.bind(bindings, row);
     bindings[FOVEA_BIND_WEIGHTS] = {weights.data(), weights.size() * 4};
-    if (Result<void> r = run_once(*plan, bindings); !r) return r.error();
+    if (Result<void> r = make_cpu_runner()->attention(call, bindings); !r) return r.error();
     return weights;
 }
 
@@ -262,29 +258,26 @@ MapPick LongMap::pick(uint64_t row, uint64_t key, const MapPick* before) const {
 }
 
 Result<std::pair<uint64_t, uint64_t>> LongMap::largest_of(const MapBlock& block) const {
-    const Result<FoveaDeviceProperties> properties = cpu_properties(1);
-    if (!properties) return properties.error();
+    const std::unique_ptr<Runner> cpu = make_cpu_runner();
     const FoveaAttentionDesc call = head_.rows_call(block.first_row, block.rows);
-    const Result<Plan> sums = plan_attention(*properties, call);
-    if (!sums) return sums.error();
     std::vector<float> lse(rows());
     FoveaHostBuffer bindings[FOVEA_BIND_COUNT] = {};
     head_.bind(bindings, block.first_row);
     bindings[FOVEA_BIND_LSE] = {&lse[block.first_row], block.rows * 4};
-    if (Result<void> r = run_once(*sums, bindings); !r) return r.error();
+    if (Result<void> r = cpu->attention(call, bindings); !r) return r.error();
     FoveaMapTileDesc tile{};
     tile.struct_size = sizeof tile;
     tile.head_count = 1;
     tile.first_row = block.first_row, tile.row_count = block.rows;
     tile.first_key = block.first_key, tile.key_count = block.keys;
     tile.outputs = FOVEA_TILE_MAX;
-    const Result<Plan> plan = plan_map_tile(*properties, head_.call, tile);
+    const Result<Plan> plan = plan_map_tile(cpu->properties(), head_.call, tile);
     if (!plan) return plan.error();
     std::vector<float> cells(block.rows * block.keys);
     head_.bind(bindings);
     bindings[FOVEA_BIND_LSE] = {lse.data(), lse.size() * 4};
     bindings[FOVEA_BIND_TILE_MAX] = {cells.data(), cells.size() * 4};
-    if (Result<void> r = run_once(*plan, bindings); !r) return r.error();
+    if (Result<void> r = cpu->run(*plan, bindings); !r) return r.error();
     const auto at = uint64_t(std::max_element(cells.begin(), cells.end()) - cells.begin());
     return std::pair{block.first_row + at / block.keys, block.first_key + at % block.keys};
 }

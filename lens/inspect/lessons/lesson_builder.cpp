@@ -53,7 +53,7 @@ std::string with_words(const std::string& formula, const std::map<std::string, s
 
 }  // namespace
 
-LessonBuilder::LessonBuilder(const Lesson& lesson, EngineRunner* engine) : lesson_(lesson), engine_(engine) {
+LessonBuilder::LessonBuilder(const Lesson& lesson, Runner* engine) : lesson_(lesson), engine_(engine) {
     for (const auto& [name, tensor] : lesson.given) add(name, name + ", given", tensor);
     if (lesson.config.batch != 0 && has("inputs")) {
         const F32Tensor batch = stacked(at("inputs"), lesson.config.batch);

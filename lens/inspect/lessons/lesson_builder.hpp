@@ -21,7 +21,7 @@ struct LayerStages : std::vector<LayerStage> {
 class LessonBuilder {
   public:
     // Makes the draws; given and drawn tensors become the first stages.
-    LessonBuilder(const Lesson& lesson, EngineRunner* engine);
+    LessonBuilder(const Lesson& lesson, Runner* engine);
 
     const LessonConfig& config() const { return lesson_.config; }
     const Lesson& lesson() const { return lesson_; }
@@ -75,7 +75,7 @@ class LessonBuilder {
     Result<Trace> open(const AttentionPart& part, ModelInput input) const;
 
     const Lesson& lesson_;
-    EngineRunner* engine_;
+    Runner* engine_;
     TorchGenerator generator_{0}, dropout_generator_{0};
     const Draw* dropout_draw_ = nullptr;
     std::string seed_text_;

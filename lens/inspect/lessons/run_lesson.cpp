@@ -34,7 +34,7 @@ Recipe find_recipe(std::string_view name) {
     return nullptr;
 }
 
-Result<LessonRun> run_lesson(const Lesson& lesson, EngineRunner* engine) {
+Result<LessonRun> run_lesson(const Lesson& lesson, Runner* engine) {
     const Recipe recipe = find_recipe(lesson.recipe);
     if (recipe == nullptr) {
         return Error{FOVEA_INVALID_ARGUMENT, "recipe",

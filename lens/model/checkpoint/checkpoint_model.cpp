@@ -109,7 +109,7 @@ std::string CheckpointModel::origin(uint64_t layer, std::string_view part, uint6
            (is_norm && family_->norm_plus_one && !files_->gguf ? ", plus 1" : "");
 }
 
-Result<F32Tensor> CheckpointModel::logits(F32Tensor rows, EngineRunner* engine) const {
+Result<F32Tensor> CheckpointModel::logits(F32Tensor rows, Runner* engine) const {
     Loader loader(*files_, *family_, *config_, root_);
     Model ends;
     loader.prediction(ends);
@@ -123,11 +123,8 @@ Result<F32Tensor> CheckpointModel::logits(F32Tensor rows, EngineRunner* engine) 
     if (bias.values.empty())
         bias = loader.tensor(unembedding_name(*files_, loader.names(), root_) + ".bias", {count}, false);
     if (loader.error()) return *loader.error();
-    std::unique_ptr<EngineRunner> own;
-    if (!engine) {
-        own = make_cpu_runner();
-        engine = own.get();
-    }
+    std::unique_ptr<Runner> own;
+    engine = &runner_or_own(engine, own);
     Result<F32Tensor> read = predict(ends, std::move(rows), BlockLoops(engine));
     if (!read) return read;
     F32Tensor out({read->rows(), count});

@@ -239,7 +239,7 @@ Result<void> DeviceText::attend(const AttentionPart& a) {
             key, [&] { return plan_attention(engine_.properties(), call); }, buffers);
         !r)
         return r;
-    runner_.last_attention_.reason = pending_.back().plan->info().reason;
+    runner_.reason_ = pending_.back().plan->info().reason;
     return {};
 }
 

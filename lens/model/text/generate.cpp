@@ -27,11 +27,7 @@ bool same_blocks(const ModelConfig& f, uint64_t a, uint64_t b) {
 class Decoder::Impl {
   public:
     Impl(const CheckpointModel& model, uint64_t capacity, const DecoderOptions& options)
-        : model_(model), capacity_(capacity), engine_(options.engine) {
-        if (!engine_) {
-            own_engine_ = make_cpu_runner();
-            engine_ = own_engine_.get();
-        }
+        : model_(model), capacity_(capacity), engine_(&runner_or_own(options.engine, own_engine_)) {
         const ModelConfig& f = model_.config();
         text_ = engine_->text(f.layers, capacity_);
         if (!text_) text_ = std::make_unique<HostText>(*engine_, f.layers, capacity_);
@@ -61,8 +57,8 @@ class Decoder::Impl {
     std::vector<uint32_t> ids_;  // the text so far
     uint64_t cached_ = 0;        // tokens whose keys and values the layers hold: all, or after a switch none
     uint64_t length_ = 1;        // a length of text that the blocks are made for
-    EngineRunner* engine_;
-    std::unique_ptr<EngineRunner> own_engine_;
+    std::unique_ptr<Runner> own_engine_;
+    Runner* engine_;
     std::unique_ptr<ResidentText> text_;
     bool keep_ = true;
     std::vector<std::shared_ptr<const Block>> blocks_;

@@ -6,7 +6,7 @@
 
 namespace fovea {
 
-HostText::HostText(EngineRunner& engine, uint64_t layers, uint64_t capacity)
+HostText::HostText(Runner& engine, uint64_t layers, uint64_t capacity)
     : LayerSteps(capacity), engine_(engine), on_rows_(engine.parallel()), layers_(layers) {}
 
 F32Tensor& HostText::need(Role role, uint64_t width) {

@@ -12,7 +12,7 @@ namespace fovea {
 class HostText final : public LayerSteps {
   public:
     // The engine must outlive it.
-    HostText(EngineRunner& engine, uint64_t layers, uint64_t capacity);
+    HostText(Runner& engine, uint64_t layers, uint64_t capacity);
 
     Result<void> enter(const F32Tensor& x, uint64_t held) override;
     Result<F32Tensor> row(uint64_t index) override;
@@ -38,7 +38,7 @@ class HostText final : public LayerSteps {
     // Rows of a role, not cleared.
     F32Tensor& need(Role role, uint64_t width);
 
-    EngineRunner& engine_;
+    Runner& engine_;
     HostRows on_rows_;
     std::vector<Layer> layers_;
     Layer* at_ = nullptr;  // the layer whose steps run

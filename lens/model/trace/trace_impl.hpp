@@ -129,13 +129,7 @@ class Trace::Impl {
     bool drops(uint32_t n) const { return rules(n).dropout_p > 0; }
     bool scales(uint32_t n) const { return score_scale(rules(n), head_width(n)).value != 1.0; }
 
-    EngineRunner& engine() {
-        if (!engine_) {
-            own_engine_ = make_cpu_runner();
-            engine_ = own_engine_.get();
-        }
-        return *engine_;
-    }
+    Runner& engine() { return runner_or_own(engine_, own_engine_); }
 
     Result<const F32Tensor*> layer_input(uint32_t n);
     BlockLoops loops() { return BlockLoops(strict_ ? nullptr : &engine()); }
@@ -160,8 +154,8 @@ class Trace::Impl {
     ModelInput input_;
     std::vector<AttentionRules> rules_;  // by layer
     std::vector<Layer> layers_;
-    EngineRunner* engine_;
-    std::unique_ptr<EngineRunner> own_engine_;
+    Runner* engine_;
+    std::unique_ptr<Runner> own_engine_;
     bool strict_ = true;
     std::string reason_;
 };

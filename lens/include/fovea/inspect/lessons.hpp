@@ -93,7 +93,7 @@ Result<Lesson> find_lesson(std::string_view name_or_level);
 
 // Computes every stage from seeds and inputs: in strict float32, or attention and projections by `engine`
 // where there is one (borrowed for the call); random numbers, masks and plain divisions are strict always.
-Result<LessonRun> run_lesson(const Lesson& lesson, EngineRunner* engine = nullptr);
+Result<LessonRun> run_lesson(const Lesson& lesson, Runner* engine = nullptr);
 
 // True if the stage prints digit for digit as in the tutorial.
 bool prints_as(const PrintedTable& table, const F32Tensor& tensor);

@@ -101,7 +101,7 @@ class CheckpointModel {
     std::string origin(uint64_t layer, std::string_view part, uint64_t output) const;
     // Turns rows after the last block into logits [rows, vocabulary], reading the table piece by piece. A
     // null engine means this thread's CPU kernels.
-    Result<F32Tensor> logits(F32Tensor rows, EngineRunner* engine = nullptr) const;
+    Result<F32Tensor> logits(F32Tensor rows, Runner* engine = nullptr) const;
     // The whole model in float32, for a Trace.
     Result<Model> whole(uint64_t tokens) const;
 

@@ -11,36 +11,25 @@
 
 namespace fovea {
 
-// Borrows the engine, which must outlive it. Every call moves its tensors to the device and back. Stored
-// weights stay on a Vulkan device, in their stored types, until their files are closed or the device has no
-// more room. A text on a Vulkan device moves only the rows that enter and leave it.
-class DeviceRunner final : public EngineRunner {
+// Every call moves its tensors to the device and back. Stored weights stay on a Vulkan device, in their
+// stored types, until their files are closed or the device has no more room. A text on a Vulkan device moves
+// only the rows that enter and leave it.
+class DeviceRunner final : public Runner {
   public:
-    explicit DeviceRunner(Engine& engine, FoveaKernel kernel = FOVEA_KERNEL_AUTO)
-        : engine_(engine), kernel_(kernel) {}
+    // Opens an engine of its own.
+    static Result<std::unique_ptr<DeviceRunner>> open(const EngineOptions& options,
+                                                      FoveaKernel kernel = FOVEA_KERNEL_AUTO);
+    // Borrows the engine, which must outlive it.
+    explicit DeviceRunner(Engine& engine, FoveaKernel kernel = FOVEA_KERNEL_AUTO) : engine_(engine) {
+        kernel_ = kernel;
+    }
 
     std::string name() const override { return engine_.device().name; }  // "CPU (AVX2)", "llvmpipe (...)"
-    Result<Plan> plan_attention(const FoveaAttentionDesc& call) override {
-        return fovea::plan_attention(engine_.properties(), call);
-    }
-    Result<Plan> plan_attention_backward(const FoveaAttentionDesc& forward,
-                                         const FoveaAttentionBackwardDesc& backward) override {
-        return fovea::plan_attention_backward(engine_.properties(), forward, backward);
-    }
-    Result<Plan> plan_linear(const FoveaLinearDesc& call) override {
-        return fovea::plan_linear(engine_.properties(), call);
-    }
-    Result<Plan> plan_rope(const FoveaRopeDesc& call) override {
-        return fovea::plan_rope(engine_.properties(), call);
-    }
+    const FoveaDeviceProperties& properties() const override { return engine_.properties(); }
     Result<void> run(const Plan& plan, const FoveaHostBuffer* bindings) override;
-    Result<void> attention(const FoveaAttentionDesc& call, const FoveaHostBuffer* bindings) override;
-    Result<void> linear(const FoveaLinearDesc& call, const FoveaHostBuffer* bindings) override;
     Result<void> stored_linears(std::span<const StoredProduct> products, const F32Tensor& x) override;
     std::unique_ptr<ResidentText> text(uint64_t layers, uint64_t capacity) override;
-    std::string reason() const override { return last_attention_.reason; }
 
-    // Returns the last kernel that ran and the reason for the choice.
     const RunReport& last_attention() const { return last_attention_; }
     // Returns the bytes of weights on the device.
     uint64_t held_bytes() const;
@@ -54,11 +43,13 @@ class DeviceRunner final : public EngineRunner {
 
   private:
     friend class DeviceText;
+    DeviceRunner(Engine&& engine, FoveaKernel kernel) : own_(std::move(engine)), engine_(*own_) {
+        kernel_ = kernel;
+    }
     struct Held {
         std::weak_ptr<const void> owner;
         DeviceBuffer buffer;
     };
-    void count(const RunReport& report, const FoveaHostBuffer* bindings);
     template <class Run>
     auto with_room(const Run& run);
     Result<void> linear_on_device(const Plan& plan, const StoredWeight& weight, const F32Tensor& bias,
@@ -68,8 +59,8 @@ class DeviceRunner final : public EngineRunner {
     Result<DeviceBuffer*> held(const StoredWeight& weight, uint64_t bytes);
     Result<DeviceBuffer*> room(FoveaBinding binding, uint64_t bytes);
 
+    std::optional<Engine> own_;
     Engine& engine_;
-    FoveaKernel kernel_;
     RunReport last_attention_;
     std::map<std::pair<const std::byte*, uint64_t>, Held> held_;  // by their bytes
     std::array<std::optional<DeviceBuffer>, FOVEA_BIND_COUNT> room_;

@@ -8,7 +8,7 @@ namespace fovea {
 
 // Where a decoder computes, and what it may keep.
 struct DecoderOptions {
-    EngineRunner* engine = nullptr;  // borrowed, must outlive the decoder; null: this thread's CPU kernels
+    Runner* engine = nullptr;  // borrowed, must outlive the decoder; null: this thread's CPU kernels
     // Matrices stay mapped and as they are stored. What else the blocks have (norms, biases, and matrices
     // whose rows the files hold in another order) stays in memory as float32 as long as all of it takes no
     // more than this; else each block is made anew from its file for every call of run().

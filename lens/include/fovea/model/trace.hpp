@@ -32,7 +32,7 @@ inline constexpr uint64_t kStrictProducts =
 // How a trace computes.
 struct TraceOptions {
     Arithmetic arithmetic = Arithmetic::by_size;  // the same in every program unless it is for a test
-    EngineRunner* engine = nullptr;  // borrowed, must outlive the trace; null: this thread's CPU kernels
+    Runner* engine = nullptr;  // borrowed, must outlive the trace; null: this thread's CPU kernels
 };
 
 // A stage that a layer has.

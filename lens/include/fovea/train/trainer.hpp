@@ -85,7 +85,7 @@ class Trainer {
   public:
     // `device` null: this CPU, on this thread. A given device is borrowed and must outlive the trainer.
     // Errors are the planner's.
-    static Result<Trainer> open(const Task& task, EngineRunner* device = nullptr);
+    static Result<Trainer> open(const Task& task, Runner* device = nullptr);
     Trainer(Trainer&&) noexcept;
     Trainer& operator=(Trainer&&) noexcept;
     ~Trainer();
