@@ -1,15 +1,15 @@
-// The only driver of attention maps: selects the tiles that a view needs, computes them with an engine on a
+// The only driver of attention maps: selects the tiles that a view needs, computes them by a runner on a
 // thread of its own, and keeps the log-sum-exp of the rows. The program keeps the picture.
 #pragma once
 
 #include <fovea/inspect/map_tiles.hpp>
-#include <fovea/runtime.hpp>
+#include <fovea/model/device_runner.hpp>
 
 #include <array>
 #include <atomic>
 #include <condition_variable>
 #include <functional>
-#include <list>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <span>
@@ -70,12 +70,6 @@ class MapSource {
         MapPixels pixels;
         std::optional<Error> error;
     };
-    struct Held {  // a copy of inputs in the device's memory, or room for outputs
-        uint32_t binding;
-        bool of_rows;
-        std::span<const std::byte> from;  // empty: it holds outputs
-        DeviceBuffer buffer;
-    };
 
     void work();
     Result<MapPixels> compute(const FoveaMapTileDesc& tile);
@@ -83,10 +77,7 @@ class MapSource {
     template <class Make>
     Result<Plan> plan_small(bool of_rows, FoveaAttentionDesc call, Make make) const;
     Result<void> run(bool of_rows, const Plan& plan, const HostBindings& bindings);
-    Result<void> run_on_device(bool of_rows, const Plan& plan, const HostBindings& bindings,
-                               const RunOptions& options);
-    Result<DeviceBuffer*> device_copy(bool of_rows, uint32_t binding, std::span<const std::byte> from,
-                                      uint64_t room);
+    bool is_vulkan() const { return runner_->properties().backend == FOVEA_BACKEND_VULKAN; }
     Result<void> know_rows_of(const FoveaMapTileDesc& tile);
     Result<void> sum_rows(uint64_t first, uint64_t count);
     Result<void> sum_scattered(std::span<const uint64_t> rows);
@@ -101,8 +92,8 @@ class MapSource {
     std::string problem_;
 
     // Only the working thread touches these while there is a job.
-    std::optional<Engine> engine_;
-    std::list<Held> held_;
+    std::unique_ptr<DeviceRunner> runner_;
+    std::shared_ptr<const void> inputs_ = std::make_shared<int>();  // lives as long as these are the head's
     std::vector<float> lse_;
     std::vector<uint8_t> known_;
     std::array<double, 2> rates_{};  // FLOP/s of a device, of pixels and of rows

@@ -14,15 +14,6 @@ Result<std::unique_ptr<DeviceRunner>> DeviceRunner::open(const EngineOptions& op
     return std::unique_ptr<DeviceRunner>(new DeviceRunner(std::move(*engine), kernel));
 }
 
-// Weights stay only as long as no call needs their room.
-template <class Run>
-auto DeviceRunner::with_room(const Run& run) {
-    auto result = run();
-    if (result || result.error().code != FOVEA_OUT_OF_DEVICE_MEMORY || held_.empty()) return result;
-    held_.clear();
-    return run();
-}
-
 Result<void> DeviceRunner::run(const Plan& plan, const FoveaHostBuffer* bindings) {
     HostBindings all;
     std::copy_n(bindings, FOVEA_BIND_COUNT, all);
@@ -34,6 +25,44 @@ Result<void> DeviceRunner::run(const Plan& plan, const FoveaHostBuffer* bindings
         if (all[i].data) ++(i == FOVEA_BIND_O || i == FOVEA_BIND_Y ? traffic_.reads : traffic_.uploads);
     if (all[FOVEA_BIND_Q].data) last_attention_ = std::move(*report);
     return {};
+}
+
+Result<RunReport> DeviceRunner::run(const Plan& plan, const FoveaHostBuffer* bindings, uint64_t stay,
+                                    const std::weak_ptr<const void>& owner, const RunOptions& options) {
+    if (!engine_.is_vulkan()) {
+        HostBindings all;
+        std::copy_n(bindings, FOVEA_BIND_COUNT, all);
+        return engine_.run_on_host(plan, all, options);
+    }
+    forget_closed();
+    const FoveaPlanInfo info = plan.info();
+    const auto part = [&](uint32_t i) {
+        return std::span(static_cast<std::byte*>(bindings[i].data),
+                         std::min(bindings[i].size_bytes, info.binding_bytes[i]));
+    };
+    return with_room([&]() -> Result<RunReport> {
+        std::array<DeviceBuffer*, FOVEA_BIND_COUNT> bound{};
+        for (uint32_t i = 0; i < FOVEA_BIND_COUNT; ++i) {
+            const uint64_t bytes = info.binding_bytes[i];
+            if (!(info.binding_mask >> i & 1) || !bytes) continue;
+            const bool stays = stay >> i & 1, is_output = info.output_mask >> i & 1;
+            Result<DeviceBuffer*> buffer = stays ? held(part(i), owner, bytes) : room(i, bytes);
+            if (!buffer) return buffer.error();
+            bound[i] = *buffer;
+            if (stays || is_output) continue;
+            ++traffic_.uploads;
+            if (Result<void> r = bound[i]->upload(part(i)); !r) return r.error();
+        }
+        Result<RunReport> report = engine_.run(plan, bound, options);
+        if (!report) return report;
+        traffic_.submissions += report->submissions;
+        for (uint32_t i = 0; i < FOVEA_BIND_COUNT; ++i) {
+            if (!bound[i] || !(info.output_mask >> i & 1)) continue;
+            ++traffic_.reads;
+            if (Result<void> r = bound[i]->download(part(i)); !r) return r.error();
+        }
+        return report;
+    });
 }
 
 uint64_t DeviceRunner::held_bytes() const {
@@ -56,17 +85,18 @@ std::unique_ptr<ResidentText> DeviceRunner::text(uint64_t layers, uint64_t capac
     return std::make_unique<DeviceText>(*this, layers, capacity);
 }
 
-Result<DeviceBuffer*> DeviceRunner::held(const StoredWeight& weight, uint64_t bytes) {
-    const std::pair key{weight.bytes.data(), bytes};
+Result<DeviceBuffer*> DeviceRunner::held(std::span<const std::byte> from,
+                                         const std::weak_ptr<const void>& owner, uint64_t bytes) {
+    const std::pair key{from.data(), bytes};
     if (const auto found = held_.find(key); found != held_.end()) return &found->second.buffer;
-    Result<DeviceBuffer> buffer = with_room([&] { return engine_.buffer(bytes); });
+    Result<DeviceBuffer> buffer = engine_.buffer(bytes);
     if (!buffer) return buffer.error();
     ++traffic_.uploads;
-    if (Result<void> r = buffer->upload(weight.bytes); !r) return r.error();
-    return &held_.emplace(key, Held{weight.owner, std::move(*buffer)}).first->second.buffer;
+    if (Result<void> r = buffer->upload(from); !r) return r.error();
+    return &held_.emplace(key, Held{owner, std::move(*buffer)}).first->second.buffer;
 }
 
-Result<DeviceBuffer*> DeviceRunner::room(FoveaBinding binding, uint64_t bytes) {
+Result<DeviceBuffer*> DeviceRunner::room(uint32_t binding, uint64_t bytes) {
     std::optional<DeviceBuffer>& kept = room_[binding];
     if (!kept || kept->size_bytes() < bytes) {
         kept.reset();
@@ -86,37 +116,18 @@ Result<void> DeviceRunner::stored_linears(std::span<const StoredProduct> product
             if (Result<void> r = Runner::stored_linears(std::span(&one, 1), x); !r) return r;
             continue;
         }
-        const Result<Plan> plan = fovea::plan_linear(engine_.properties(), linear_of(weight, *one.bias, x));
+        const Result<Plan> plan = plan_linear(properties(), linear_of(weight, *one.bias, x));
         if (!plan) return plan.error();
-        Result<void> run = with_room([&] { return linear_on_device(*plan, weight, *one.bias, x, *one.y); });
-        if (!run) return run;
+        HostBindings bindings{};
+        bindings[FOVEA_BIND_X] = {const_cast<float*>(x.values.data()), x.values.size() * 4};
+        bindings[FOVEA_BIND_WEIGHT] = {const_cast<std::byte*>(weight.bytes.data()), weight.bytes.size()};
+        bindings[FOVEA_BIND_BIAS] = {const_cast<float*>(one.bias->values.data()),
+                                     one.bias->values.size() * 4};
+        bindings[FOVEA_BIND_Y] = {one.y->values.data(), one.y->values.size() * 4};
+        const Result<RunReport> ran = run(*plan, bindings, 1ull << FOVEA_BIND_WEIGHT, weight.owner);
+        if (!ran) return ran.error();
     }
     return {};
-}
-
-Result<void> DeviceRunner::linear_on_device(const Plan& plan, const StoredWeight& weight,
-                                            const F32Tensor& bias, const F32Tensor& x, F32Tensor& y) {
-    const FoveaPlanInfo info = plan.info();
-    std::array<DeviceBuffer*, FOVEA_BIND_COUNT> bound{};
-    for (const FoveaBinding binding : {FOVEA_BIND_X, FOVEA_BIND_WEIGHT, FOVEA_BIND_BIAS, FOVEA_BIND_Y}) {
-        const uint64_t bytes = info.binding_bytes[binding];
-        if (!bytes) continue;
-        Result<DeviceBuffer*> buffer =
-            binding == FOVEA_BIND_WEIGHT ? held(weight, bytes) : room(binding, bytes);
-        if (!buffer) return buffer.error();
-        bound[binding] = *buffer;
-    }
-    const auto upload = [&](FoveaBinding binding, const std::vector<float>& values) -> Result<void> {
-        if (!bound[binding]) return {};
-        ++traffic_.uploads;
-        return bound[binding]->upload(std::as_bytes(std::span(values)));
-    };
-    if (Result<void> r = upload(FOVEA_BIND_X, x.values); !r) return r;
-    if (Result<void> r = upload(FOVEA_BIND_BIAS, bias.values); !r) return r;
-    const Result<RunReport> report = engine_.run(plan, bound);
-    if (!report) return report.error();
-    traffic_.submissions += report->submissions, ++traffic_.reads;
-    return bound[FOVEA_BIND_Y]->download(std::as_writable_bytes(std::span(y.values)));
 }
 
 }  // namespace fovea

@@ -87,9 +87,9 @@ void MapSource::follow(EngineOptions on, const std::function<void()>& change) {
     problem_.clear();
     known_.assign(known_.size(), 0);
     known_count_ = 0;
-    held_.clear();
+    inputs_ = std::make_shared<int>();
     const bool other = on.backend != wanted_.backend || on.device_name != wanted_.device_name;
-    if (other || !std::exchange(refusal_, "").empty()) engine_.reset();
+    if (other || !std::exchange(refusal_, "").empty()) runner_.reset();
     wanted_ = std::move(on);
 }
 
@@ -142,12 +142,12 @@ void MapSource::work() {
 }
 
 Result<void> MapSource::open() {
-    if (engine_) return {};
-    Result<Engine> made = Engine::open(wanted_);
-    if (made && made->is_vulkan()) {
+    if (runner_) return {};
+    Result<std::unique_ptr<DeviceRunner>> made = DeviceRunner::open(wanted_);
+    if (made && (*made)->properties().backend == FOVEA_BACKEND_VULKAN) {
         // Calls that its kernels cannot run are rejected here, not at the first tile.
         const FoveaMapTileDesc whole = MapTiles({head_.call.len_q, head_.call.len_kv}).description({});
-        if (const Result<Plan> plan = plan_map_tile(made->properties(), head_.call, whole); !plan)
+        if (const Result<Plan> plan = plan_map_tile((*made)->properties(), head_.call, whole); !plan)
             made = plan.error();
     }
     if (!made && wanted_.backend == BackendChoice::vulkan) {
@@ -158,11 +158,11 @@ Result<void> MapSource::open() {
         EngineOptions on_cpu;
         on_cpu.backend = BackendChoice::cpu;
         on_cpu.cpu_threads = wanted_.cpu_threads;
-        made = Engine::open(on_cpu);
+        made = DeviceRunner::open(on_cpu);
     }
     if (!made) return made.error();
-    engine_.emplace(std::move(*made));
-    rates_.fill(engine_->properties().device_class == FOVEA_CLASS_CPU ? kSoftwareRate : kHardwareRate);
+    runner_ = std::move(*made);
+    rates_.fill(runner_->properties().device_class == FOVEA_CLASS_CPU ? kSoftwareRate : kHardwareRate);
     return {};
 }
 
@@ -170,7 +170,7 @@ Result<MapPixels> MapSource::compute(const FoveaMapTileDesc& tile) {
     if (Result<void> r = open(); !r) return r.error();
     if (Result<void> r = know_rows_of(tile); !r) return r.error();
     const Result<Plan> plan = plan_small(false, head_.call, [&](const FoveaAttentionDesc& call) {
-        return plan_map_tile(engine_->properties(), call, tile);
+        return plan_map_tile(runner_->properties(), call, tile);
     });
     if (!plan) return plan.error();
     MapPixels pixels{std::vector<uint64_t>(kPixels), std::vector<float>(kPixels)};
@@ -187,7 +187,7 @@ Result<MapPixels> MapSource::compute(const FoveaMapTileDesc& tile) {
 // For a device that draws meanwhile in slices of a part of a frame, or in the smallest that there are.
 template <class Make>
 Result<Plan> MapSource::plan_small(bool of_rows, FoveaAttentionDesc call, Make make) const {
-    if (!engine_->is_vulkan() || hurried_) return make(call);
+    if (!is_vulkan() || hurried_) return make(call);
     for (call.max_slice_cost = kSliceSeconds * rates_[of_rows];; call.max_slice_cost *= 4) {
         Result<Plan> plan = make(call);
         const bool too_small = !plan && plan.error().code == FOVEA_LIMIT_EXCEEDED;
@@ -195,76 +195,27 @@ Result<Plan> MapSource::plan_small(bool of_rows, FoveaAttentionDesc call, Make m
     }
 }
 
+// The sums that a tile reads grow with each, and another block of rows takes the place of the one before.
 Result<void> MapSource::run(bool of_rows, const Plan& plan, const HostBindings& bindings) {
+    const FoveaAttentionDesc& call = head_.call;
+    uint64_t moves = 1ull << FOVEA_BIND_LSE;
+    if (of_rows) moves |= 1ull << FOVEA_BIND_Q;
+    if (of_rows && call.mask.rows > 1) moves |= 1ull << FOVEA_BIND_MASK;
+    if (of_rows && call.bias.rows > 1) moves |= 1ull << FOVEA_BIND_BIAS;
+    const FoveaPlanInfo info = plan.info();
     RunOptions options;
-    const bool rests = wake_ && engine_->is_vulkan();
     options.progress = [&](double) {
-        if (rests && !hurried_ && !cancelled_) std::this_thread::sleep_for(kRest);
+        if (wake_ && is_vulkan() && !hurried_ && !cancelled_) std::this_thread::sleep_for(kRest);
         return !cancelled_;
     };
-    if (engine_->is_vulkan()) return run_on_device(of_rows, plan, bindings, options);
-    const Result<RunReport> report = engine_->run_on_host(plan, bindings, options);
-    return report ? Result<void>{} : report.error();
-}
-
-Result<void> MapSource::run_on_device(bool of_rows, const Plan& plan, const HostBindings& bindings,
-                                      const RunOptions& options) {
-    const FoveaPlanInfo info = plan.info();
-    std::array<DeviceBuffer*, FOVEA_BIND_COUNT> buffers{};
-    const auto is_output = [&](uint32_t binding) {
-        return binding == FOVEA_BIND_TILE_MASS || binding == FOVEA_BIND_TILE_MAX ||
-               (of_rows && binding == FOVEA_BIND_LSE);
-    };
-    const auto bytes_of = [&](uint32_t binding) {
-        return std::min<uint64_t>(bindings[binding].size_bytes, info.binding_bytes[binding]);
-    };
-    for (uint32_t binding = 0; binding < FOVEA_BIND_COUNT; ++binding) {
-        if (!(info.binding_mask >> binding & 1)) continue;
-        const void* const from = is_output(binding) ? nullptr : bindings[binding].data;
-        const std::span bytes(static_cast<const std::byte*>(from), from ? bytes_of(binding) : 0);
-        const Result<DeviceBuffer*> copy = device_copy(of_rows, binding, bytes, info.binding_bytes[binding]);
-        if (!copy) return copy.error();
-        buffers[binding] = *copy;
-    }
-    const Result<RunReport> report = engine_->run(plan, buffers, options);
+    const Result<RunReport> report =
+        runner_->run(plan, bindings, ~(moves | info.output_mask), inputs_, options);
     if (!report) return report.error();
-    if (report->device_seconds > 0 && info.flops > 0) {
+    if (is_vulkan() && report->device_seconds > 0 && info.flops > 0) {
         rates_[of_rows] = info.flops / report->device_seconds;
         slice_seconds_ = report->device_seconds / double(std::max<uint64_t>(report->slices, 1));
     }
-    for (uint32_t binding = 0; binding < FOVEA_BIND_COUNT; ++binding) {
-        if (!buffers[binding] || !is_output(binding)) continue;
-        auto* const to = static_cast<std::byte*>(bindings[binding].data);
-        if (Result<void> r = buffers[binding]->download({to, bytes_of(binding)}); !r) return r;
-    }
     return {};
-}
-
-// Inputs stay on the device; another block of rows takes the place of the one before. The sums that a tile
-// reads grow with each.
-Result<DeviceBuffer*> MapSource::device_copy(bool of_rows, uint32_t binding, std::span<const std::byte> from,
-                                             uint64_t room) {
-    const bool changes = binding == FOVEA_BIND_LSE;
-    for (Held& held : held_)
-        if (!from.empty() && !changes && held.from.data() == from.data() && held.from.size() >= from.size())
-            return &held.buffer;
-    auto held = std::find_if(held_.begin(), held_.end(), [&](const Held& one) {
-        return one.binding == binding && one.of_rows == of_rows;
-    });
-    if (held != held_.end() && held->buffer.size_bytes() < room) {
-        held_.erase(held);
-        held = held_.end();
-    }
-    if (held == held_.end()) {
-        Result<DeviceBuffer> made = engine_->buffer(room);
-        if (!made) return made.error();
-        held_.push_back({binding, of_rows, {}, std::move(*made)});
-        held = std::prev(held_.end());
-    }
-    held->from = from;
-    if (!from.empty())
-        if (Result<void> r = held->buffer.upload(from); !r) return r.error();
-    return &held->buffer;
 }
 
 // ---- the rows' log-sum-exp ----
@@ -294,7 +245,7 @@ Result<void> MapSource::know_rows_of(const FoveaMapTileDesc& tile) {
 Result<void> MapSource::sums(const FoveaAttentionDesc& call, const HostBindings& bindings) {
     if (cancelled_) return Error{FOVEA_CANCELLED, "run", "the map was cancelled"};
     const Result<Plan> plan = plan_small(true, call, [&](const FoveaAttentionDesc& small) {
-        return plan_attention(engine_->properties(), small);
+        return plan_attention(runner_->properties(), small);
     });
     return plan ? run(true, *plan, bindings) : plan.error();
 }
@@ -320,7 +271,7 @@ Result<void> MapSource::sum_scattered(std::span<const uint64_t> rows) {
     const bool causal = call.flags & FOVEA_FLAG_CAUSAL;
     // With windows and slopes a query's place counts, and a sink would count twice.
     constexpr uint32_t kOfPlace = FOVEA_FLAG_WINDOW | FOVEA_FLAG_ALIBI | FOVEA_FLAG_SINKS;
-    const bool shared = !engine_->is_vulkan() && !(call.flags & kOfPlace) && call.mask.rows <= 1 &&
+    const bool shared = !is_vulkan() && !(call.flags & kOfPlace) && call.mask.rows <= 1 &&
                         call.bias.rows <= 1 &&
                         (!causal || (call.len_q == call.len_kv && call.align != FOVEA_ALIGN_OFFSET));
     while (!rows.empty()) {

@@ -92,7 +92,7 @@ Result<DeviceBuffer*> DeviceText::weight_of(const Linear& l, FoveaDtype& type, b
             // Recorded work may use weights that are dropped to make room for this one.
             if (!runner_.holds(*l.stored, bytes))
                 if (Result<void> r = flush(); !r) return r.error();
-            return runner_.held(*l.stored, bytes);
+            return runner_.with_room([&] { return runner_.held(l.stored->bytes, l.stored->owner, bytes); });
         }
     }
     in_out = !l.stored && l.layout == WeightLayout::in_out;

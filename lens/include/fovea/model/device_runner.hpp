@@ -27,11 +27,15 @@ class DeviceRunner final : public Runner {
     std::string name() const override { return engine_.device().name; }  // "CPU (AVX2)", "llvmpipe (...)"
     const FoveaDeviceProperties& properties() const override { return engine_.properties(); }
     Result<void> run(const Plan& plan, const FoveaHostBuffer* bindings) override;
+    // The same with options. On a Vulkan device the inputs of `stay`, a bit for each binding, are uploaded
+    // once for their address, and remain as long as `owner` lives and no call needs their room.
+    Result<RunReport> run(const Plan& plan, const FoveaHostBuffer* bindings, uint64_t stay,
+                          const std::weak_ptr<const void>& owner, const RunOptions& options = {});
     Result<void> stored_linears(std::span<const StoredProduct> products, const F32Tensor& x) override;
     std::unique_ptr<ResidentText> text(uint64_t layers, uint64_t capacity) override;
 
     const RunReport& last_attention() const { return last_attention_; }
-    // Returns the bytes of weights on the device.
+    // Returns the bytes of weights and other inputs that stay on the device.
     uint64_t held_bytes() const;
 
     // The transfers between host and device so far.
@@ -50,14 +54,19 @@ class DeviceRunner final : public Runner {
         std::weak_ptr<const void> owner;
         DeviceBuffer buffer;
     };
+    // Inputs stay only as long as no call needs their room.
     template <class Run>
-    auto with_room(const Run& run);
-    Result<void> linear_on_device(const Plan& plan, const StoredWeight& weight, const F32Tensor& bias,
-                                  const F32Tensor& x, F32Tensor& y);
+    auto with_room(const Run& run) {
+        auto result = run();
+        if (result || result.error().code != FOVEA_OUT_OF_DEVICE_MEMORY || held_.empty()) return result;
+        held_.clear();
+        return run();
+    }
     void forget_closed();
     bool holds(const StoredWeight& weight, uint64_t bytes) const;
-    Result<DeviceBuffer*> held(const StoredWeight& weight, uint64_t bytes);
-    Result<DeviceBuffer*> room(FoveaBinding binding, uint64_t bytes);
+    Result<DeviceBuffer*> held(std::span<const std::byte> from, const std::weak_ptr<const void>& owner,
+                               uint64_t bytes);
+    Result<DeviceBuffer*> room(uint32_t binding, uint64_t bytes);
 
     std::optional<Engine> own_;
     Engine& engine_;
