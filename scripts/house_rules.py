@@ -75,7 +75,6 @@ PRIVATE_USERS = {
     'apps/visualizer/data/session_file.cpp': 'names a file by the digest that lens\' own sessions use',
     'apps/visualizer/document/long_map.hpp': 'MapSource needs the runtime and is in no installed library',
     'web/engine/gpu_plan.cpp': 'hands the slices of a plan for WebGPU to the page',
-    'web/engine/left_out.cpp': 'replaces what the page\'s small module leaves out',
 }
 INCLUDE = re.compile(r'\s*#\s*include "([^"]+)"')
 IMPORT = re.compile(r'\b(?:from |import\()"(\.[^"]+)"')

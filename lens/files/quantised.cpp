@@ -82,6 +82,9 @@ void dequantise(FoveaDtype type, std::span<const std::byte> blocks, std::span<fl
 }
 
 Result<void> read_rows(const StoredWeight& weight, uint64_t first, std::span<float> out) {
+#ifdef FOVEA_NO_STORED_WEIGHTS  // a module that opens no model's files
+    return Error{FOVEA_UNSUPPORTED, "weight", "stored"};
+#endif
     const auto refuse = [&](std::string_view why) {
         return files::unsupported("dtype", files::cat("tensor '", printable_name(weight.name), "' ", why));
     };

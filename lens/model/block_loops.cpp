@@ -1,5 +1,5 @@
-// The parts of a block other than products and attention, by the engine's kernels or strictly. The page's own
-// module replaces these definitions (web/engine/left_out.cpp).
+// The parts of a block other than products and attention, by the engine's kernels or strictly; with
+// FOVEA_NO_ROW_KERNELS always strictly.
 #include <fovea/model/strict.hpp>
 
 #include "model/block_run.hpp"
@@ -7,22 +7,28 @@
 
 namespace fovea {
 
+#ifdef FOVEA_NO_ROW_KERNELS
+constexpr bool kHasKernels = false;
+#else
+constexpr bool kHasKernels = true;
+#endif
+
 F32Tensor BlockLoops::normalised(const Norm& norm, F32Tensor x) const {
     if (norm.kind == NormKind::none) return x;
-    if (!engine_) return fovea::normalised(norm, std::move(x));
+    if (!kHasKernels || !engine_) return fovea::normalised(norm, std::move(x));
     HostRows(engine_->parallel()).norm(norm, x.values.data(), x.rows(), x.columns(), x.values.data());
     return x;
 }
 
 void BlockLoops::activate(Activation activation, F32Tensor& x, const F32Tensor* other) const {
-    if (!engine_) return fovea::activate(activation, x.values, other);
+    if (!kHasKernels || !engine_) return fovea::activate(activation, x.values, other);
     HostRows(engine_->parallel())
         .pointwise(rule_of(activation), x.values.data(), other ? other->values.data() : nullptr,
                    x.values.data(), x.values.size());
 }
 
 void BlockLoops::rotate(F32Tensor& x, const Rope& rope) const {
-    if (!engine_) {
+    if (!kHasKernels || !engine_) {
         x = strict::rotated(std::move(x), rope);
         return;
     }

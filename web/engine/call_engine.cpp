@@ -168,7 +168,7 @@ int32_t webCallPlan(int32_t operation, const double* values, const double* limit
         case kMapTile:
             return kept(plan_map_tile(properties, d.call, d.tile), limits != nullptr);
         case kMerge:
-            if (!limits) d.merge.kernel = FOVEA_KERNEL_PLAIN;  // the other one is left out, see left_out.cpp
+            if (!limits) d.merge.kernel = FOVEA_KERNEL_PLAIN;  // the other one is left out
             return kept(plan_merge(properties, d.merge), limits != nullptr);
     }
     return refuse_call("operation is " + std::to_string(operation) + ", which is not supported");
