@@ -5,7 +5,7 @@
 namespace fovea::visualizer {
 namespace {
 
-constexpr float kWidth = 320, kArrow = 9;
+constexpr float kCardWidth = 320, kArrow = 9;
 
 struct Hint {
     const char *title, *text;
@@ -122,7 +122,7 @@ void draw_tour(PanelContext& ui) {
     const float s = ui.scale;
     const ImVec2 screen = ImGui::GetIO().DisplaySize;
     const Tip tip = tip_of(ui, state.tour_step);
-    ImGui::SetNextWindowSize({kWidth * s, 0});
+    ImGui::SetNextWindowSize({kCardWidth * s, 0});
     ImGui::PushStyleVar(ImGuiStyleVar_WindowRounding, 8 * s);
     ImGui::PushStyleVar(ImGuiStyleVar_WindowBorderSize, std::max(s, 1.0f));
     ImGui::PushStyleColor(ImGuiCol_WindowBg, colors.raised);
@@ -134,7 +134,7 @@ void draw_tour(PanelContext& ui) {
     ImGui::PushFont(ui.fonts.strong);
     ImGui::TextUnformatted(hint.title);
     ImGui::PopFont();
-    ImGui::PushTextWrapPos((kWidth - 14) * s);
+    ImGui::PushTextWrapPos((kCardWidth - 14) * s);
     ImGui::TextUnformatted(hint.text);
     ImGui::PopTextWrapPos();
     ImGui::Dummy({0, 2 * s});
