@@ -1,6 +1,7 @@
 #include "engine_options.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 #include <string>
 
 namespace fovea::app {
@@ -42,6 +43,9 @@ Result<EngineOptions> engine_options(const Arguments& a) {
         return bad("--threads", "--threads is " + std::to_string(*threads) + "; it must be at most 4096");
     options.cpu_threads = uint32_t(*threads);
     options.tuning_file = a.text("--tuning");
+    // The layer checks its shaders' accesses against the buffers of a later descriptor push to the same
+    // command buffer (seen with layer 1.4.309). It handles sets of a pool correctly.
+    options.push_descriptors = !std::getenv("VK_KHRONOS_VALIDATION_GPUAV_ENABLE");
     return options;
 }
 

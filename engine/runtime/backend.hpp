@@ -50,7 +50,7 @@ enum class Detail { to_choose, all };
 // Vulkan devices in the loader's order, numbered from 1. `note` says why there are none, if so.
 std::vector<DeviceInfo> list_vulkan_devices(Detail detail, std::string& note);
 // `number` as in DeviceInfo.
-Result<std::unique_ptr<Backend>> open_vulkan_backend(uint32_t number, bool validation);
+Result<std::unique_ptr<Backend>> open_vulkan_backend(uint32_t number, const EngineOptions& options);
 
 // EngineOptions::tuning_file on a device that was just opened.
 Result<void> tune_from_file(const std::string& file, DeviceInfo& device);

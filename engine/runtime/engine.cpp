@@ -96,9 +96,9 @@ Result<Engine> Engine::open(const EngineOptions& options) {
             : std::vector<DeviceInfo>{runtime::cpu_device_info(options.cpu_threads)};
     Result<runtime::DeviceChoice> choice = runtime::choose_device(devices, note, options);
     if (!choice) return choice.error();
-    Result<std::unique_ptr<Backend>> backend =
-        choice->number == 0 ? runtime::open_cpu_backend(options.cpu_threads)
-                            : runtime::open_vulkan_backend(choice->number, options.validation);
+    Result<std::unique_ptr<Backend>> backend = choice->number == 0
+                                                   ? runtime::open_cpu_backend(options.cpu_threads)
+                                                   : runtime::open_vulkan_backend(choice->number, options);
     if (!backend) return backend.error();
     auto state = std::make_unique<State>();
     state->backend = std::move(*backend);

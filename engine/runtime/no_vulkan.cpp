@@ -8,7 +8,7 @@ std::vector<DeviceInfo> list_vulkan_devices(Detail, std::string& note) {
     return {};
 }
 
-Result<std::unique_ptr<Backend>> open_vulkan_backend(uint32_t, bool) {
+Result<std::unique_ptr<Backend>> open_vulkan_backend(uint32_t, const EngineOptions&) {
     return Error{FOVEA_UNSUPPORTED, "backend", "this build has no Vulkan backend"};
 }
 

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdlib>
 #include <cstring>
 #include <optional>
 
@@ -36,7 +35,7 @@ constexpr BindingMask kSums = binding_bit(FOVEA_BIND_DQ) | binding_bit(FOVEA_BIN
 
 class VulkanBackend final : public Backend {
   public:
-    static Result<std::unique_ptr<Backend>> open(uint32_t number, bool validation);
+    static Result<std::unique_ptr<Backend>> open(uint32_t number, const EngineOptions& options);
     ~VulkanBackend() override {
         if (queue_) queue_->settle(kLastChanceSeconds);
         const bool abandoned = device_ && device_->abandoned();
@@ -149,8 +148,8 @@ void describe_open_device(const VulkanDevice& device, DeviceInfo& info) {
     info.properties = device.properties();
 }
 
-Result<std::unique_ptr<Backend>> VulkanBackend::open(uint32_t number, bool validation) {
-    Result<std::unique_ptr<Instance>> instance = Instance::create(validation);
+Result<std::unique_ptr<Backend>> VulkanBackend::open(uint32_t number, const EngineOptions& options) {
+    Result<std::unique_ptr<Instance>> instance = Instance::create(options.validation);
     if (!instance) return instance.error();
     const std::vector<VkPhysicalDevice>& all = (*instance)->physical_devices();
     if (number == 0 || number > all.size())
@@ -159,10 +158,8 @@ Result<std::unique_ptr<Backend>> VulkanBackend::open(uint32_t number, bool valid
                          std::to_string(all.size())};
     std::unique_ptr<VulkanBackend> backend(new VulkanBackend);
     backend->instance_ = std::move(*instance);
-    // The layer checks its shaders' accesses against the buffers of a later descriptor push to the same
-    // command buffer (seen with layer 1.4.309). It handles sets of a pool correctly.
     DeviceWishes wishes;
-    wishes.push_descriptors = !(validation && getenv("VK_KHRONOS_VALIDATION_GPUAV_ENABLE"));
+    wishes.push_descriptors = options.push_descriptors;
     Result<std::unique_ptr<VulkanDevice>> device =
         VulkanDevice::open(*backend->instance_, all[number - 1], wishes);
     if (!device) return device.error();
@@ -397,8 +394,8 @@ std::vector<DeviceInfo> list_vulkan_devices(Detail detail, std::string& note) {
     return list;
 }
 
-Result<std::unique_ptr<Backend>> open_vulkan_backend(uint32_t number, bool validation) {
-    return VulkanBackend::open(number, validation);
+Result<std::unique_ptr<Backend>> open_vulkan_backend(uint32_t number, const EngineOptions& options) {
+    return VulkanBackend::open(number, options);
 }
 
 }  // namespace fovea::runtime

@@ -171,13 +171,15 @@ std::unique_ptr<Executor> make_vulkan_executor(std::string name, FoveaKernel ker
     EngineOptions options;
     options.backend = BackendChoice::vulkan;
     options.validation = true;
+    const bool instruments_shaders = getenv("VK_KHRONOS_VALIDATION_GPUAV_ENABLE") != nullptr;
+    options.push_descriptors = !instruments_shaders;
     Result<Engine> engine = Engine::open(options);
     if (!engine) {
         error = engine.error().text;
         return nullptr;
     }
     // With instrumented shaders the layer says at the start which features it turns on for itself.
-    if (getenv("VK_KHRONOS_VALIDATION_GPUAV_ENABLE")) engine->take_messages();
+    if (instruments_shaders) engine->take_messages();
     FoveaDeviceProperties properties = engine->properties();
     while (!as.empty()) {
         const std::string_view kind = as.substr(0, as.find(','));

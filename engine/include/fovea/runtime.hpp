@@ -73,6 +73,9 @@ struct EngineOptions {  // where to run
     std::string tuning_file;   // see Tuning; empty: none
     // Khronos validation with synchronization validation; messages: Engine::take_messages.
     bool validation = false;
+    // False: descriptor sets come from a pool where the device could push them, as GPU-assisted validation
+    // needs.
+    bool push_descriptors = true;
 };
 
 // Host memory for each binding of a call, indexed by FoveaBinding; null where the plan needs none. Types,

@@ -80,7 +80,7 @@ uint64_t room_for(const FoveaPlan_T& plan, FoveaBinding source, const BlockShape
     }
 }
 
-Window window_of(const Problem& p, FoveaBinding source, const BlockWindows& windows) {
+Window binding_window(const Problem& p, FoveaBinding source, const BlockWindows& windows) {
     switch (source) {
         case FOVEA_BIND_SEQUENCES:
         case FOVEA_BIND_BLOCK_TABLE:
@@ -150,7 +150,7 @@ void Gathering::fill(const BlockWindows& windows, FoveaDispatch* out, uint32_t& 
     for (uint32_t i = 0; i < kInputs; ++i) {
         const Input& input = kTable[i];
         if (!is_gathered(plan_, input)) continue;
-        Window from = window_of(plan_.problem, input.source, windows);
+        Window from = binding_window(plan_.problem, input.source, windows);
         round_for_words(from);
         DispatchBuilder d(out[count++], Shader::gather);
         const shader::GatherPush push{uint32_t(from.size / 4)};
