@@ -41,7 +41,8 @@ struct TokenOptions {
 };
 Result<ModelTokens> input_tokens(const Arguments& arguments, const CheckpointModel& model,
                                  const TokenOptions& options = {});
-// What runs a model: the CPU's kernels on --threads threads (all of the machine), or the device that
+// Returns the runner of a model: the CPU's kernels on --threads threads (all of the machine), or the device
+// that
 // --backend and --device choose.
 bool names_device(const Arguments& arguments);
 Result<std::unique_ptr<Runner>> open_runner(const Arguments& arguments);

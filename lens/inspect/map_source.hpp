@@ -1,5 +1,5 @@
-// The only driver of attention maps: selects the tiles that a view needs, computes them by a runner on a
-// thread of its own, and keeps the log-sum-exp of the rows. The program keeps the picture.
+// Drives an attention map: selects the tiles that a view needs and keeps the log-sum-exp of the rows. A
+// runner computes on a separate thread. The program keeps the picture.
 #pragma once
 
 #include <fovea/inspect/map_tiles.hpp>

@@ -26,7 +26,7 @@ using namespace fovea::web;
 
 // All that lives between calls. One page, one engine, one calling thread.
 struct State {
-    ThreadPool* pool = nullptr;  // of the runner
+    ThreadPool* pool = nullptr;  // the threads of the runner
     std::unique_ptr<Runner> runner;
     std::optional<Page> page;
     std::vector<PageStage> stages;  // the last requested stages

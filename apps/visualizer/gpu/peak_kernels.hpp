@@ -18,10 +18,10 @@ class PeakKernels {
         VkDevice device = VK_NULL_HANDLE;
         VkQueue queue = VK_NULL_HANDLE;
         uint32_t queue_family = 0;
-        double tick_seconds = 0;  // of a timestamp; 0: the queue has none
+        double tick_seconds = 0;  // one step of a timestamp; 0: the queue has none
         uint64_t wait_nanoseconds = 0;
         VkBuffer from = VK_NULL_HANDLE, to = VK_NULL_HANDLE;
-        uint64_t copy_bytes = 0;  // of each buffer
+        uint64_t copy_bytes = 0;  // size of each buffer
     };
 
     PeakKernels() = default;

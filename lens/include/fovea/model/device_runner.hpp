@@ -27,8 +27,8 @@ class DeviceRunner final : public Runner {
     std::string name() const override { return engine_.device().name; }  // "CPU (AVX2)", "llvmpipe (...)"
     const FoveaDeviceProperties& properties() const override { return engine_.properties(); }
     Result<void> run(const Plan& plan, const FoveaHostBuffer* bindings) override;
-    // The same with options. On a Vulkan device the inputs of `stay`, a bit for each binding, are uploaded
-    // once for their address, and remain as long as `owner` lives and no call needs their room.
+    // The same with options. A Vulkan device keeps the inputs of `stay` (a bit for each binding) by their
+    // address, as long as `owner` lives and no call needs their room.
     Result<RunReport> run(const Plan& plan, const FoveaHostBuffer* bindings, uint64_t stay,
                           const std::weak_ptr<const void>& owner, const RunOptions& options = {});
     Result<void> stored_linears(std::span<const StoredProduct> products, const F32Tensor& x) override;

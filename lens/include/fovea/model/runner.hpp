@@ -69,7 +69,7 @@ class Runner {
     const std::string& reason() const { return reason_; }
 
   protected:
-    FoveaKernel kernel_ = FOVEA_KERNEL_AUTO;  // of attention(); AUTO: the one that the call names
+    FoveaKernel kernel_ = FOVEA_KERNEL_AUTO;  // kernel of attention(); AUTO: the one that the call names
     std::string reason_;
 
   private:
@@ -85,8 +85,8 @@ class Runner {
     std::vector<Kept<FoveaLinearDesc>> linears_;
 };
 
-// Return a runner of the CPU's kernels: on the application's threads, where null and 1 mean this thread only,
-// or on a pool of its own. The number of threads does not change the result.
+// Return a runner of the CPU's kernels, on the application's threads or on a pool that it owns. Null and 1
+// mean this thread only. The number of threads does not change the result.
 std::unique_ptr<Runner> make_cpu_runner(const FoveaParallel* parallel = nullptr, uint32_t threads = 1);
 std::unique_ptr<Runner> make_cpu_runner(std::unique_ptr<ThreadPool> pool);
 
