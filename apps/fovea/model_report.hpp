@@ -41,10 +41,10 @@ struct TokenOptions {
 };
 Result<ModelTokens> input_tokens(const Arguments& arguments, const CheckpointModel& model,
                                  const TokenOptions& options = {});
-// Returns the runner of a model: the CPU's kernels on --threads threads (all of the machine), or the device
-// that
-// --backend and --device choose.
+// True if --backend or --device chooses where a model runs.
 bool names_device(const Arguments& arguments);
+// Returns the runner of a model: the CPU's kernels on --threads threads (all of the machine), or the device
+// that --backend and --device choose.
 Result<std::unique_ptr<Runner>> open_runner(const Arguments& arguments);
 // Prints on standard error how much memory is needed if that is much; rejects more than this machine has
 // free.

@@ -13,12 +13,6 @@
 namespace fovea::visualizer {
 namespace {
 
-// Runs a plan of the CPU backend once, on the calling thread.
-Result<void> run_once(const Plan& plan, const FoveaHostBuffer* bindings) {
-    Workspace workspace;
-    return run_on_host(plan, bindings, workspace);
-}
-
 // A mask of a cell for each weight is kept up to here.
 constexpr uint64_t kMaxMaskCells = 64u << 20;
 // Rows of a mask begin this far apart or a multiple of it.
