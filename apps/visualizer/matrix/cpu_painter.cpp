@@ -12,7 +12,7 @@ namespace {
 
 constexpr uint32_t kMagenta = 0xffff00ff, kCyan = 0xffffff00;
 
-struct Cell {
+struct MatrixCell {
     int row, column;
 };
 
@@ -23,10 +23,10 @@ class Painter {
     bool pixel(float x, float y, uint32_t& color) const;
 
   private:
-    uint64_t index(Cell c) const {
+    uint64_t index(MatrixCell c) const {
         return uint64_t(v.first_element) + uint64_t(c.row) * v.row_stride + uint64_t(c.column);
     }
-    float mass(Cell c) const {
+    float mass(MatrixCell c) const {
         uint64_t units = 0;
         std::memcpy(&units, s.values + 2 * index(c), sizeof units);
         if (units == ~uint64_t{0}) return std::numeric_limits<float>::quiet_NaN();
@@ -34,22 +34,22 @@ class Painter {
             float(units) * (uint32_t(c.row) == v.ragged_row ? v.ragged_mass_unit : v.mass_unit);
         return std::max(value, std::min(value * v.mass_spread, 1.0f));
     }
-    float value(Cell c) const {
+    float value(MatrixCell c) const {
         if (v.flags & MATRIX_FLAG_MASS) return mass(c);
         const uint64_t at = index(c);
         const bool difference = v.flags & MATRIX_FLAG_DIFFERENCE;
         return difference ? s.values[at] - s.other[at - v.first_element + v.other_first_element]
                           : s.values[at];
     }
-    bool hidden(Cell c) const {
+    bool hidden(MatrixCell c) const {
         if (v.flags & MATRIX_FLAG_MASS) return false;
         const float read = (v.flags & MATRIX_FLAG_HIDING ? s.hiding : s.values)[index(c)];
         return std::isinf(read) && read < 0;
     }
-    bool dropped(Cell c) const { return (v.flags & MATRIX_FLAG_DROPPED) && s.other[index(c)] == 0; }
+    bool dropped(MatrixCell c) const { return (v.flags & MATRIX_FLAG_DROPPED) && s.other[index(c)] == 0; }
     float signed_log(float x) const { return std::copysign(std::log1p(std::fabs(x) / v.linear_within), x); }
     uint32_t color_of(float value) const;
-    Cell strongest(Cell from) const;
+    MatrixCell strongest(MatrixCell from) const;
 
     const MatrixView& v;
     const PaintSource& s;
@@ -73,15 +73,15 @@ uint32_t Painter::color_of(float value) const {
         .colors[v.colormap * MATRIX_COLORS_PER_MAP + uint32_t(share * (MATRIX_COLORS_PER_MAP - 1) + 0.5f)];
 }
 
-Cell Painter::strongest(Cell from) const {
+MatrixCell Painter::strongest(MatrixCell from) const {
     const auto count = [](float size) {
         return std::clamp(int(std::ceil(1 / size)), 1, MATRIX_MOST_CELLS_A_SIDE);
     };
-    Cell best = from;
+    MatrixCell best = from;
     float best_size = -1;
     for (int y = 0; y < count(v.cell_height); ++y)
         for (int x = 0; x < count(v.cell_width); ++x) {
-            const Cell here{std::min(from.row + y, int(v.rows) - 1),
+            const MatrixCell here{std::min(from.row + y, int(v.rows) - 1),
                             std::min(from.column + x, int(v.columns) - 1)};
             const float read = value(here);
             const float size = std::isnan(read) ? 3.4e38f : hidden(here) ? -0.5f : std::fabs(read);
@@ -92,7 +92,7 @@ Cell Painter::strongest(Cell from) const {
 
 bool Painter::pixel(float x, float y, uint32_t& color) const {
     const float place_x = (x - v.origin_x) / v.cell_width, place_y = (y - v.origin_y) / v.cell_height;
-    Cell cell{int(std::floor(place_y)), int(std::floor(place_x))};
+    MatrixCell cell{int(std::floor(place_y)), int(std::floor(place_x))};
     if (v.flags & MATRIX_FLAG_WHOLE)
         cell = {std::clamp(cell.row, 0, int(v.rows) - 1), std::clamp(cell.column, 0, int(v.columns) - 1)};
     color = v.ground;
