@@ -137,7 +137,7 @@ void PeakKernels::record(Kind kind, uint32_t rounds) const {
     if (queries_) vkCmdWriteTimestamp(cmd_, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, queries_, 1);
 }
 
-// By a command buffer of its own: the application's may be recording meanwhile.
+// Uses a separate command buffer, because the application's may be recording meanwhile.
 Result<double> PeakKernels::run(Kind kind, uint32_t rounds) {
     if (VkResult r = vkResetCommandPool(at_.device, commands_, 0)) return failed("vkResetCommandPool", r);
     VkCommandBufferBeginInfo begin{VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO};

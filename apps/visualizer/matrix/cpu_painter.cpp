@@ -82,7 +82,7 @@ MatrixCell Painter::strongest(MatrixCell from) const {
     for (int y = 0; y < count(v.cell_height); ++y)
         for (int x = 0; x < count(v.cell_width); ++x) {
             const MatrixCell here{std::min(from.row + y, int(v.rows) - 1),
-                            std::min(from.column + x, int(v.columns) - 1)};
+                                  std::min(from.column + x, int(v.columns) - 1)};
             const float read = value(here);
             const float size = std::isnan(read) ? 3.4e38f : hidden(here) ? -0.5f : std::fabs(read);
             if (size > best_size) best_size = size, best = here;

@@ -16,7 +16,7 @@ namespace fovea {
 // only the rows that enter and leave it.
 class DeviceRunner final : public Runner {
   public:
-    // Opens an engine of its own.
+    // Opens an engine and owns it.
     static Result<std::unique_ptr<DeviceRunner>> open(const EngineOptions& options,
                                                       FoveaKernel kernel = FOVEA_KERNEL_AUTO);
     // Borrows the engine, which must outlive it.
