@@ -68,6 +68,11 @@ function(_fovea_compile_together targets)
   endforeach()
 endfunction()
 
+function(fovea_compile_libraries_together)
+  _fovea_targets_below(${PROJECT_SOURCE_DIR}/lens lenses)
+  _fovea_compile_together("${lenses}")
+endfunction()
+
 # Says for the compiler cache what is in TARGET's precompiled header, whose bytes are others in each build folder.
 function(_fovea_sum_precompiled target)
   get_target_property(folder ${target} BINARY_DIR)

@@ -49,7 +49,7 @@ describe("the pictures of the documentation", { skip: missing ?? false }, () => 
                 lacking(name) ?? (hasFonts ? null : "this machine has other fonts than the kept pictures");
             if (reason) return t.skip(reason);
             const file = join(fresh, `${name}.png`);
-            await draw(name, file, { lab, quick: true });
+            await draw(name, file, { lab });
             const off = difference(
                 await reduced(readFileSync(file), readFileSync(join(folder, `${name}.png`)), "png"),
             );

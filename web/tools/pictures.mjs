@@ -1,7 +1,7 @@
 // Draws the pictures of the README and docs/ again, all or those named: ./dev pictures [NAME...].
 // The test pictures.test.mjs draws them, too, and fails where a kept picture is not what the programs draw now.
-// Two pictures depend on measured times: places of birds, and how many samples. For those, docs/images/drawn_from.json keeps a
-// digest of the sources that decide what they show.
+// Two pictures depend on measured times (places of birds, how many samples) and one takes long to draw. For those,
+// docs/images/drawn_from.json keeps a digest of the sources that decide what they show.
 import { spawn, spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -16,9 +16,8 @@ const programs = join(root, "build", "default", "bin"),
     driver = join(root, "build", "default", "drivers", "lavapipe26");
 const text = "the cat sat on the mat and the dog sat on the rug because it was warm";
 
-// In `draw` are a program and its arguments, to which the file's name is added. In `quick` are arguments for a test, which take
-// less time and give the same picture at a fourth of its size. In `from` are the files for a digest, and what in them counts:
-// the code or the texts in quotes.
+// In `draw` are a program and its arguments, to which the file's name is added. In `from` are the files for a digest, and what
+// in them counts: the code or the texts in quotes.
 export const pictures = {
     page: { page: { width: 1440, height: 1340 } },
     heads: { draw: ["fovea", "lesson", "induction", "--png"] },
@@ -78,7 +77,7 @@ export const pictures = {
             "2048",
             "--png",
         ],
-        quick: ["--reference", "64"],
+        from: { of: "code", files: ["apps/embed/denoise"] },
     },
     flock: {
         draw: ["fovea_embed_flock", "--png"],
@@ -105,7 +104,9 @@ export function digest({ of, files }) {
     const names = files.flatMap((name) =>
         /\.\w+$/.test(name)
             ? [name]
-            : readdirSync(join(root, name), { recursive: true }).map((file) => join(name, file)),
+            : readdirSync(join(root, name), { recursive: true })
+                  .filter((file) => /\.\w+$/.test(file))
+                  .map((file) => join(name, file)),
     );
     const hash = createHash("sha256");
     for (const name of names.sort()) {
@@ -141,7 +142,7 @@ function run(program, given, options = {}) {
 }
 
 // Draws one picture into `file`. `lab` (web/tests/support.mjs) opens the page.
-export async function draw(name, file, { lab, quick = false }) {
+export async function draw(name, file, { lab }) {
     const picture = pictures[name];
     if (picture.page) {
         const page = await lab.page("", { viewport: picture.page });
@@ -156,10 +157,6 @@ export async function draw(name, file, { lab, quick = false }) {
         if (picture.model && spawnSync("python3", [join(root, picture.model), model]).status !== 0)
             throw new Error(`${picture.model} failed`);
         const [program, ...given] = picture.draw.map((word) => (word === "MODEL" ? model : word));
-        if (quick)
-            (picture.quick ?? []).forEach((word, i, words) => {
-                if (word.startsWith("--")) given[given.indexOf(word) + 1] = words[i + 1];
-            });
         run(program, [...given, file]);
     } finally {
         rmSync(temporary, { recursive: true });
