@@ -17,6 +17,8 @@ def about_file(head):
     """The head as Doxygen's comment on the file, its lines kept as they are. At the end of the file, where it moves no
     line."""
     plain = [re.sub(r'^(?:/\*| \*/?|//) ?', '', line) for line in head.rstrip().removesuffix('*/').split('\n')]
+    while plain and (not plain[0] or 'SPDX' in plain[0]):
+        del plain[0]
     return '/** @file\n' + plain[0] + '\n@verbatim\n' + '\n'.join(plain).rstrip() + '\n@endverbatim */\n'
 
 

@@ -33,7 +33,7 @@ html_js_files = ['site.js']
 html_copy_source = False
 html_show_sphinx = False
 html_theme_options = {
-    'light_css_variables': {'color-brand-primary': '#1d4ed8', 'color-brand-content': '#1d4ed8'},
-    'dark_css_variables': {'color-brand-primary': '#93b4ff', 'color-brand-content': '#93b4ff'},
+    'light_css_variables': {'color-brand-primary': '#1d4ed8', 'color-brand-content': '#1d4ed8', 'color-api-name': '#1d4ed8'},
+    'dark_css_variables': {'color-brand-primary': '#93b4ff', 'color-brand-content': '#93b4ff', 'color-api-name': '#93b4ff'},
 }
 copybutton_exclude = '.linenos, .gp, .go'
