@@ -7,11 +7,11 @@ export interface Shape {
     queries: number;
     keys: number;
     dim: number;
-    /** Width of the values; `dim` if it is not given. */
+    /** Width of the values; default: `dim`. */
     dimV?: number;
 }
 
-/** Where a call runs. Without it: on a GPU from 2 GFLOP on, where there is one that is to be trusted. */
+/** Where a call runs. Default: a hardware GPU whose results passed a check, for calls of at least 2 GFLOP; else the CPU. */
 export type Device = "cpu" | "gpu";
 
 export interface Weights {
@@ -20,33 +20,33 @@ export interface Weights {
     causal?: boolean;
     /** Query i sees keys from i - left to i + right; -1: no bound. */
     window?: [left: number, right: number];
-    /** `[queries, keys]`, the same for all heads: 0 hides. */
+    /** `[queries, keys]`, the same for all heads: 0 masks. */
     mask?: Uint8Array;
-    /** `[queries, keys]`, the same for all heads: added to the scores; -Infinity hides. */
+    /** `[queries, keys]`, the same for all heads: added to the scores; -Infinity masks. */
     bias?: Float32Array;
     /** Slopes of ALiBi, one for each query head. */
     alibi?: Float32Array;
-    /** Scores are capped to softcap * tanh(score / softcap); 0: not. */
+    /** Scores are capped to softcap * tanh(score / softcap); 0: off. */
     softcap?: number;
-    /** The factor of q·k; 1/sqrt(dim) by default. */
+    /** Multiplies q·k; 1/sqrt(dim) by default. */
     scale?: number;
     device?: Device;
 }
 
 export interface AttentionOptions extends Weights {
-    /** A logit for each query head that takes weight and gives no value. */
+    /** Attention sinks: a logit for each query head that takes weight and adds no value. */
     sinks?: Float32Array;
 }
 
 export interface AttentionResult {
     /** `[batch, heads, queries, dimV]`. */
     o: Float32Array;
-    /** `[batch, heads, queries]`: the logarithm of the sum of exp(score); -Infinity where a query sees nothing. */
+    /** `[batch, heads, queries]`: the logarithm of the sum of exp(score); -Infinity for a fully masked query. */
     lse: Float32Array;
     device: Device;
 }
 
-/** softmax(scale * q kᵀ + bias, masked) v. Fails with one line that names what is wrong. */
+/** softmax(scale * q kᵀ + bias, masked) v. Rejects with an error that names what is wrong. */
 export function attention(
     q: Float32Array,
     k: Float32Array,
@@ -58,17 +58,17 @@ export interface MapOptions extends Weights {
     /** Pixels; at most the number of keys and queries of the part. */
     width: number;
     height: number;
-    /** The part of the matrix: first and count. All of it if not given. */
+    /** The part of the matrix: first and count; default: all. */
     rows?: [first: number, count: number];
     keys?: [first: number, count: number];
-    /** Query head; all of them if not given. */
+    /** Query head; default: all. */
     head?: number;
 }
 
 export interface MapResult {
     /** `[heads, height, width]`: the sum of the weights of each pixel's cells. NaN if a weight is not finite. */
     mass: Float64Array;
-    /** The largest of them. */
+    /** `[heads, height, width]`: the largest weight of each pixel. NaN if a weight is not finite. */
     max: Float32Array;
     device: Device;
 }
@@ -88,7 +88,7 @@ export interface MergeShape {
     dimV: number;
 }
 
-/** Results of the same queries over parts of the keys as the result over all of them. */
+/** Merges results of the same queries over parts of the keys into the result over all keys. */
 export function merge(
     parts: { o: Float32Array; lse: Float32Array }[],
     shape: MergeShape,

@@ -25,8 +25,8 @@ const tasks: Record<string, { name: string; about: string }> = {
         about: "Twelve numbers, then the same in rising order. One head is enough: each number looks for the next larger one.",
     },
     reverse: {
-        name: "Reverse a word",
-        about: "Twelve symbols, then the same from the last to the first. Only places matter: take the positions away and nothing is learned.",
+        name: "Reverse the letters",
+        about: "Twelve letters, then the same letters from the last to the first. Only places matter: take the positions away and nothing is learned.",
     },
     recall: {
         name: "Remember pairs",

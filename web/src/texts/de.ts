@@ -152,7 +152,7 @@ export const texts: typeof english = {
         embedTitle: "Einbetten und zitieren",
         inPage: "In einer Seite",
         inPageAbout:
-            "Die Adresse enthält alles: Level, Text, Parameter, die gewählte Zelle, den Schritt eines Rundgangs. <code>&amp;bare=1</code> lässt nur die Matrix und ihre Rechnung; <code>&amp;bare=text,stages,tools,knobs,walk</code> behält, was du nennst. <code>&amp;big=1</code> ist für Beamer.",
+            "Die Adresse enthält Level, Text, Parameter, die gewählte Zelle und den Schritt eines Rundgangs, in höchstens 2.000 Zeichen. Dateien, die du geöffnet hast, enthält sie nicht: Speichere dafür eine Sitzung (Exportieren). <code>&amp;bare=1</code> lässt nur die Matrix und ihre Rechnung; <code>&amp;bare=text,stages,tools,knobs,walk</code> behält, was du nennst. <code>&amp;big=1</code> ist für Beamer.",
         inProgram: "In einem Programm",
         inProgramAbout: "Die Engine ist eine Bibliothek für C und C++, auf Vulkan und der CPU.",
         onDesktop: "Auf dem Desktop",

@@ -152,7 +152,7 @@ export const texts = {
         embedTitle: "Embed and cite",
         inPage: "In a page",
         inPageAbout:
-            "The address holds everything: level, text, parameters, the picked cell, the step of a walk. <code>&amp;bare=1</code> leaves the matrix and its arithmetic; <code>&amp;bare=text,stages,tools,knobs,walk</code> keeps what you name. <code>&amp;big=1</code> is for projectors.",
+            "The address keeps the level, text, parameters, picked cell and step of a walk, in at most 2,000 characters. It does not keep files that you opened: save a session instead (Export). <code>&amp;bare=1</code> shows only the matrix and its arithmetic; <code>&amp;bare=text,stages,tools,knobs,walk</code> keeps what you name. <code>&amp;big=1</code> is for projectors.",
         inProgram: "In a program",
         inProgramAbout: "The engine is a library for C and C++, on Vulkan and the CPU.",
         onDesktop: "On the desktop",
