@@ -129,7 +129,7 @@ export const texts: typeof english = {
         checkAll: "Alle 133 Tabellen prüfen",
         zoomTitle: "Deep Zoom",
         zoomAbout:
-            "16.384 Tokens haben 268 Millionen Gewichte, 65.536 Tokens sechzehnmal so viele: Gigabytes, die nie gespeichert werden. Jeder Teil der Karte wird berechnet, wenn er in Sicht kommt, aus den Queries, den Keys und einer Zahl für jede Zeile. Sie zeigt deinen Text, deine Tensoren oder einen erfundenen Text mit bekannten Mustern: ein Attention Sink auf dem ersten Token, ein lokales Band, Trennzeichen und Streifen, wo sich der Text wiederholt. Eine Million Tokens kann Stunden dauern; du kannst jederzeit anhalten.",
+            "16.384 Tokens haben 268 Millionen Gewichte, die nie gespeichert werden. Jeder Teil der Karte wird berechnet, wenn er in Sicht kommt, aus den Queries, den Keys und einer Zahl für jede Zeile. Sie zeigt deinen Text, deine Tensoren oder einen erfundenen Text mit bekannten Mustern: ein Attention Sink auf dem ersten Token, ein lokales Band, Trennzeichen und Streifen, wo sich der Text wiederholt. Eine Million Tokens kann Stunden dauern.",
         zoomStart: "Karte berechnen",
         zoomOf: "Karte von",
         zoomOwn: "was oben gezeigt wird",

@@ -119,17 +119,17 @@ export const texts = {
         compareOff: "Stop comparing",
         playTitle: "Watch heads learn",
         playAbout:
-            "A small model learns a task from scratch, in this tab, in seconds. At first it can only guess. Within about forty steps its heads find their roles: one looks at the previous token, another continues where the same token stood before. Stop at any step, rewind, or switch a head off.",
+            "A small model learns a task in seconds. Within about forty steps one head learns to look at the previous token, another at what followed the same token before. Stop, rewind, or switch a head off.",
         playBegin: "Train a new model",
         lessonsTitle: "Same seed, same digits",
         lessonsAbout:
-            "Five tutorials on coding attention print their numbers. With the same seed this engine draws the same random weights as PyTorch, bit for bit, so its tables can be compared with theirs.",
+            "Five tutorials print their numbers. With the same seed this engine draws the random weights of PyTorch, bit for bit, so you can compare the tables.",
         exercise: "Exercise",
         back: "Back",
         checkAll: "Check all 133 tables",
         zoomTitle: "Deep zoom",
         zoomAbout:
-            "16,384 tokens have 268 million weights, 65,536 tokens sixteen times as many: gigabytes that are never stored. Any part of the map is computed when it comes into view, from the queries, the keys and one number for each row. It shows your text, your tensors, or a made-up text with known patterns: a sink on the first token, a local band, separators, and stripes where the text repeats. A million tokens may take hours; you can stop at any time.",
+            "16,384 tokens have 268 million weights, which are never stored. Any part of the map is computed when it comes into view, from queries, keys and one number for each row. It shows your text, your tensors, or a made-up text with a sink on the first token, a local band, separators, and stripes where the text repeats. A million tokens may take hours.",
         zoomStart: "Compute the map",
         zoomOf: "Map of",
         zoomOwn: "what is shown above",
@@ -137,12 +137,12 @@ export const texts = {
         stop: "Stop",
         ownTitle: "Your tensors",
         ownAbout:
-            "Drop a <code>.safetensors</code> or <code>.npz</code> file with queries and keys (and values, if you have them), or several <code>.npy</code> files at once. A fused QKV tensor is split for you. Files are read on this machine and never uploaded: the page cannot connect to any other host.",
+            "Drop a <code>.safetensors</code> or <code>.npz</code> file with queries and keys (and values, if you have them), or several <code>.npy</code> files at once. A fused QKV tensor is split for you. Files are never uploaded: the page cannot connect to any other host.",
         chooseFile: "Choose a file",
         orDrop: "or drop it anywhere on the page",
         modelTitle: "Your own model",
         modelAbout:
-            "Open a language model as it was published: a <code>.gguf</code> file, or the folder with <code>config.json</code>, <code>tokenizer.json</code> and <code>.safetensors</code>. Files are read in place and never uploaded. Type, and see every head of every layer.",
+            "Open a published language model: a <code>.gguf</code> file, or the folder with <code>config.json</code>, <code>tokenizer.json</code> and <code>.safetensors</code>. Files are never uploaded. Type, and see every head of every layer.",
         chooseFiles: "Choose files",
         chooseFolder: "Choose a folder",
         speedTitle: "How fast is your machine?",
@@ -152,12 +152,12 @@ export const texts = {
         embedTitle: "Embed and cite",
         inPage: "In a page",
         inPageAbout:
-            "The address keeps the level, text, parameters, picked cell and step of a walk, in at most 2,000 characters. It does not keep files that you opened: save a session instead (Export). <code>&amp;bare=1</code> shows only the matrix and its arithmetic; <code>&amp;bare=text,stages,tools,knobs,walk</code> keeps what you name. <code>&amp;big=1</code> is for projectors.",
+            "The address keeps level, text, parameters, picked cell and step of a walk, in up to 2,000 characters. For files, save a session (Export). <code>&amp;bare=1</code> shows only the matrix and its arithmetic; <code>&amp;bare=text,stages,tools,knobs,walk</code> keeps what you name. <code>&amp;big=1</code> is for projectors.",
         inProgram: "In a program",
         inProgramAbout: "The engine is a library for C and C++, on Vulkan and the CPU.",
         onDesktop: "On the desktop",
         onDesktopAbout:
-            "The visualizer is the same engine in a window, with GPUs, models from files and longer texts. It opens the session files of this page (Export), and this page opens those of the visualizer.",
+            "The visualizer is the same engine in a window, with GPUs, models from files and long texts. It and this page open each other's session files (Export).",
         inPaper: "In a paper",
         inPaperAbout: "Cite the version that computed your numbers.",
         foot: "Fovea. Nothing you type or drop leaves this page.",
