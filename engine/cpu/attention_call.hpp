@@ -3,6 +3,7 @@
 #pragma once
 
 #include "cpu/cpu_plan.hpp"
+#include "problem/backward.hpp"
 #include "problem/problem.hpp"
 #include "problem/visibility.hpp"
 
@@ -98,5 +99,12 @@ inline KeyRun key_run(const AttentionCall& call, const FoveaStrides& s, uint32_t
     if (page < 0 || uint32_t(page) >= p.page_count) return {0, count, false};
     return {page * s.batch + h_kv * s.head + in_page * s.row, count, true};
 }
+
+// One run of a backward plan as its kernels see it.
+struct BackwardCall {
+    AttentionCall attention;
+    const Backward& w;
+    const BackwardCut& cut;
+};
 
 }  // namespace fovea::cpu

@@ -7,7 +7,7 @@
 #define FOVEA_CPU_BACKWARD_ROWS_INL_HPP
 #endif
 
-#include "cpu/backward_call.hpp"
+#include "cpu/attention_call.hpp"
 #include "cpu/panel_inl.hpp"
 #include "cpu/rows_inl.hpp"
 

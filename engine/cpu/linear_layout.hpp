@@ -55,4 +55,16 @@ constexpr LinearLayout linear_layout(const TargetShape& shape, const LinearCut& 
     return layout;
 }
 
+// One run of a linear layer as its kernel sees it.
+struct LinearCall {
+    const FoveaLinearDesc& d;  // as make_linear leaves it
+    const LinearCut& cut;
+    const FoveaHostBuffer* bindings;  // FOVEA_BIND_COUNT of them
+
+    template <class T>
+    T* at(FoveaBinding binding, int64_t index) const {
+        return static_cast<T*>(bindings[binding].data) + index;
+    }
+};
+
 }  // namespace fovea::cpu

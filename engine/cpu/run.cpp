@@ -1,9 +1,8 @@
 #include "cpu/run.hpp"
 
 #include "cpu/attention_call.hpp"
-#include "cpu/backward_call.hpp"
 #include "cpu/block_rows.hpp"
-#include "cpu/linear_call.hpp"
+#include "cpu/linear_layout.hpp"
 #include "cpu/plain.hpp"
 #include "problem/parallel.hpp"
 #include "problem/parts.hpp"
