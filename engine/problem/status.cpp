@@ -1,7 +1,5 @@
 #include "problem/status.hpp"
 
-#include "problem/format_text.hpp"
-
 #include <cstdarg>
 #include <cstddef>
 #include <cstdio>

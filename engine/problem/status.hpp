@@ -3,6 +3,9 @@
 
 #include <fovea/fovea.h>
 
+#include <cstdarg>
+#include <cstddef>
+
 namespace fovea {
 
 // Fills `diag` (may be null) and returns `code`. `field` and the formatted text are cut to the diag's room.
@@ -17,5 +20,8 @@ FoveaResult fail_vulkan(FoveaDiag* diag, int vk_result, const char* call);
 
 // Appends to the text that `fail` wrote, as far as there is room.
 void add_to_text(FoveaDiag* diag, const char* more);
+
+// vsnprintf with a point in every number, whatever the application's locale.
+int format_text(char* text, size_t room, const char* format, va_list arguments);
 
 }  // namespace fovea

@@ -1,4 +1,4 @@
-#include "plan/vulkan/features.hpp"
+#include "plan/vulkan/device_traits.hpp"
 #include "problem/bindings.hpp"
 #include "problem/status.hpp"
 #include "vulkan/context.hpp"

@@ -1,4 +1,4 @@
-#include "plan/vulkan/backward.hpp"
+#include "plan/vulkan/kernels.hpp"
 
 #include "plan/text_sink.hpp"
 #include "plan/vulkan/costs.hpp"

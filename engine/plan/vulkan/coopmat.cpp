@@ -1,8 +1,5 @@
-#include "plan/vulkan/coopmat.hpp"
-
-#include "plan/vulkan/features.hpp"
+#include "plan/vulkan/device_traits.hpp"
 #include "plan/vulkan/flash.hpp"
-#include "plan/vulkan/vendors.hpp"
 #include "problem/checked.hpp"
 #include "shaders/interface.h"
 

@@ -2,12 +2,9 @@
 
 #include "plan/text_sink.hpp"
 #include "plan/vulkan/attention.hpp"
-#include "plan/vulkan/coopmat.hpp"
 #include "plan/vulkan/costs.hpp"
-#include "plan/vulkan/mask_map.hpp"
+#include "plan/vulkan/device_traits.hpp"
 #include "plan/vulkan/rows.hpp"
-#include "plan/vulkan/subgroup.hpp"
-#include "plan/vulkan/vendors.hpp"
 #include "problem/checked.hpp"
 #include "problem/status.hpp"
 #include "shaders/interface.h"

@@ -35,4 +35,29 @@ uint64_t partial_row_bytes(const Problem& p);
 // Workgroups for all value columns.
 uint32_t flash_column_blocks(const FoveaPlan_T& plan);
 
+// ---- shapes of the kernels with cooperative matrices: pure functions of problem and properties ----
+
+// Why flash_coopmat cannot, or by itself should not, serve this problem; null if it can.
+const char* flash_coopmat_obstacle(const FoveaPlan_T& plan);
+
+// The same for flash_coopmat2.
+const char* flash_coopmat2_obstacle(const FoveaPlan_T& plan);
+bool choose_flexible_shape(const FoveaPlan_T& plan, FlashPlan& f);
+
+// Fills the workgroup's shape; false if none fits the device's shared memory and workgroups.
+bool choose_matrix_shape(const FoveaPlan_T& plan, FlashPlan& f);
+
+// ---- the map of mask and bias that flash may make first ----
+
+// Blocks that are hidden as a whole are skipped, in clear ones the matrices are not read. Results are the
+// same bits with and without the map.
+
+// Decides by the tile of `f` if a map is likely to pay off, and fills f.mask_map except for its offset.
+void choose_mask_map(const FoveaPlan_T& plan, FlashPlan& f);
+
+// The size of the map for a slice of so many key/value heads and queries; 0 without a map.
+uint64_t mask_map_bytes(const FoveaPlan_T& plan, const FlashPlan& f, uint64_t heads_kv, uint64_t queries);
+
+void explain_mask_map(const MaskMapPlan& map, TextSink& text);
+
 }  // namespace fovea

@@ -1,6 +1,5 @@
 #include "plan/vulkan/costs.hpp"
 #include "plan/vulkan/flash.hpp"
-#include "plan/vulkan/mask_map.hpp"
 #include "plan/vulkan/rows.hpp"
 #include "problem/checked.hpp"
 #include "problem/status.hpp"

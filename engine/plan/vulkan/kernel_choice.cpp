@@ -2,10 +2,9 @@
 #include "plan/kernel_choice.hpp"
 
 #include "plan/vulkan/attention.hpp"
-#include "plan/vulkan/coopmat.hpp"
 #include "plan/vulkan/flash.hpp"
+#include "plan/vulkan/kernels.hpp"
 #include "plan/vulkan/limits.hpp"
-#include "plan/vulkan/staged.hpp"
 
 namespace fovea {
 namespace {

@@ -1,10 +1,10 @@
 #include "plan/vulkan/limits.hpp"
 
 #include "plan/plan.hpp"
-#include "plan/vulkan/backward.hpp"
+#include "plan/vulkan/device_traits.hpp"
 #include "plan/vulkan/dispatch.hpp"
-#include "plan/vulkan/features.hpp"
 #include "plan/vulkan/gather.hpp"
+#include "plan/vulkan/kernels.hpp"
 #include "problem/abi_struct.hpp"
 #include "problem/bindings.hpp"
 #include "problem/status.hpp"

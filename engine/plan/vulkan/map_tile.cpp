@@ -1,9 +1,9 @@
-#include "plan/vulkan/map_tile.hpp"
+#include "plan/vulkan/kernels.hpp"
 
 #include "plan/text_sink.hpp"
 #include "plan/vulkan/costs.hpp"
+#include "plan/vulkan/device_traits.hpp"
 #include "plan/vulkan/rows.hpp"
-#include "plan/vulkan/vendors.hpp"
 #include "problem/checked.hpp"
 #include "problem/status.hpp"
 

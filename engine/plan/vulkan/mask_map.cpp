@@ -1,4 +1,4 @@
-#include "plan/vulkan/mask_map.hpp"
+#include "plan/vulkan/flash.hpp"
 
 #include "plan/text_sink.hpp"
 #include "plan/vulkan/attention.hpp"

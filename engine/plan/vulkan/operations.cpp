@@ -1,7 +1,6 @@
-#include "plan/vulkan/operations.hpp"
+#include "plan/vulkan/kernels.hpp"
 
 #include "plan/text_sink.hpp"
-#include "plan/vulkan/coopmat.hpp"
 #include "plan/vulkan/costs.hpp"
 #include "plan/vulkan/dispatch.hpp"
 #include "plan/vulkan/limits.hpp"

@@ -1,6 +1,6 @@
 #include "plan/vulkan/shaders.hpp"
 
-#include "plan/vulkan/features.hpp"
+#include "plan/vulkan/device_traits.hpp"
 #include "problem/problem.hpp"
 #include "problem/status.hpp"
 

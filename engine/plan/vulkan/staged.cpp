@@ -1,4 +1,4 @@
-#include "plan/vulkan/staged.hpp"
+#include "plan/vulkan/kernels.hpp"
 
 #include "plan/text_sink.hpp"
 #include "plan/vulkan/attention.hpp"

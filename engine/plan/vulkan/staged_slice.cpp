@@ -1,7 +1,7 @@
 #include "plan/vulkan/attention.hpp"
 #include "plan/vulkan/dispatch.hpp"
+#include "plan/vulkan/kernels.hpp"
 #include "plan/vulkan/rows.hpp"
-#include "plan/vulkan/staged.hpp"
 #include "problem/checked.hpp"
 #include "problem/status.hpp"
 #include "shaders/interface.h"

@@ -1,4 +1,4 @@
-#include "plan/vulkan/features.hpp"
+#include "plan/vulkan/device_traits.hpp"
 
 #include "problem/status.hpp"
 
@@ -64,6 +64,69 @@ FoveaResult check_features(const FoveaDeviceProperties& properties, FoveaDiag* d
         return fail(diag, FOVEA_INVALID_ARGUMENT, "properties.features",
                     "properties.features has unknown bits 0x%x", unknown);
     return FOVEA_OK;
+}
+
+// ---- subgroups ----
+
+namespace {
+
+// Vendors where ggml-vulkan and others found subgroup operations slower or wrong.
+struct Exception {
+    uint32_t vendor_id;
+    const char* why;
+};
+constexpr Exception kExceptions[] = {
+    {kVendorIntel, "subgroups of a forced size slow Intel's devices down"},
+    {kVendorApple, "subgroup operations are not to be relied on under Apple's Metal"},
+    {kVendorArm, "subgroup operations are not to be relied on with ARM's drivers"},
+};
+
+}  // namespace
+
+SubgroupChoice choose_subgroup(const FoveaDeviceProperties& properties, uint32_t threads, uint32_t least) {
+    constexpr uint32_t kNeeded = FOVEA_FEATURE_SUBGROUP_ARITHMETIC | FOVEA_FEATURE_SUBGROUP_SIZE_CONTROL;
+    if (const char* why = missing_features(
+            properties, kNeeded,
+            "the device does not support subgroup arithmetic or full subgroups of a chosen size"))
+        return {0, why};
+    for (const Exception& e : kExceptions)
+        if (properties.vendor_id == e.vendor_id) return {0, e.why};
+    if (properties.min_subgroup_size > threads)
+        return {0, "the device's subgroups are wider than the workgroup"};
+    const uint32_t size = properties.max_subgroup_size < threads ? properties.max_subgroup_size : threads;
+    if (size < least) return {0, "the device's subgroups are too narrow for the workgroup"};
+    if (properties.max_workgroup_subgroups && threads / size > properties.max_workgroup_subgroups)
+        return {0, "the device allows fewer subgroups in a workgroup (maxComputeWorkgroupSubgroups)"};
+    return {size, nullptr};
+}
+
+// ---- vendors ----
+
+namespace {
+
+constexpr uint32_t kUnknownCores = 16;
+constexpr uint32_t kSoftwareCores = 8;
+
+// Typical cores of devices whose driver does not report them: Arc A770 and Lunar Lake, Adreno 740.
+struct TypicalCores {
+    uint32_t vendor_id;
+    FoveaDeviceClass device_class;
+    uint32_t cores;
+};
+constexpr TypicalCores kTypicalCores[] = {
+    {kVendorIntel, FOVEA_CLASS_DISCRETE, 32},
+    {kVendorIntel, FOVEA_CLASS_INTEGRATED, 8},
+    {kVendorQualcomm, FOVEA_CLASS_INTEGRATED, 6},
+};
+
+}  // namespace
+
+uint32_t core_count_of(const FoveaDeviceProperties& properties) {
+    if (properties.core_count) return properties.core_count;
+    if (properties.device_class == FOVEA_CLASS_CPU) return kSoftwareCores;
+    for (const TypicalCores& t : kTypicalCores)
+        if (properties.vendor_id == t.vendor_id && properties.device_class == t.device_class) return t.cores;
+    return kUnknownCores;
 }
 
 }  // namespace fovea
