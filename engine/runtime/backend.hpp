@@ -61,4 +61,16 @@ std::vector<uint64_t> slice_order(uint64_t count, uint64_t shuffle_seed);
 // Report fields that are the same for all backends.
 RunReport report_of(const FoveaPlanInfo& info, const DeviceInfo& device);
 
+// ---- which device a program gets that asked for none by number ----
+
+struct DeviceChoice {
+    uint32_t number = 0;  // DeviceInfo::number
+    std::string reason;
+};
+
+// Chooses one of `devices`, as returned by list_devices. `vulkan_note` is the reason if there is no Vulkan
+// device.
+Result<DeviceChoice> choose_device(std::span<const DeviceInfo> devices, const std::string& vulkan_note,
+                                   const EngineOptions& options);
+
 }  // namespace fovea::runtime

@@ -1,4 +1,4 @@
-#include "runtime/choose_device.hpp"
+#include "runtime/backend.hpp"
 
 namespace fovea::runtime {
 namespace {

@@ -1,5 +1,4 @@
 #include "runtime/backend.hpp"
-#include "runtime/choose_device.hpp"
 
 #include <algorithm>
 #include <random>

@@ -6,7 +6,6 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "files/json_string.hpp"
 #include "files/json_text.hpp"
 #include "files/locale_point.hpp"
 #include "files/utf8.hpp"

@@ -71,4 +71,20 @@ class JsonCursor {
 /// The number as an unsigned integer; nothing when it has a sign, fraction or exponent or exceeds 64 bits.
 std::optional<uint64_t> json_unsigned(std::string_view number);
 
+/// Appends `text` (valid UTF-8) as a JSON string, with its quotes. Everything here that writes JSON uses it.
+inline void append_json_string(std::string& out, std::string_view text) {
+    constexpr char kHex[] = "0123456789abcdef";
+    out += '"';
+    for (const char c : text) {
+        const auto byte = static_cast<unsigned char>(c);
+        if (c == '"' || c == '\\')
+            out += {'\\', c};
+        else if (byte < 0x20u)
+            out += {'\\', 'u', '0', '0', kHex[byte >> 4], kHex[byte & 15u]};
+        else
+            out += c;
+    }
+    out += '"';
+}
+
 }  // namespace fovea::files

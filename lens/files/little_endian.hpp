@@ -1,5 +1,5 @@
 #pragma once
-// Fixed-width little-endian fields of the zip format.
+// Fixed-width little-endian fields of files.
 #include <cstddef>
 #include <cstdint>
 #include <span>

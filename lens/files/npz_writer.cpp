@@ -11,7 +11,7 @@
 #include "files/npy_header.hpp"
 #include "files/refusal.hpp"
 #include "files/utf8.hpp"
-#include "files/zip_format.hpp"
+#include "files/zip_archive.hpp"
 
 namespace fovea {
 namespace files {

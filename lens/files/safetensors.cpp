@@ -5,7 +5,7 @@
 #include <fovea/files.hpp>
 
 #include "files/encoders.hpp"
-#include "files/json_string.hpp"
+#include "files/json_text.hpp"
 #include "files/mapped_file.hpp"
 #include "files/refusal.hpp"
 #include "files/safetensors_header.hpp"

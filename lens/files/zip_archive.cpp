@@ -7,7 +7,6 @@
 #include "files/little_endian.hpp"
 #include "files/refusal.hpp"
 #include "files/utf8.hpp"
-#include "files/zip_format.hpp"
 
 namespace fovea::files {
 namespace {

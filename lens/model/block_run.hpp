@@ -20,6 +20,8 @@ struct LinearProduct {
     F32Tensor* y;
 };
 Result<void> run_linears(Runner& engine, const F32Tensor& x, std::span<const LinearProduct> products);
+// y = x W^T + bias on a weight whose type linear() reads.
+FoveaLinearDesc linear_of(const StoredWeight& weight, const F32Tensor& bias, const F32Tensor& x);
 
 // The parts of a block in the arithmetic that its owner computes in: by an engine's kernels, or strictly, in
 // plain loops.

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <span>
 
-#include "model/stored_linear.hpp"
+#include "model/block_run.hpp"
 #include "model/text/device_text.hpp"
 
 namespace fovea {

@@ -1,4 +1,4 @@
-#include "model/stored_linear.hpp"
+#include "model/block_run.hpp"
 
 #include <algorithm>
 #include <vector>

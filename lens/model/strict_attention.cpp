@@ -1,4 +1,4 @@
-#include "model/strict_attention.hpp"
+#include "model/transformer_parts.hpp"
 
 #include <algorithm>
 #include <cmath>

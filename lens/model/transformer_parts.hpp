@@ -1,4 +1,4 @@
-// The parts of a block other than attention, in plain float32 loops.
+// The parts of a block in plain float32 loops.
 #pragma once
 
 #include <fovea/model/transformer.hpp>
@@ -21,5 +21,13 @@ const char* activation_name(Activation activation);
 
 // Rejects a model and an input that do not fit together; the error names the block and the part.
 Result<void> check_model(const Model& model, const ModelInput& input);
+
+// One attention call, rows one after the other in the tutorials' order.
+// `scale` and `dropout_p` in the place of the call's: scores may be divided, and PyTorch's rate is a float64.
+// Takes float32 tensors without gaps, every mask, bias, sinks and explicit keep masks. Rejects lengths,
+// packing, paging, strides, other types and counter-based dropout, which the strict order lacks. Bindings are
+// those of the call, of the sizes that foveaPlanAttention would ask for.
+Result<void> attend_strictly(const FoveaAttentionDesc& call, const FoveaHostBuffer* bindings,
+                             ScoreScale scale, double dropout_p);
 
 }  // namespace fovea

@@ -8,7 +8,7 @@
 #include "files/little_endian.hpp"
 #include "tokenizer/code_set.hpp"
 #include "tokenizer/split_pattern.hpp"
-#include "tokenizer/step_parts.hpp"
+#include "tokenizer/text_steps.hpp"
 
 namespace fovea {
 namespace {

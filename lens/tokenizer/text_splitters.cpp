@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "tokenizer/split_pattern.hpp"
-#include "tokenizer/step_parts.hpp"
+#include "tokenizer/text_steps.hpp"
 
 namespace fovea {
 namespace {

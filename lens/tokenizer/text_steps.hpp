@@ -3,9 +3,11 @@
 // the library `tokenizers`.
 #pragma once
 
+#include <fovea/files.hpp>
 #include <fovea/files/json.hpp>
 
 #include <functional>
+#include <string>
 #include <vector>
 
 #include "tokenizer/aligned_text.hpp"
@@ -57,5 +59,19 @@ inline constexpr std::string_view kGpt2Pattern =
     R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
 // SentencePiece's mark for a space, U+2581.
 inline constexpr std::string_view kSpaceMark = "\xe2\x96\x81";
+
+// ---- shared by the steps that rewrite texts and those that split them ----
+
+inline Error unknown(std::string what) { return {FOVEA_UNSUPPORTED, "tokenizer", std::move(what)}; }
+inline Error broken(std::string what) { return {FOVEA_INVALID_ARGUMENT, "tokenizer", std::move(what)}; }
+
+inline Error too_costly() {
+    return broken("the tokenizer's pattern needs too many steps for this text: over 2048 a byte");
+}
+
+// Returns the piece with `text` before it.
+AlignedText with_before(const AlignedText& piece, std::string_view text);
+// Runs steps in order, in builds that know the characters; others take ASCII.
+TextStep in_order(std::vector<TextStep> steps, bool needs_tables);
 
 }  // namespace fovea

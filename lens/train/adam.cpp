@@ -1,4 +1,4 @@
-#include "train/adam.hpp"
+#include "train/step_parts.hpp"
 
 #include <cmath>
 

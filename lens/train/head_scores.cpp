@@ -1,9 +1,8 @@
-#include "train/head_scores.hpp"
+#include "train/step_parts.hpp"
 
 #include <cmath>
 
-#include "train/exponential.hpp"
-#include "train/sums.hpp"
+#include "train/arithmetic.hpp"
 
 namespace fovea {
 

@@ -1,10 +1,9 @@
-#include "train/loss.hpp"
+#include "train/step_parts.hpp"
 
 #include <cmath>
 #include <vector>
 
-#include "train/exponential.hpp"
-#include "train/sums.hpp"
+#include "train/arithmetic.hpp"
 
 namespace fovea {
 

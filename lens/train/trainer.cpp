@@ -9,11 +9,8 @@
 #include <utility>
 
 #include "model/block_steps.hpp"
-#include "train/adam.hpp"
-#include "train/head_scores.hpp"
-#include "train/linear_layer.hpp"
-#include "train/loss.hpp"
-#include "train/norm.hpp"
+#include "train/layers.hpp"
+#include "train/step_parts.hpp"
 
 namespace fovea {
 namespace {

@@ -1,5 +1,4 @@
 // Linear layers on weights as files store them, against the dequantised matrix in float64.
-#include "model/stored_linear.hpp"
 
 #include "cpu/block_rows.hpp"
 #include "cpu/kernels.hpp"

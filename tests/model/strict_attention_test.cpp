@@ -1,5 +1,5 @@
 // The strict order's attention call against the float64 reference, on seeded calls of everything that it has.
-#include "model/strict_attention.hpp"
+#include "model/transformer_parts.hpp"
 #include "support/case_generator.hpp"
 #include "support/run_case.hpp"
 

@@ -1,7 +1,6 @@
 // Which device a program gets, and the small parts of the runtime that need no device.
 #include <fovea/thread_pool.hpp>
 #include "runtime/backend.hpp"
-#include "runtime/choose_device.hpp"
 #include "runtime/slice_rate.hpp"
 
 #include <gtest/gtest.h>

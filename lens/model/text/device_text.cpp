@@ -5,7 +5,7 @@
 #include <cstring>
 #include <span>
 
-#include "model/stored_linear.hpp"
+#include "model/block_run.hpp"
 
 namespace fovea {
 namespace {

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "model/strict_attention.hpp"
 #include "model/trace/trace_impl.hpp"
+#include "model/transformer_parts.hpp"
 
 namespace fovea {
 namespace {

@@ -1,12 +1,14 @@
-// y = x W^T + b and its gradients, three plans: the gradients of x and W are matrix products as well.
+// Layers that learn: each computes its output, and from the output's gradient those of its input and weights.
 #pragma once
 
 #include <fovea/model/runner.hpp>
 
+#include <cstdint>
 #include <vector>
 
 namespace fovea {
 
+// y = x W^T + b, three plans: the gradients of x and W are matrix products as well.
 class LinearLayer {
   public:
     // For `rows` rows; W is [n_out, n_in].
@@ -31,6 +33,22 @@ class LinearLayer {
     uint32_t n_in_ = 0, n_out_ = 0;
     Plan forward_, input_gradient_, weight_gradient_;
     std::vector<float> dy_transposed_;  // [n_out, rows]
+};
+
+// LayerNorm of rows (Ba et al., 2016): y = (x - mean) / sqrt(variance + epsilon) * weight + bias.
+class NormLayer {
+  public:
+    NormLayer(uint64_t rows, uint32_t width);
+    void forward(const float* x, const float* weight, const float* bias, float* y);
+    // Gradients of the last forward pass. dx is added to; dweight and dbias are written, summed over the rows
+    // from the first to the last.
+    void backward(const float* dy, const float* weight, float* dx, float* dweight, float* dbias);
+
+  private:
+    uint64_t rows_;
+    uint32_t width_;
+    std::vector<float> normal_;   // [rows, width]: before weight and bias
+    std::vector<float> inverse_;  // [rows]: 1 / sqrt(variance + epsilon)
 };
 
 }  // namespace fovea

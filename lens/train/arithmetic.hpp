@@ -1,5 +1,4 @@
-// exp in plain float32 operations, so that it has the same bits on every machine, whatever its C library; a
-// compiler can compute several at once. Within 2 units in the last place; 0 below -87.
+// Sums and exponentials with the same bits on every machine, whatever its compiler and C library.
 #pragma once
 
 #include <bit>
@@ -7,7 +6,20 @@
 
 namespace fovea {
 
-// x <= 0.
+// Returns the sum of term(0) .. term(count - 1) in a fixed order: eight partial sums, element n in number
+// n % 8, added pairwise. A compiler may keep the eight in one register.
+template <class Term>
+inline float sum_of(uint32_t count, Term term) {
+    float part[8] = {};
+    uint32_t n = 0;
+    for (; n + 8 <= count; n += 8)
+        for (uint32_t lane = 0; lane < 8; ++lane) part[lane] += term(n + lane);
+    for (; n < count; ++n) part[n % 8] += term(n);
+    return ((part[0] + part[4]) + (part[2] + part[6])) + ((part[1] + part[5]) + (part[3] + part[7]));
+}
+
+// Returns exp(x) for x <= 0 by plain float32 operations; a compiler can compute several at once. Within 2
+// units in the last place; 0 below -87.
 inline float exponential(float x) {
     const float bounded = x > -87.0f ? x : -87.0f;
     // x = n ln 2 + r, |r| <= ln 2 / 2; ln 2 in two parts, whose first has few enough bits for n times it to
