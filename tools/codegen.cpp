@@ -1,7 +1,6 @@
 // Holds the code that drivers' compilers make of the kernels to a table.
+#include "codegen.hpp"
 #include "arguments.hpp"
-#include "codegen_cases.hpp"
-#include "codegen_device.hpp"
 #include "output_file.hpp"
 
 #include <fovea/files/json.hpp>

@@ -1,4 +1,4 @@
-#include "codegen_cases.hpp"
+#include "codegen.hpp"
 
 namespace fovea::app {
 namespace {

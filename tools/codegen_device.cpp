@@ -1,4 +1,4 @@
-#include "codegen_device.hpp"
+#include "codegen.hpp"
 
 #include "runtime/vulkan_device.hpp"
 #include "shaders/interface.h"

@@ -1,4 +1,4 @@
-#include "codegen_mix.hpp"
+#include "codegen.hpp"
 
 #include <algorithm>
 #include <map>

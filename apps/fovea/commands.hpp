@@ -11,6 +11,7 @@ using Words = std::span<const std::string_view>;
 
 int devices_command(Words words);
 int attend_command(Words words);
+int bench_command(Words words);  // speed as a share of what this machine reaches in the same process
 int gradients_command(Words words);
 int train_command(Words words);
 int explain_command(Words words);

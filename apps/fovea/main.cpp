@@ -2,7 +2,6 @@
 #include "commands.hpp"
 
 #include "arguments.hpp"
-#include "bench/command.hpp"
 #include "standard_streams.hpp"
 
 #include <fovea/fovea.h>

@@ -1,4 +1,4 @@
-#include "options.hpp"
+#include "run.hpp"
 
 #include "data/session_file.hpp"
 #include "panels/panel_table.hpp"

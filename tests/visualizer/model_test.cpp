@@ -3,7 +3,6 @@
 #include "data/exporting.hpp"
 #include "data/session_file.hpp"
 #include "document/opened_model.hpp"
-#include "options.hpp"
 #include "panels/keys.hpp"
 #include "panels/panels.hpp"
 #include "run.hpp"

@@ -4,7 +4,6 @@
 #include "data/session_file.hpp"
 #include "data/text_file.hpp"
 #include "document/opened_model.hpp"
-#include "options.hpp"
 #include "panels/keys.hpp"
 #include "run.hpp"
 #include "theme/theme.hpp"

@@ -1,6 +1,11 @@
 #include "denoiser.hpp"
 
-#include "denoise_shaders.hpp"
+#include "atrous.comp.h"
+#include "bilateral.comp.h"
+#include "features.comp.h"
+#include "keep.comp.h"
+#include "remember.comp.h"
+#include "trace.comp.h"
 
 #include <algorithm>
 #include <array>

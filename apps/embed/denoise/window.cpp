@@ -1,8 +1,9 @@
 // The window: noisy, denoised and reference side by side; sliders; the time of each frame; and the pixels
 // averaged for a selected pixel.
-#include "denoise_shaders.hpp"
 #include "denoiser.hpp"
 #include "headless.hpp"
+#include "show.frag.h"
+#include "show.vert.h"
 
 #define GLFW_INCLUDE_NONE
 #include <GLFW/glfw3.h>

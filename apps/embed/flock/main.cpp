@@ -6,8 +6,11 @@
 //     [--frames N] [--birds N] [--size N] [--budget MILLISECONDS]
 // Without a window the first half of the frames runs without attention; the times of both halves are printed.
 #include "attention.hpp"
-#include "flock_shaders.hpp"
+#include "bird.frag.h"
+#include "bird.vert.h"
+#include "features.comp.h"
 #include "frames.hpp"
+#include "steer.comp.h"
 
 #ifdef FOVEA_EMBED_WINDOW
 #define GLFW_INCLUDE_NONE

@@ -1,5 +1,5 @@
-#include "bench/command.hpp"
 #include "bench/median.hpp"
+#include "commands.hpp"
 
 #include "arguments.hpp"
 #include "bench/cases.hpp"

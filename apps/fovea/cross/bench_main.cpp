@@ -1,5 +1,5 @@
 // Only `fovea bench`, for targets where the other commands are not built.
-#include "bench/command.hpp"
+#include "commands.hpp"
 
 #include <cstdio>
 #include <vector>

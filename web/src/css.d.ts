@@ -1,4 +1,0 @@
-declare module "*.css" {
-    const text: string; // minified, by tools/css_text.mjs
-    export default text;
-}

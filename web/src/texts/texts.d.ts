@@ -1,2 +1,0 @@
-// Put into each bundle by web/tools/texts.mjs.
-declare const texts: typeof import("./en.ts").texts;
