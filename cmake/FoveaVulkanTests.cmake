@@ -231,9 +231,9 @@ function(fovea_add_vulkan_test name target)
       set_tests_properties("${test}" PROPERTIES TIMEOUT ${arg_TIMEOUT})
     endif()
     set_tests_properties("${test}" PROPERTIES LABELS "vulkan;driver-${driver};${labels}")
-    # Without LLVM's optimizations Mesa compiles a pipeline in a third of the time, which is most of what a sweep of small
-    # calls takes.
-    if(labels MATCHES "^(semantics|gradients|operations)")
+    # Without LLVM's optimizations Mesa compiles a pipeline in a third of the time, which is most of what small calls take.
+    # Pictures and measured times need them.
+    if(NOT name MATCHES "visualizer|embed|bench|tune")
       set_tests_properties("${test}" PROPERTIES ENVIRONMENT GALLIVM_PERF=nopt)
     endif()
   endforeach()
