@@ -36,7 +36,7 @@ def comments(name, text):
 
 
 def comments_and_literals(name, text):
-    """What comments() returns, and (line number, text) of each string literal."""
+    """Returns the result of comments(), and (line number, text) of each string literal."""
     suffix = pathlib.Path(name).suffix
     if suffix == '.css':
         pattern = _CSS

@@ -54,7 +54,7 @@ if [[ $(uname -m) != x86_64 ]] || ! command -v apt-get dpkg >/dev/null; then
     echo "fovea setup: the private tools are Debian packages for x86-64; use a Vulkan SDK or vcpkg here" >&2
     exit 1
 fi
-# Its contents are replaced part by part, so it must be a folder that this script made.
+# The folder is replaced part by part, so it must be a folder that this script made.
 if [[ -d $prefix && ! -d $prefix/stamps && -n $(ls -A "$prefix") ]]; then
     echo "fovea setup: $prefix holds something else; name an empty or new folder" >&2
     exit 1

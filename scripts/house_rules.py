@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 
+import comments
 import style_words
 
 SOURCES = {'.cpp', '.hpp', '.h', '.c', '.comp', '.glsl', '.def', '.ts', '.mjs', '.py', '.sh', '.cmake', '.txt', '.md', '.json', '.html', '.css', '.yml', '.toml', ''}
@@ -28,6 +29,8 @@ MAX_MANUAL_LINES = 2000
 MAX_FUNCTION_LINES = 150
 MAX_COLUMNS = 110
 MAX_SUBJECT = 72  # characters of the last commit's first line
+PANELS = 'apps/visualizer/panels/'
+TWO_WORDS = re.compile(r'[A-Za-z]{2,}[,.:;]? +[A-Za-z]{2,}')
 HOST_FOLDERS = tuple(f'engine/{name}/' for name in ('problem', 'plan', 'reference', 'cpu', 'vulkan', 'api'))
 
 # Forbidden in a library inside somebody else's program. Matched after comments and strings are blanked.
@@ -206,6 +209,9 @@ def check_file(root, name, text):
         yield from broken_links(root, name, text)
     if suffix not in CODE:
         return
+    for number, literal in comments.comments_and_literals(name, text)[1] if name.startswith(PANELS) else ():
+        if TWO_WORDS.search(literal):
+            yield f'{name}:{number}: {literal} is a text of the window: keep it in apps/visualizer/texts/texts.hpp'
     code = blank_comments_and_strings(text)
     for start, length in functions(code):
         if length > MAX_FUNCTION_LINES:
@@ -368,6 +374,7 @@ def self_test():
         'lens/files/private.cpp': '#include "lower/low.hpp"\n',
         'web/src/up/up.ts': 'import { low } from "../low/low.ts";\n',
         'web/src/low/low.ts': 'import {\n    up,\n} from "../up/up.ts";\n',
+        'apps/visualizer/panels/text.cpp': 'tooltip("Closes ' + 'this tab.");\n',
         'apps/a/i.cpp': 'std::uint32_t i;\n',
         'apps/a/j.cpp': 'float f = 1.0F;\n',
         'apps/a/k.cpp': 'unsigned u = 0xffU;\n',
@@ -393,6 +400,7 @@ def self_test():
         'engine/plan/ok.cpp': '// does not throw; std::vector is for others\nconst char* s = "printf(";\n'
                               'void f() { snprintf(a, 1, "x"); new (p) Plan; }\n',
         'apps/a/host.cpp': 'b.dstAccessMask = VK_ACCESS_HOST_READ_BIT;\nbarrier(VK_PIPELINE_STAGE_HOST_BIT, b);\n',
+        'apps/visualizer/panels/ok.cpp': '// Closes this tab.\ntooltip("Ctrl+W", "%s: %s");\n',
         'apps/a/ok.cpp': 'uint32_t a = 0xFFu + 0x1F; float f = 1.0f; long long b = 1LL;\n',
         'engine/top/ok.cpp': '#include "files/ok.hpp"\n#include "lower/low.hpp"\n#include "top/ok.hpp"\n',
         'web/src/top/ok.ts': 'import { up } from "../up/up.ts";\nconst low = await import("../low/low.ts");\nimport "./ok.css";\n',

@@ -37,7 +37,7 @@ bookworm)
 trixie) build+=(libclang-rt-19-dev chromium) ;;
 noble)
     run+=(debian-archive-keyring)
-    build+=(libclang-rt-18-dev) # its Chromium is a snap, whose driver cannot be used
+    build+=(libclang-rt-18-dev) # the Chromium is a snap, whose driver cannot be used
     wheels=() # built elsewhere: its builder was not tried
     ;;
 *)
@@ -71,7 +71,7 @@ case $kind in
     ;;
 --browsers)
     packages=(firefox-esr webkit2gtk-driver)
-    [[ $codename != noble ]] || packages=(webkit2gtk-driver) # its Firefox is a snap
+    [[ $codename != noble ]] || packages=(webkit2gtk-driver) # the Firefox is a snap
     newer=()
     ;;
 --docs)

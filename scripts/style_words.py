@@ -78,7 +78,7 @@ def long_cells(text, most):
 
 
 def unlinked_terms(name, text):
-    """The first use of a term on a page, where it is no link to the glossary."""
+    """The first use of a term on a page, where it does not link to the glossary."""
     if name == GLOSSARY:
         return
     raw = re.sub(r'^( *)(```|~~~).*?^ *\2[^\n]*$|<!--.*?-->|`[^`\n]*`|^#.*?$|^\|.*?$', blank, text, flags=re.DOTALL | re.MULTILINE)

@@ -19,8 +19,8 @@ std::string describe_map(Workbench& bench) {
                        (progress.quality == MapQuality::exact     ? "exact"
                         : progress.quality == MapQuality::sampled ? "sampled"
                                                                   : "computing") +
-                       "; tiles on " + (bench.map.head()->on_device() ? "the device" : "the processor") +
-                       ": " + bench.map.head()->where() + "\n";
+                       "; tiles on " + (bench.map.head()->on_device() ? "the device" : "the CPU") + ": " +
+                       bench.map.head()->where() + "\n";
     if (!bench.map.head()->head().left_out.empty()) text += bench.map.head()->head().left_out + "\n";
     if (bench.map.head()->head().heads > 1)
         text += "head " + std::to_string(bench.map.head()->head().head) + " of " +
@@ -71,7 +71,7 @@ std::string describe_matrix(Workbench& bench) {
             std::to_string(stage.columns) + "\n";
     if (!bench.computation.complete()) return text + "computing\n";
     if (bench.computation.run().stands_in())
-        text += "computed by the processor until the device's kernels are compiled\n";
+        text += "computed on the CPU until the device's kernels are compiled\n";
     const std::span<const float> values = stage.head_values(bench.view.head);
     text += print_tensor(F32Tensor({stage.rows, stage.columns}, {values.begin(), values.end()})) + "\n";
     if (bench.window.centre == CentreTab::flow)
@@ -104,7 +104,7 @@ std::string describe(Workbench& bench) {
     std::string problems = tour + describe_story(bench) +
                            (bench.window.notice ? "notice: " + bench.window.notice->text + "\n" : "");
     if (!bench.window.restorable.empty())
-        problems += "offered: Restore the last session, " + bench.window.restorable + "\n";
+        problems += "offered: Restore last session, " + bench.window.restorable + "\n";
     for (const Problem& problem : bench.problems)
         problems += "problem: " + problem.where + ": " + problem.text + "\n";
     if (!bench.preparing().empty()) problems += bench.preparing() + "\n";

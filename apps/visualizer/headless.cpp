@@ -34,7 +34,7 @@ Result<void> check_view(Workbench& bench, const Options& o) {
         for (const Stage& stage : bench.computation.stages())
             known += (known.empty() ? "" : ", ") + stage.name;
         return Error{FOVEA_INVALID_ARGUMENT, "--stage",
-                     "stage is '" + o.stage + "'; this layer has " + known};
+                     "--stage is '" + o.stage + "'; this layer has " + known};
     }
     // A stage that has one matrix for all heads shows it whatever the head, and prints it for those that
     // there are, as `fovea session` does. Heads of a model are counted over its layers.
@@ -82,7 +82,7 @@ namespace {
 
 Result<void> deliver(GpuDevice& device, const Options& o) {
     Workbench bench(device, o.on_cpu);
-    if (!device.has_vulkan() && !o.print) bench.window.tell("Running on the processor: " + device.why_not());
+    if (!device.has_vulkan() && !o.print) bench.window.tell("Running on the CPU: " + device.why_not());
     if (Result<void> r = keep_a(device, bench, o); !r) return r;
     if (Result<void> r = apply_options(bench, o); !r) return r;
     if (Result<void> r = compute(device, bench); !r) return r;
@@ -125,7 +125,7 @@ Result<void> run_headless(const Options& o) {
     // Printing values on the CPU needs no driver.
     const bool numbers_only = o.print && o.on_cpu && o.screenshot.empty() && !o.validation;
     Result<std::unique_ptr<GpuDevice>> device =
-        numbers_only ? GpuDevice::without_vulkan("numbers on the processor were asked for")
+        numbers_only ? GpuDevice::without_vulkan("values computed on the CPU were requested")
                      : GpuDevice::open(wishes);
     // Without a usable device the CPU computes and paints, unless a device or its validation was requested.
     if (!device && o.vulkan_device < 0 && !o.validation)

@@ -170,7 +170,7 @@ constexpr Option kOptions[] = {
          return read_choice(
              n, v, 3, [&](TilesOn on) { return kNames[size_t(on)]; }, "auto, device or cpu", o.tiles_on);
      }},
-    {{"--show", "PANEL", "", true},  // its help lists the panels
+    {{"--show", "PANEL", "", true},  // the help lists the panels
      [](Options& o, std::string_view n, std::string_view v) -> Result<void> {
          if (WindowState any; !show_by_word(any, v)) return is_not(n, v, "one of: " + show_words());
          o.show.emplace_back(v);
@@ -307,7 +307,8 @@ Result<Options> parse_options(int argc, char** argv) {
                          [name = name](const Option& one) { return one.spec.name == name; });
         if (Result<void> r = option->read(o, name, value); !r) return r.error();
     }
-    if (!o.headless() && o.scale > 3) return bad("--scale", "--scale must be at most 3 for a window");
+    if (!o.headless() && o.scale > 3)
+        return bad("--scale", "--scale is above 3; for a window it must be at most 3");
     return o;
 }
 

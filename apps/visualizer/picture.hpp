@@ -21,7 +21,7 @@ struct PictureSize {
     float scale = 1;                       // pixels for one unit
     bool exact = false;                    // waits for every tile of a map
     PictureLook look = {};                 // except its scale
-    std::vector<PictureMouse> mouse = {};  // of the frames before the kept one; without it there is none
+    std::vector<PictureMouse> mouse = {};  // in the frames before the kept one; empty: no mouse
     // Sees what the kept frame is drawn of, while its fonts and windows are there.
     std::function<void(const ImDrawData&)> seen = {};
 };

@@ -50,7 +50,7 @@ struct GlfwGuard {
 constexpr const char* kInstall =
     ". Install the driver of your GPU, or a software one (Debian: mesa-vulkan-drivers, libvulkan1); without "
     "one "
-    "--screenshot FILE.png and --describe work on the processor";
+    "--screenshot FILE.png and --describe work on the CPU";
 
 Error glfw_error(const std::string& what) {
     const char* text = nullptr;
@@ -258,7 +258,7 @@ Result<void> Window::recover(const Error& lost) {
     bench_->take(std::move(carried));
     bench_->window.tell("The device was lost (" + lost.field +
                             ") and is open again; nothing of the session is gone." +
-                            (on_cpu ? " Computing goes on on the processor." : ""),
+                            (on_cpu ? " Computing continues on the CPU." : ""),
                         !on_cpu);
     bench_->problems.report("device", lost.text, true);
     settle_ = kSettleFrames;
@@ -406,7 +406,7 @@ std::string Window::description() {
     };
     char head[240];
     std::snprintf(head, sizeof head,
-                  "window %u x %u, first complete frame after %.3f s and %.3f s of the processor, last %zu "
+                  "window %u x %u, first complete frame after %.3f s and %.3f s of CPU time, last %zu "
                   "frames: median %.1f ms, 95%% below "
                   "%.1f ms, 99%% below %.1f ms\n",
                   swapchain_->extent().width, swapchain_->extent().height, first_frame_s_,

@@ -58,7 +58,8 @@ FoveaResult plan_for_backend(FoveaPlan_T& plan, FoveaDiag* diag) {
             plan.pointwise.kernel = forced;
     if (plan.properties.backend == FOVEA_BACKEND_CPU) return plan_cpu(plan, diag);
     if (has(kVulkanPlans)) return plan_vulkan(plan, diag);
-    return fail(diag, FOVEA_UNSUPPORTED, "properties.backend", "this module plans for the CPU");
+    return fail(diag, FOVEA_UNSUPPORTED, "properties.backend",
+                "properties.backend is not FOVEA_BACKEND_CPU, and this module plans only for the CPU");
 }
 
 // Runs `fill(plan)` on a zeroed plan of the allocator; hands the plan out only if that worked.

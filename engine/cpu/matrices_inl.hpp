@@ -131,7 +131,7 @@ class MatrixPass {
             const V unit = exponents ? unit_of(max, panel_.unit) : hn::Set(f, panel_.unit);
             const V log_factor = hn::Load(f, log_factor_ + at), hidden = hn::Set(f, kHidden);
             V best = hn::Load(f, best_ + at), best_weight = hn::Load(f, best_weight_ + at);
-            V entropy = hn::Zero(f);  // of this block only, because one long sum is less precise
+            V entropy = hn::Zero(f);  // this block only, because one long sum is less precise
             VU argmax = hn::Load(u, argmax_ + at), visible = hn::Load(u, visible_ + at);
             V lost = hn::Zero(f);  // rounding errors of the sums: equal terms give equal signs
             for (size_t j = 0; j < block.keys(); ++j) {

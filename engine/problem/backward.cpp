@@ -20,7 +20,7 @@ FoveaResult check_choices(const Desc& d, const Problem& p, FoveaDiag* diag) {
     const uint32_t gradients = d.gradients ? d.gradients : kRows;
     if (d.accumulate & ~gradients)
         return fail(diag, FOVEA_INVALID_ARGUMENT, "accumulate",
-                    "accumulate has bits 0x%x that gradients, 0x%x, has not", d.accumulate & ~gradients,
+                    "accumulate has bits 0x%x that gradients, 0x%x, does not have", d.accumulate & ~gradients,
                     gradients);
     const struct {
         uint32_t bit;

@@ -510,7 +510,7 @@ FoveaResult fill_strides(FoveaStrides& s, const Extents& extents, const char* na
             return fail(
                 diag, FOVEA_INVALID_ARGUMENT, field,
                 "%s is 0 along an axis of %llu; it must be the distance in elements, or FOVEA_BROADCAST "
-                "where all of them are one (all three strides 0: packed)",
+                "if all of them are the same (packed: all three strides 0)",
                 field, static_cast<unsigned long long>(axis.extent));
         if (axis.stride == FOVEA_BROADCAST) axis.stride = 0;
     }

@@ -43,7 +43,7 @@ class VulkanBackend final : public Backend {
         allocator_.reset();
         queue_.reset();
         device_.reset();
-        if (abandoned) static_cast<void>(instance_.release());  // its device still exists
+        if (abandoned) static_cast<void>(instance_.release());  // the device still exists
     }
 
     const DeviceInfo& info() const override { return info_; }

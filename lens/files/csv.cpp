@@ -167,8 +167,8 @@ Result<CsvShape> check_table(std::string_view text) {
                                               "' is a number; the rows before have names"));
             }
             if (!header && !number)
-                return field_fault(
-                    field, cat("'", printable_name(field_text(field)), "' is not a number of float64"));
+                return field_fault(field, cat("'", printable_name(field_text(field)),
+                                              "' is not a number that float64 holds"));
             if (columns > shape.columns)
                 return field_fault(field,
                                    cat("the row has more columns than the first, which has ", shape.columns));
@@ -237,15 +237,13 @@ std::optional<Error> check_names(const char* what, std::span<const std::string> 
 Encoded encode_csv(const Tensor& tensor, std::span<const std::string> columns,
                    std::span<const std::string> row_names, ByteSink& sink) {
     if (tensor.shape.size() > 2)
-        return bad_argument("shape",
-                            cat("tensor '", printable_name(tensor.name), "' ", format_shape(tensor.shape),
-                                " has more than the two dimensions of a csv file"));
+        return bad_argument("shape", cat("tensor '", printable_name(tensor.name), "' has shape ",
+                                         format_shape(tensor.shape), "; csv stores at most two dimensions"));
     const uint64_t rows = tensor.shape.empty() ? 1 : tensor.shape[0];
     const uint64_t width = tensor.shape.size() == 2 ? tensor.shape[1] : 1;
     if (width == 0 || (rows == 0 && columns.empty()))
-        return bad_argument("shape",
-                            cat("tensor '", printable_name(tensor.name), "' ", format_shape(tensor.shape),
-                                " is empty: a csv file has no way to say so"));
+        return bad_argument("shape", cat("tensor '", printable_name(tensor.name), "' has shape ",
+                                         format_shape(tensor.shape), "; csv cannot store an empty tensor"));
     if (!columns.empty())
         if (auto error = check_names("column", columns, width)) return error;
     if (!row_names.empty()) {

@@ -111,9 +111,9 @@ Result<PngHeader> image_header(const Tensor& image) {
     if (rank == 2 || rank == 3)
         header = {image.shape[1], image.shape[0], rank == 3 ? image.shape[2] : 1, false};
     if (image.type != FOVEA_U8 || header.channels < 1 || header.channels > 4)
-        return bad_argument("image", cat("tensor '", printable_name(image.name), "' ",
+        return bad_argument("image", cat("tensor '", printable_name(image.name), "' ", "is ",
                                          format_shape(image.shape), " of ", dtype_name(image.type),
-                                         " is not an image: u8 [height, width] or [height, width, 1 to 4]"));
+                                         "; an image must be u8 [height, width] or [height, width, 1 to 4]"));
     if (header.width < 1 || header.height < 1 || header.width > kMaxPngSide || header.height > kMaxPngSide)
         return bad_argument("image", cat("image of ", header.width, " x ", header.height,
                                          " pixels; each side must be from 1 to ", kMaxPngSide));

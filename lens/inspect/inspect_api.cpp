@@ -173,7 +173,7 @@ FoveaResult foveaColorValues(const float* values, uint64_t count, const FoveaCol
     ColorRange range{colormap.low, colormap.high, static_cast<ColorScale>(scale)};
     if (scale == FOVEA_COLOR_SCALE_LOGARITHMIC && !(colormap.low > 0 && colormap.high >= colormap.low))
         return fail(diag, FOVEA_INVALID_ARGUMENT, "low",
-                    "low is %g and high %g; a logarithmic scale goes from above 0 upwards", colormap.low,
+                    "low is %g and high %g; a logarithmic scale needs 0 < low <= high", colormap.low,
                     colormap.high);
     if (colormap.low == 0 && colormap.high == 0) range = fitted_range(std::span(values, size_t(count)));
     const ColorTable table = color_table(*map);

@@ -22,7 +22,7 @@ bool window_shows(const AttentionRules& r, uint64_t i, uint64_t j) {
 
 bool painted_shows(const AttentionRules& r, uint64_t i, uint64_t j, uint64_t rows, uint64_t keys) {
     const PaintedMask& p = r.painted;
-    if (p.rows == 0) {  // of unknown size: the cells apply to the current size
+    if (p.rows == 0) {  // unknown size: the cells apply to the current size
         const uint64_t cell = i * keys + j;
         return cell >= p.cells.size() || p.cells[cell] != 0;
     }
@@ -113,8 +113,8 @@ Result<std::vector<uint8_t>> keep_mask(const AttentionRules& r, uint64_t heads, 
     if (r.dropout_p <= 0) return keep;
     if (heads * rows * keys > kMaxCells)
         return Error{FOVEA_LIMIT_EXCEEDED, "p",
-                     "dropout of " + std::to_string(heads * rows * keys) + " weights; a mask has up to " +
-                         std::to_string(kMaxCells) + " cells"};
+                     "dropout on " + std::to_string(heads * rows * keys) +
+                         " weights is not supported; the limit is " + std::to_string(kMaxCells)};
     keep.resize(heads * rows * keys);
     TorchGenerator generator(r.dropout_seed);
     switch (r.dropout_random) {

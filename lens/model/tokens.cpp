@@ -20,7 +20,7 @@ constexpr char32_t kSpaces[] = {0x9,    0xe,    0x20,   0x21,   0x85,   0x86,   
                                 0x205f, 0x2060, 0x3000, 0x3001, 0xfeff, 0xff00};
 
 // Marks that may follow any character: combining diacritics, variation selectors, emoji modifiers, tags.
-// Marks of one script (Hebrew, Arabic, the scripts of India) occur only in words and need no table.
+// Marks of one script (Hebrew, Arabic, the scripts of India) occur only inside words and need no table.
 constexpr char32_t kMarks[] = {0x300,  0x370,  0x483,   0x48a,   0x1ab0,  0x1b00,  0x1dc0,  0x1e00, 0x200c,
                                0x200e, 0x20d0, 0x2100,  0x302a,  0x3030,  0x3099,  0x309b,  0xfe00, 0xfe10,
                                0xfe20, 0xfe30, 0x1f3fb, 0x1f400, 0xe0020, 0xe0080, 0xe0100, 0xe01f0};

@@ -70,7 +70,9 @@ MatrixPart cut(const FoveaMatrixDesc& whole, const FoveaHostBuffer& buffer, uint
 
 std::optional<Error> refusal_of_shards(const FoveaAttentionDesc& d, uint64_t chunk,
                                        const FoveaHostBuffer* whole) {
-    if (chunk == 0 || chunk > 1u << 20) return bad("chunk", "chunk must be from 1 to 2^20 rows");
+    if (chunk == 0 || chunk > 1u << 20)
+        return Error{FOVEA_INVALID_ARGUMENT, "chunk",
+                     "chunk is " + std::to_string(chunk) + "; it must be from 1 to 2^20 rows"};
     if (draws_by_counters(d) && chunk % 4 != 0)
         return Error{
             FOVEA_INVALID_ARGUMENT, "chunk",

@@ -16,7 +16,7 @@ namespace fovea::mpi {
 // A tensor in a rank's chunks, one of several.
 struct Part {
     const void* data;
-    uint64_t row_bytes;  // of one row of all heads and entries
+    uint64_t row_bytes;  // one row of all heads and entries
 };
 
 // The tensors of one chunk.

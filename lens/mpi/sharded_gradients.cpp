@@ -267,7 +267,7 @@ class Run {
     ChunkCalls chunks_;
     uint32_t rank_, gradients_;
     Side queries_, keys_;
-    std::vector<float> dq_, dk_, dv_, dbias_;  // of this rank's chunks, in float32 until all is added
+    std::vector<float> dq_, dk_, dv_, dbias_;  // this rank's chunks, in float32 until all is added
     std::vector<float> dalibi_, dsinks_;       // [chunks][Hq]: of keys, of queries
     ShardReport report_;
     OrderedPass pass_;

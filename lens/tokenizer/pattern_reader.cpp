@@ -439,7 +439,7 @@ class PatternReader {
         const size_t begin = at_;
         if (depth > kDeepest) fails("brackets nested too deeply", at_);
         const bool negative = eat("^");
-        CodeSet all = ~CodeSet(), some;  // of the parts that && joins, and of the current part
+        CodeSet all = ~CodeSet(), some;  // the parts that && joins, and the current part
         // The letter that a range may begin with, and where brackets have had a class or a range before.
         std::optional<uint32_t> first;
         bool was_class = false, empty = true, joins = false;

@@ -96,7 +96,7 @@ class Matcher {
     std::vector<size_t> marks_;
     std::vector<Open> open_;
     size_t most_open_, search_begin_ = 0;
-    size_t ends_at_ = SIZE_MAX;    // required end of the steps that look behind
+    size_t ends_at_ = SIZE_MAX;    // required end of look-behind steps
     size_t limit_ = text_.size();  // they take no character from there on, not even to give it back
     bool exhausted_ = false;
 };

@@ -242,8 +242,8 @@ Result<void> TextTokenizer::Impl::words(AlignedText piece, std::vector<SplitToke
 
 Result<std::vector<SplitToken>> TextTokenizer::Impl::tokens(std::string_view given, bool special) const {
     if (given.size() > kMaxText)
-        return broken_tokenizer("a text has up to 1 GiB; this one has " + std::to_string(given.size()) +
-                                " bytes");
+        return broken_tokenizer("the text has " + std::to_string(given.size()) +
+                                " bytes; the limit is 1 GiB");
     if (const size_t fault = files::utf8_fault(given); fault != given.size())
         return broken_tokenizer("the text is not valid UTF-8 from its byte " + std::to_string(fault) + " on");
     std::vector<SplitToken> out;
@@ -286,7 +286,9 @@ std::string TextTokenizer::Impl::decode(std::span<const uint32_t> ids) const {
 bool TextTokenizer::available() { return has_character_tables(); }
 
 Result<TextTokenizer> TextTokenizer::parse(std::string_view text, std::string_view config) {
-    if (text.size() > kMaxBytes) return broken_tokenizer("a tokenizer has up to 200 MiB");
+    if (text.size() > kMaxBytes)
+        return broken_tokenizer("tokenizer.json has " + std::to_string(text.size()) +
+                                " bytes; the limit is 200 MiB");
     const Result<JsonValue> json = parse_json(text);
     if (!json) return json.error();
     const Result<JsonValue> more = config.empty() ? Result<JsonValue>(JsonValue()) : parse_json(config);

@@ -50,7 +50,7 @@ class TextTokenizer::Impl {
     // An added token; texts are rows of added_texts_.
     struct Added {
         uint32_t id = 0, text = 0;
-        uint32_t shown = 0;  // its text for decoding, normalized if it was searched in normalized text
+        uint32_t shown = 0;  // text for decoding, normalized if it was searched in normalized text
         bool special = false, normalized = false, strips_left = false, strips_right = false,
              single_word = false;
     };

@@ -107,7 +107,7 @@ def check(code: int, diag: c.FoveaDiag) -> None:
 
 class Device(NamedTuple):
     """One backend or device of this machine."""
-    number: int    #: what `device=` takes
+    number: int    #: the value for `device=`
     name: str      #: "CPU (AVX2)", "llvmpipe (LLVM 15.0.6, 256 bits)", ...
     driver: str    #: driver name and version, API version; '' for the CPU
     usable: bool

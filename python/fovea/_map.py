@@ -24,7 +24,7 @@ class Map:
     """Weights as pixels. A notebook shows it as a picture.
 
     array     float32 [height, width]: what a row gives to the pixel's keys, the mean over the pixel's rows ('mass'), or the largest
-              of the pixel's weights ('max'). NaN where some weight is no number.
+              of the pixel's weights ('max'). NaN where some weight is NaN.
     rows, keys  the half-open ranges that the picture covers."""
 
     def __init__(self, array: np.ndarray, rows: tuple[int, int], keys: tuple[int, int], colormap: str, scale: str) -> None:

@@ -216,7 +216,7 @@ class Read(NamedTuple):
     """The results of a model's layers for a text."""
     model: Any               #: the transformers model
     ids: np.ndarray          #: int64 [L]
-    tokens: list[str]        #: of each number its text
+    tokens: list[str]        #: the text of each token ID
     layers: Capture
 
 

@@ -4,7 +4,7 @@
 set -euo pipefail
 prefix=$1 tmp=$2
 version=20.20.2
-sha256=c3e7aaf69557617ff16376e83078daf2e862f086399b32b341f68ebcd5e72781 # of the package; update it with the version
+sha256=c3e7aaf69557617ff16376e83078daf2e862f086399b32b341f68ebcd5e72781 # hash of the package; update it with the version
 
 rm -rf "$prefix/node"
 system=$(node --version 2>/dev/null || echo v0)

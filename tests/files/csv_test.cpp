@@ -106,7 +106,7 @@ TEST(Csv, WriterRefusesWhatAReaderCouldNotTell) {
         return result ? std::string() : result.error().text;
     };
     const Tensor row = make_tensor("a", {1, 2}, {1, 2}).value();
-    EXPECT_NE(refusal(make_tensor("a", {1, 1, 2}, {1, 2}).value()).find("more than the two dimensions"),
+    EXPECT_NE(refusal(make_tensor("a", {1, 1, 2}, {1, 2}).value()).find("at most two dimensions"),
               std::string::npos);
     EXPECT_NE(refusal(make_tensor("a", {0, 2}, {}).value()).find("is empty"), std::string::npos);
     EXPECT_NE(refusal(row, {"one"}).find("1 column names for 2 columns"), std::string::npos);

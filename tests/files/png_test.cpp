@@ -59,11 +59,12 @@ TEST(Png, WriterRefusesWhatIsNoImage) {
         return result ? std::string() : result.error().text;
     };
     EXPECT_NE(refusal(make_tensor("x", {2, 2}, {1, 2, 3, 4}).value())
-                  .find("tensor 'x' [2, 2] of f32 is not an image: u8 [height, width]"),
+                  .find("tensor 'x' is [2, 2] of f32; an image must be u8 [height, width]"),
               std::string::npos);
-    EXPECT_NE(refusal(tensor_of("x", FOVEA_U8, {2, 2, 5}, pattern(20))).find("is not an image"),
+    EXPECT_NE(refusal(tensor_of("x", FOVEA_U8, {2, 2, 5}, pattern(20))).find("an image must be u8"),
               std::string::npos);
-    EXPECT_NE(refusal(tensor_of("x", FOVEA_U8, {4}, pattern(4))).find("is not an image"), std::string::npos);
+    EXPECT_NE(refusal(tensor_of("x", FOVEA_U8, {4}, pattern(4))).find("an image must be u8"),
+              std::string::npos);
     EXPECT_NE(refusal(Tensor{"x", FOVEA_U8, {0, 4}, {}, {}}).find("image of 4 x 0 pixels"),
               std::string::npos);
 }

@@ -100,7 +100,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
         model.node.inputs.back() = "x";
         bytes += inputs.back()->data.size();
     }
-    engine();  // its own memory does not depend on an input
+    engine();  // the engine's own memory does not depend on an input
     // Float32 of bytes, their copies, and each output as float32 and in its own type.
     const Result<onnx::Tensors> outputs = fuzz::at_cost(
         bytes, [&] { return onnx::run_node(engine(), model, inputs, {.most_bytes = kMaxBytes}); },

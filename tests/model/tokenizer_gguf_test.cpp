@@ -247,7 +247,7 @@ TEST(GgufTokenizers, have_the_defaults_of_llama_cpp) {
     EXPECT_EQ(ids(bytes_file().text(kPre, "dbrx"), "1234"), "258 52");
     EXPECT_EQ(ids(bytes_file().text(kPre, "gpt-2"), "1234"), "256 257");
     EXPECT_EQ(ids(bytes_file(), "1234"), "258 52");  // `default` cuts three digits
-    // Its BOS token is 11 if the key is missing or not an ID; only some splits add one.
+    // The BOS token is 11 if the key is missing or not an ID; only some splits add one.
     EXPECT_EQ(ids(bytes_file().text(kPre, "llama-bpe"), "a"), "11 97");
     EXPECT_EQ(ids(bytes_file().text(kPre, "llama-bpe").whole(kBos, 259), "a"), "259 97");
     EXPECT_EQ(ids(bytes_file().text(kPre, "llama-bpe").whole(kBos, 1u << 31), "a"), "11 97");

@@ -477,7 +477,7 @@ TEST(DispatchCode, a_driver_of_software_binds_what_is_too_large_to_be_gathered) 
     }
 }
 
-// Its pipelines are slow to compile: common calls share one.
+// The pipelines are slow to compile: common calls share one.
 TEST(DispatchCode, a_driver_of_software_binds_the_same_slots_for_common_calls) {
     std::set<uint32_t> slots;
     for (const uint32_t set : {0u, 32u, 128u, 160u}) {

@@ -124,7 +124,7 @@ TEST(KernelChoice, flexible_matrices_go_by_this_table) {
         uint32_t len_q, dim;
         std::function<void(FoveaDeviceProperties&)> change;
         uint32_t rows, keys, columns;  // 0: refused
-        const char* text;              // of the explanation or the error
+        const char* text;              // part of the explanation or the error
     };
     using Properties = FoveaDeviceProperties;
     const auto none = [](Properties&) {};

@@ -275,7 +275,7 @@ Case key_lists_case(uint64_t seed, const CaseLimits& limits) {
         if (random.chance(0.7))  // else ascending
             for (size_t k = order.size(); k > 1; --k) std::swap(order[k - 1], order[random.below(k)]);
         order.resize(size_t(even ? listed : random.chance(0.1) ? 0 : 1 + random.below(blocks)));
-        // Of the last block of a list only the first rows may count.
+        // Only the first rows of a list's last block may count.
         const uint64_t all = order.size() * rows;
         c.lists.keys.push_back(even || all == 0 ? all : all - random.below(rows));
         c.lists.blocks.push_back(std::move(order));

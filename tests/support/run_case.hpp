@@ -11,7 +11,7 @@ namespace fovea::test {
 struct CaseReport {
     enum class Kind { passed, refused, failed } kind = Kind::failed;
     std::string text;             // why refused, or what was wrong, with the replay command
-    FoveaResult code = FOVEA_OK;  // of the error
+    FoveaResult code = FOVEA_OK;  // code of the error
     double worst_share = 0;
     FoveaKernel kernel = FOVEA_KERNEL_AUTO;
 };

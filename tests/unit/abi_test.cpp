@@ -14,7 +14,7 @@
 namespace fovea::test {
 namespace {
 
-// A struct of `size` bytes with `behind` filled in after its end.
+// A struct of `size` bytes with bytes after its end filled in.
 template <class T>
 class Sized {
   public:

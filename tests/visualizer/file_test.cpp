@@ -191,7 +191,8 @@ TEST_F(FileTest, a_refused_files_name_is_not_over_anothers_numbers) {
     const std::string wrong = save({tensor("q", {2, 4, 4}, 1), tensor("k", {2, 4, 2}, 2)});
     ASSERT_TRUE(bench->open_file(wrong));
     EXPECT_FALSE(update());
-    EXPECT_EQ(file_title(*bench), file_name(wrong) + " (refused: the numbers are of before)");
+    EXPECT_EQ(file_title(*bench),
+              file_name(wrong) + " (rejected: the values are those of the settings before)");
     bench->document.undo();
     compute();
     EXPECT_EQ(file_title(*bench), file_name(good));

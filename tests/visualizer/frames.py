@@ -17,7 +17,7 @@ from pathlib import Path
 
 from window_test import Program, end, with_display
 
-FRAMES = re.compile(r"^window .*first complete frame after ([\d.]+) s and ([\d.]+) s of the processor, "
+FRAMES = re.compile(r"^window .*first complete frame after ([\d.]+) s and ([\d.]+) s of CPU time, "
                     r"last (\d+) frames: median ([\d.]+) ms, 95% below ([\d.]+) ms, 99% below ([\d.]+) ms", re.MULTILINE)
 
 ENOUGH = 40  # frames of moving: with fewer, a figure is that of the start
@@ -90,7 +90,7 @@ def main(display, folder):
             for how in ["cold", "warm"]:
                 window = start(command, display, folder, options, cache)
                 wall, processor = FRAMES.search(window.text()).groups()[:2]
-                print(f"first complete frame, {name}, {how}: {wall} s, {processor} s of the processor", flush=True)
+                print(f"first complete frame, {name}, {how}: {wall} s, {processor} s of CPU time", flush=True)
                 stop(window)
     cache = Path(folder) / "cache"
     measure(command, display, folder, "mouse over level 2", ["--preset", "2"], hover, seconds, cache)

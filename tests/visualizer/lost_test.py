@@ -41,7 +41,7 @@ def lose(display, folder):
         program.input("key", "space")
         program.wait("the causal mask", lambda text: re.search(r"^weight +0\.[5-9]", text, re.MULTILINE))
         kept = kept_result(program.text())
-        for losses, told in [(1, "is open again"), (2, "goes on on the processor")]:
+        for losses, told in [(1, "is open again"), (2, "continues on the CPU")]:
             provoke(program, sign, losses)
             program.wait(f"loss {losses}", lambda text: "notice: The device was lost" in text and told in text)
             weight = f"{reference_weight(1, 1, True):.4f}"

@@ -233,7 +233,7 @@ TEST_F(ModelTest, a_published_model_shows_every_layer_and_head) {
         EXPECT_EQ(bench->window.centre, CentreTab::layers);
         compute();
         const Settings settings = bench->document.settings();
-        EXPECT_TRUE(is_causal_model(settings));  // its own mask, whatever the check box shows
+        EXPECT_TRUE(is_causal_model(settings));  // the model's own mask, whatever the check box shows
         const CheckpointModel& weights = settings.model->weights;
         const Result<std::vector<uint32_t>> ids = tokens_of(*settings.model, settings.text);
         ASSERT_TRUE(ids) << ids.error().text;
@@ -478,7 +478,7 @@ TEST_F(ModelTest, a_wrong_model_is_refused_in_one_line_and_the_picture_stays) {
     typed.text = "3 1 2";
     bench->document.change(typed);
     ASSERT_TRUE(open_any(*bench, FOVEA_FAMILIES "/gpt2"));
-    EXPECT_NE(bench->problems.back().text.find("token numbers from 0 to"), std::string::npos)
+    EXPECT_NE(bench->problems.back().text.find("token IDs from 0 to"), std::string::npos)
         << bench->problems.back().text;
     compute();
     EXPECT_EQ(bench->computation.tokens().size(), 3u);
@@ -534,7 +534,7 @@ TEST_F(ModelTest, every_walk_comes_to_its_end_and_no_step_counts_before_it_is_do
             ASSERT_TRUE(run_key(*bench, {ImGuiKey_F3, plain}));
             compute();
             const std::string where =
-                "story, step " + std::to_string(n) + " of " + std::to_string(steps.size()) + ": ";
+                "walk, step " + std::to_string(n) + " of " + std::to_string(steps.size()) + ": ";
             std::string text = describe_story(*bench);
             EXPECT_EQ(text.find(where), 0u) << text;
             EXPECT_NE(text.find("; to do: "), std::string::npos) << "level " << level << ", " << text;

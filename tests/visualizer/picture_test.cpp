@@ -52,7 +52,7 @@ TEST_F(PictureTest, small_windows_and_large_type_keep_the_cells) {
         o.scale = scale;
         o.width = width, o.height = height;
         const Tensor image = picture_of(o, folder);
-        // Its longest line is a cell's side; small pictures next to the matrix have smaller cells.
+        // The longest line is a cell's side; small pictures next to the matrix have smaller cells.
         uint64_t side = 0, run = 0;
         const uint64_t pixels = image.shape[0] * image.shape[1];
         for (uint64_t at = 0; at < pixels; ++at) {
@@ -115,7 +115,7 @@ TEST_F(PictureTest, words_of_the_gpu_panel_end_before_the_roofs_picture) {
     }
 }
 
-// After a number with an exponent, "weights by the CPU" may not be cut at the panel's edge.
+// After a number with an exponent, "weights on the CPU" may not be cut at the panel's edge.
 TEST_F(PictureTest, what_the_picked_number_is_ends_within_the_panel) {
     Options o;
     o.theme = Theme::light;

@@ -47,7 +47,7 @@ def perform(program, step):
 
 def walk(program, name, steps):
     for number, step in enumerate(steps, 1):
-        where = f"story, step {number} of {len(steps)}: "
+        where = f"walk, step {number} of {len(steps)}: "
         program.input("key", "F3")
         # Until the words are projected a key would act on the matrix before.
         program.wait(f"{name}, {where}to do",
@@ -55,7 +55,7 @@ def walk(program, name, steps):
         perform(program, step)
         program.wait(f"{name}, {where}done", lambda text: where in text and "; done: " in text)
     program.input("key", "F3")
-    program.wait(f"the end of {name}", lambda text: "story, step" not in text)
+    program.wait(f"the end of {name}", lambda text: "walk, step" not in text)
 
 
 def walks(display, folder):

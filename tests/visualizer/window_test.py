@@ -323,7 +323,7 @@ def offers_what_was_not_ended(display, folder):
         program = Program(COMMAND, display, folder, options=options)
         try:
             program.wait("the first picture", lambda text: "level 3" in text and "\nweight" in text)
-            assert ("offered: Restore the last session" in program.text()) == offered, program.text()
+            assert ("offered: Restore last session" in program.text()) == offered, program.text()
             if sent:
                 program.process.send_signal(sent)
                 assert program.process.wait(PATIENCE_S) == 0, f"{sent.name}: {program.process.stderr.read()}"

@@ -118,13 +118,13 @@ TEST_F(WordsTest, a_masked_cell_has_nothing_that_dropout_could_keep) {
     show("dropped");
     bench->view.picked_row = 1, bench->view.picked_column = 4;
     std::vector<DrawnWords> all = words_of("inspector");
-    expect_whole(all, "masked: nothing to keep");
+    expect_whole(all, "masked before dropout");
     bench->view.picked_column = 0;
     std::set<std::string> said;
     for (const int row : {1, 2, 3, 4, 5}) {
         bench->view.picked_row = row;
         all = words_of("inspector");
-        EXPECT_FALSE(find_words(all, "masked: nothing to keep"));
+        EXPECT_FALSE(find_words(all, "masked before dropout"));
         for (const char* words : {"not kept", "kept, \xc3\x97 2"})
             if (find_words(all, words)) said.insert(words);
     }
@@ -409,7 +409,7 @@ TEST_F(WordsTest, toolbars_are_whole_in_a_small_window) {
         expect_whole(all, name);
     bench->window.token_lines = true;
     size.height = 768;
-    expect_whole(words_of(""), "of every query");
+    expect_whole(words_of(""), "lines of all queries");
 }
 
 TEST_F(WordsTest, compare_and_the_export_sheet_hold_type_at_200_percent) {
@@ -596,12 +596,12 @@ TEST_F(WordsTest, a_file_without_names_of_tokens_is_not_said_to_have_them) {
     ASSERT_TRUE(save_safetensors(path, set));
     ASSERT_TRUE(bench->open_file(path));
     compute();
-    expect_whole(words_of("tokens"), "the file names no tokens");
+    expect_whole(words_of("tokens"), "The file has no token names.");
     set.metadata = {{"tokens", "[\"a\", \"b\", \"c\", \"d\"]"}};
     ASSERT_TRUE(save_safetensors(path, set));
     ASSERT_TRUE(bench->open_file(path));
     compute();
-    expect_whole(words_of("tokens"), "the file's own tokens");
+    expect_whole(words_of("tokens"), "The tokens are those of the file.");
 }
 
 TEST_F(WordsTest, the_roof_has_numbers_on_both_axes) {
@@ -610,7 +610,7 @@ TEST_F(WordsTest, the_roof_has_numbers_on_both_axes) {
     bench->computation.roof = Roof{2e12, 4e10};
     bench->window.show(BottomTab::gpu);
     const std::vector<DrawnWords> all = words_of("bottom");
-    const DrawnWords *up = find_words(all, "FLOP/s"), *across = find_words(all, "FLOP a byte");
+    const DrawnWords *up = find_words(all, "FLOP/s"), *across = find_words(all, "FLOP per byte");
     ASSERT_TRUE(up && across) << all_words(all);
     EXPECT_FALSE(up->cut || across->cut);
     // Powers of ten: left of the upper name, and below the other.
@@ -674,14 +674,14 @@ TEST_F(WordsTest, a_session_that_was_not_ended_is_offered_and_opened) {
     ASSERT_TRUE(export_file(*bench, kept.string()));
     bench->document.change(level_settings(2));
     compute();
-    EXPECT_FALSE(find_words(words(), "Restore the last session"));
+    EXPECT_FALSE(find_words(words(), "Restore last session"));
     bench->window.restorable = kept.string();
     for (const uint32_t width : {1600u, 1280u, 1024u}) {
         size.width = width;
-        expect_whole(words_of("top"), "Restore the last session");
+        expect_whole(words_of("top"), "Restore last session");
     }
     const std::vector<DrawnWords> all = words_of("top");
-    words(click(*find_words(all, "Restore the last session")));
+    words(click(*find_words(all, "Restore last session")));
     compute();
     EXPECT_EQ(bench->document.settings().level, 5);
     EXPECT_TRUE(bench->window.restorable.empty());
@@ -791,7 +791,7 @@ TEST_F(WordsTest, the_mask_has_the_weights_cell_and_the_words_of_the_matrix) {
     bench->window.centre = CentreTab::mask;
     const std::vector<DrawnWords> all = words();
     EXPECT_TRUE(find_beginning(all, "weights  ")) << all_words(all);  // in the status bar
-    EXPECT_FALSE(find_beginning(all, "scores by the"));
+    EXPECT_FALSE(find_beginning(all, "scores on the"));
     text(kSentence);
     bench->window.centre = CentreTab::matrix;
     const auto slanted = [&] {

@@ -84,7 +84,7 @@ TEST(FlashOnDevice, keys_through_shared_memory_give_the_bits_of_keys_loaded_dire
     constexpr uint64_t kLength = 150;
     FoveaDeviceProperties properties = engine->properties();
     properties.device_class = FOVEA_CLASS_DISCRETE;
-    uint32_t threads = 8;  // of the sizes that a tile may have, the widest subgroup's
+    uint32_t threads = 8;  // the widest subgroup's, among the sizes that a tile may have
     for (const uint32_t size : {16u, 32u})
         if (size >= properties.min_subgroup_size && size <= properties.max_subgroup_size) threads = size;
     for (const uint32_t dim : {4u, 12u, 40u, 64u}) {

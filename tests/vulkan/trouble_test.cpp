@@ -95,7 +95,7 @@ TEST_P(Trouble, WaitsEndAndNothingInUseIsDestroyed) {
     EXPECT_EQ(longest_timeout, 250000000u);
     EXPECT_EQ(gpu.queue->begin(1).error().code, FOVEA_TIMEOUT);
     EXPECT_TRUE(gpu.device->abandoned());
-    memory.reset();  // its owner gives it up while the device may still write to it
+    memory.reset();  // the owner gives it up while the device may still write to it
     gpu.calls() = real;
     gpu.close();  // now the wait ends: everything goes, and the layer finds nothing to complain about
 }

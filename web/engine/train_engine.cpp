@@ -12,7 +12,7 @@ using namespace fovea;
 
 struct Run {
     TrainingRun run;
-    std::vector<HeadScores> scores;  // of the newest evaluation or step, for the labels of heads
+    std::vector<HeadScores> scores;  // from the newest evaluation or step, for the labels of heads
 };
 
 // All that lives between calls. One page, one run, one calling thread.

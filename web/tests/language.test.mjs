@@ -60,7 +60,7 @@ describe("German texts", async () => {
         for (const [place, text] of Object.entries(to)) {
             const wanted = quotedIn(from[place], "“”"),
                 words = quotedIn(text, "„“"),
-                // Names of controls, sentences of the page, and what a head's note says in words.
+                // Names of controls, sentences of the page, and the text of a head's note.
                 isToken = (one, texts) =>
                     !onPage(texts).has(one) && !/\d+ | an? /.test(one) && !/einem a/.test(one);
             assert.deepEqual(

@@ -32,7 +32,7 @@ enum Plane : uint32_t {
 
 constexpr uint32_t kTile = 8, kTilePixels = kTile * kTile;  // a tile of pixels is a page of keys
 constexpr uint32_t kNeighbours = 9;                         // a query sees its tile and the eight around it
-constexpr uint32_t kDim = 16, kLightDim = 4;                // of features; of light and a 1
+constexpr uint32_t kDim = 16, kLightDim = 4;                // features; light and a 1
 
 struct DenoiserSettings {
     float screen_sigma = 2, normal_sigma = 0.4f, position_sigma = 0.15f, albedo_sigma = 0.4f;

@@ -13,7 +13,7 @@ struct Frame {
     VkCommandPool pool = VK_NULL_HANDLE;
     VkCommandBuffer cmd = VK_NULL_HANDLE;
     VkQueryPool times = VK_NULL_HANDLE;  // begin, end, then two for each slice of attention
-    uint64_t number = 0;                 // its value of the timeline semaphore; 0: not in flight
+    uint64_t number = 0;                 // value of the timeline semaphore; 0: not in flight
     uint32_t index = 0, slices = 0;
 };
 

@@ -115,8 +115,9 @@ Result<void> export_svg(const Workbench& bench, const std::string& path) {
     const uint64_t rows = cells.rows(), columns = cells.columns();
     if (rows > kMaxSvgSide || columns > kMaxSvgSide)
         return Error{FOVEA_UNSUPPORTED, "svg",
-                     std::to_string(rows) + " x " + std::to_string(columns) + " cells are more than " +
-                         std::to_string(kMaxSvgSide) + " a side: export .png or .npy"};
+                     "the matrix has " + std::to_string(rows) + " x " + std::to_string(columns) +
+                         " cells; an .svg holds at most " + std::to_string(kMaxSvgSide) +
+                         " per side: export .png or .npy"};
     const std::span<const float> values = stage.head_values(head);
     const Coloring coloring = coloring_of(bench.view.colors, stage.ranges.at(head));
     const ColorTable table = color_table(coloring.map);
@@ -175,11 +176,12 @@ Result<void> export_file(const Workbench& bench, const std::string& path) {
                      "'" + path + "' is the file that is open; give another name"};
     if (!bench.computation.complete())
         return Error{FOVEA_UNSUPPORTED, "export",
-                     "the matrix is still being computed; export it when it is there"};
+                     "the matrix is still being computed; export it when the computation is complete"};
     // The shown view has no matrix, and the values of another one would be mistaken for it.
     if (bench.window.centre == CentreTab::map && bench.map)
-        return Error{FOVEA_UNSUPPORTED, "export",
-                     "a map keeps no matrix to write as numbers: export .png, or copy the picked cell"};
+        return Error{
+            FOVEA_UNSUPPORTED, "export",
+            "a map stores no matrix, so its values cannot be exported; export .png, or copy the picked cell"};
     if (path.ends_with(".csv")) return export_csv(bench, path);
     if (path.ends_with(".svg")) return export_svg(bench, path);
     if (path.ends_with(".npy")) {

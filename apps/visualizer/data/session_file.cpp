@@ -200,10 +200,10 @@ Result<void> read_changes(std::string_view text, Settings& s) {
         }
         if (!place || !(change.scale >= 0 && change.scale <= 2))
             return Error{FOVEA_INVALID_ARGUMENT, "changed_heads",
-                         "'" + printable_name(line, 80) +
-                             "' is not LAYER HEAD FACTOR or LAYER HEAD from TEXT; layers are 0 to " +
+                         "changed_heads has '" + printable_name(line, 80) +
+                             "'; it must be LAYER HEAD SCALE or LAYER HEAD from TEXT, layers 0 to " +
                              std::to_string(config.layers - 1) + ", heads 0 to " +
-                             std::to_string(config.heads - 1) + ", factors 0 to 2"};
+                             std::to_string(config.heads - 1) + ", scales 0 to 2"};
         change_head(s, std::move(change));
     }
     return {};
@@ -296,7 +296,8 @@ class TensorReader {
             const size_t rank = from->shape.size();
             if (rank < 2 || rank > 4 || (rank == 4 && from->shape[0] != 1))
                 return Error{FOVEA_INVALID_ARGUMENT, "tensors",
-                             std::string("the shape of ") + name + " must be [heads, tokens, width]"};
+                             std::string(name) + " has " + std::to_string(rank) +
+                                 " dimensions; it must be [heads, tokens, width]"};
             Result<Tensor> t = make_tensor(name, from->shape, from->values);
             if (!t) return t.error();
             made->set.tensors.push_back(std::move(*t));
@@ -308,8 +309,9 @@ class TensorReader {
                        count = tensors->tokens.size();
         if (count != 0 && (count != rows || count != keys))
             return Error{FOVEA_INVALID_ARGUMENT, "tensors",
-                         "there are " + std::to_string(count) + " tokens for " + std::to_string(rows) +
-                             " queries and " + std::to_string(keys) + " keys"};
+                         "the session names " + std::to_string(count) + " tokens for " +
+                             std::to_string(rows) + " queries and " + std::to_string(keys) +
+                             " keys; all three must be equal"};
         made->tokens = tensors->tokens;
         return file = std::move(made);
     }
@@ -515,10 +517,10 @@ Result<void> read_session(Workbench& bench, std::string_view text, const std::fi
     go_to_training(bench, read->session.training);
     for (const SessionNote& note : read->notes) bench.problems.report("session", note.text, false);
     if (reader.changed)
-        bench.problems.report(
-            "file",
-            "a file of the session has changed since the session was saved: its numbers are those of now",
-            false);
+        bench.problems.report("file",
+                              "a file of the session has changed since the session was saved; the session "
+                              "shows its present values",
+                              false);
     bench.past.restore(std::move(past));
     return {};
 }

@@ -208,8 +208,8 @@ Result<void> add_call_stages(GpuDevice& device, AttentionResult& result) {
         if (made.id == StageId::weights && !result.projected.extras.sinks.empty())
             stage.formula += ", a sink in each row";
         if (made.id == StageId::context && result.run->products_info())
-            stage.formula += std::string(", products of float16 factors by ") +
-                             kernel_name(result.run->products_info()->kernel);
+            stage.formula +=
+                std::string(", float16 inputs by ") + kernel_name(result.run->products_info()->kernel);
         result.stages.push_back(stage);
         if (made.id == StageId::weights && made.heads > 1 && cells * made.heads <= kMaxTracedCells)
             if (Result<void> r = add_mean_stage(device, result); !r) return r;
@@ -316,8 +316,7 @@ std::string AttentionResult::title() const {
     const std::string from =
         settings.file ? std::filesystem::path(settings.file->path).filename().string() : settings.text;
     return subject_name(settings) + ", \xe2\x80\x9c" + from + "\xe2\x80\x9d, " +
-           std::string(precision_name(settings.precision)) + " on the " +
-           (run->on_cpu() ? "processor" : "device");
+           std::string(precision_name(settings.precision)) + " on the " + (run->on_cpu() ? "CPU" : "device");
 }
 
 uint64_t AttentionResult::size_bytes() const {
@@ -333,7 +332,7 @@ Result<std::shared_ptr<AttentionResult>> make_result(GpuDevice& device, Projecte
         return Error{FOVEA_UNSUPPORTED, "length",
                      std::to_string(projected.q.shape[0]) + " heads of " +
                          format_count(projected.q.shape[1]) + " x " + format_count(projected.k.shape[1]) +
-                         " weights are too many to be kept as matrices"};
+                         " weights are too many to be stored as matrices; show a map, or use fewer tokens"};
     Result<std::shared_ptr<Trace>> trace = trace_of(projected, settings);
     if (!trace) return trace.error();
     const Result<PreparedAttention> prepared = (*trace)->prepare(projected.layer);
@@ -346,8 +345,9 @@ Result<std::shared_ptr<AttentionResult>> make_result(GpuDevice& device, Projecte
     if (place == ComputeOn::processor && precision == Precision::f16_inputs) {
         precision = Precision::f16;
         result->warnings.push_back(
-            "products of float16 factors are what cooperative matrices of a GPU do: on the processor factors "
-            "are float16 and products float32");
+            "float16 inputs need a GPU's cooperative matrices; the CPU stores q, k and v as float16 and "
+            "computes "
+            "in float32");
     }
     Result<std::unique_ptr<AttentionRun>> run =
         AttentionRun::create(device, *prepared, precision, place, wake);

@@ -56,10 +56,10 @@ Comparison comparison_of(const Workbench& bench) {
         c.a = kept->result->find_stage(now.name);
         c.head_b = bench.view.head;
         if (!c.a) {
-            c.why_not = "The kept result A has no stage \xe2\x80\x9c" + now.name + "\xe2\x80\x9d.";
+            c.why_not = "The saved result A has no stage \xe2\x80\x9c" + now.name + "\xe2\x80\x9d.";
         } else if (c.a->rows != now.rows || c.a->columns != now.columns) {
-            c.why_not = now.name + " is " + shape_text(*c.a) + " in the kept result A and " +
-                        shape_text(now) + " now: only results of one shape can be compared.";
+            c.why_not = now.name + " is " + shape_text(*c.a) + " in the saved result A and " +
+                        shape_text(now) + " now: only results with equal shapes can be compared.";
         } else {
             c.head_a = std::min(kept->head, uint32_t(c.a->heads - 1));
         }
@@ -68,8 +68,8 @@ Comparison comparison_of(const Workbench& bench) {
     c.a = &now;
     if (now.heads < 2) {
         c.why_not = now.name +
-                    " has one head. Levels 5 to 7 have more, and so do files. Or keep this result as A and "
-                    "change something: level, text, parameters.";
+                    " has one head. Choose a level from 5 to 7 or a file, or save this result as A and "
+                    "change level, text or parameters.";
         return c;
     }
     c.head_a = bench.view.head;

@@ -7,7 +7,7 @@ namespace fovea::visualizer {
 
 // How far the heads of two stages are apart; both have the same rows and columns.
 struct HeadDifference {
-    double largest = 0, mean = 0;  // of |A - B|, over cells where both are finite
+    double largest = 0, mean = 0;  // |A - B| over cells where both are finite
     uint64_t row = 0, column = 0;  // position of the largest
     // How a row of weights differs: 0 is the same, ln 2 nothing in common.
     double jensen_shannon = 0;

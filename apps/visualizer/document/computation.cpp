@@ -173,7 +173,7 @@ void Computation::measure() {
     measure_stages(*result_);
     for (const Stage& stage : result_->stages) {
         if (stage.stats->nan > 0)
-            problems_.report(stage.name, format_count(stage.stats->nan) + " values are not numbers", true);
+            problems_.report(stage.name, format_count(stage.stats->nan) + " values are NaN", true);
         if (stage.stats->infinite > 0)
             problems_.report(stage.name, format_count(stage.stats->infinite) + " values are infinite", true);
     }

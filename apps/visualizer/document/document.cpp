@@ -83,7 +83,7 @@ Document::Opened Document::take(Result<std::shared_ptr<const OpenedModel>> model
     const OpenedModel& opened = **model;
     if (!opened.tokenizer)
         problems_.report("model",
-                         opened.name + ": " + opened.why_no_text + ", so that token numbers from 0 to " +
+                         opened.name + ": " + opened.why_no_text + ", so that token IDs from 0 to " +
                              std::to_string(opened.weights.config().vocabulary - 1) +
                              " are typed in the place of words",
                          false);

@@ -61,8 +61,8 @@ Result<Prompt> prompt_of(const Settings& s) {
         if (other->size() != prompt.ids.size())
             return Error{FOVEA_INVALID_ARGUMENT, "patch",
                          "\xe2\x80\x9c" + change.patch + "\xe2\x80\x9d has " + std::to_string(other->size()) +
-                             " tokens; a head is patched token by token, and the text has " +
-                             std::to_string(prompt.ids.size())};
+                             " tokens; to patch a head it must have " + std::to_string(prompt.ids.size()) +
+                             ", as the text"};
         prompt.patches.push_back({change.at.layer, change.at.head, std::move(*other)});
     }
     return prompt;
@@ -188,7 +188,8 @@ Result<void> HeadGrid::run_published() {
         if (has == 0 || need <= has) return {};
         return Error{FOVEA_OUT_OF_HOST_MEMORY, "text",
                      "the text has " + std::to_string(run_->prompt().ids.size()) + " tokens, which need " +
-                         format_bytes(need) + "; this machine has " + format_bytes(has)};
+                         format_bytes(need) + " of memory; this machine has " + format_bytes(has) +
+                         ": use a shorter text"};
     };
     return run_->run(settings_.model->weights, options);
 }

@@ -482,7 +482,7 @@ Result<Projected> project_import(const Settings& s) {
         done = take_fused(p, file, m);
     } else {
         p.tokens = file.tokens.empty() ? text_tokens(s) : file.tokens;
-        if (p.tokens.empty()) return wrong("text", "the text has no token");
+        if (p.tokens.empty()) return wrong("text", "the text has no token; type at least one word");
         done = run_model_layer(p, file, s);
     }
     if (!done) return done.error();

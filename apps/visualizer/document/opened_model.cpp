@@ -28,7 +28,8 @@ Result<std::shared_ptr<const OpenedModel>> open_model(const std::filesystem::pat
     if (const uint64_t memory = machine_memory(); memory > 0 && layer > memory)
         return Error{FOVEA_OUT_OF_HOST_MEMORY, "model",
                      printable_name(path.string(), 400) + ": one layer needs " + format_bytes(layer) +
-                         "; this machine has " + format_bytes(memory)};
+                         " of memory, and this machine has " + format_bytes(memory) +
+                         "; open a smaller model"};
     auto model = std::make_shared<OpenedModel>(OpenedModel{std::move(*opened), path.string(), ""});
     std::filesystem::path plain = path;
     if (!plain.has_filename()) plain = plain.parent_path();  // a folder with a stroke at its end

@@ -157,7 +157,7 @@ std::string model_lead(const Settings& s) {
         return f.family + ": " + std::to_string(f.layers) + " layers of " + std::to_string(f.heads) +
                " heads, width " + std::to_string(f.width) + ", " + std::to_string(f.vocabulary) + " tokens" +
                (f.causal ? "" : "; an encoder, every token sees every other") +
-               ". Every layer and head stands in Layers (Shift+H); a right click on a head switches it off.";
+               ". Layers (Shift+H) shows every layer and head; a right-click on a head switches it off.";
     }
     const LearnedModel& learned = learned_of(s);
     if (learned.look_at.empty()) return learned.about;

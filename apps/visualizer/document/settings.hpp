@@ -62,7 +62,7 @@ struct Settings : Session {
     std::shared_ptr<const ImportedFile> file;  // null: the level's own text
     ImportMapping mapping;
     std::shared_ptr<const OpenedModel> model;     // a published model in the place of the level's; null: none
-    std::vector<HeadChange> changed;              // its changed heads, ascending
+    std::vector<HeadChange> changed;              // changed heads, ascending
     std::shared_ptr<const LearnedModel> learned;  // model of the task, trained here; null: the library's
 
     friend bool operator==(const Settings&, const Settings&) = default;

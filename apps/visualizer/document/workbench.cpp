@@ -302,14 +302,16 @@ std::string token_label(const Workbench& bench, uint64_t index) {
 
 std::string file_title(const Workbench& bench) {
     if (const std::shared_ptr<const OpenedModel>& model = bench.document.settings().model)
-        return model->name +
-               (bench.computation.problem().empty() ? "" : " (refused: the numbers are of before)");
+        return model->name + (bench.computation.problem().empty()
+                                  ? ""
+                                  : " (rejected: the values are those of the settings before)");
     const std::shared_ptr<const ImportedFile>& file = bench.document.settings().file;
     if (!file) return "";
     const std::string name =
         file->path.empty() ? "tensors of the session" : printable_name(file_name(file->path), 40);
     const Computation& computation = bench.computation;
-    if (!computation.problem().empty()) return name + " (refused: the numbers are of before)";
+    if (!computation.problem().empty())
+        return name + " (rejected: the values are those of the settings before)";
     const bool shown = computation.ready() && computation.result()->settings.file == file;
     return shown ? name : name + " (being read)";
 }

@@ -134,8 +134,8 @@ class Workbench {
     // Shows the shown head of the refused settings as a map, which keeps no matrices.
     void show_refused_as_map();
 
-    // What is asked of a result that is still being computed is done once it is there; the Problems panel
-    // says so where the settings have changed before. The last wish counts.
+    // Runs a request once the result is complete. The Problems panel reports requests whose settings changed
+    // before that. The last request counts.
     // Acts on the settings' result: now, or at the end of the update with which it is complete. Without a
     // name a wish that came to nothing is not reported.
     void when_settled(std::string what, std::function<void()> act);

@@ -36,7 +36,7 @@ VkDebugUtilsMessengerCreateInfoEXT messenger_info(LayerMessages& messages) {
 }  // namespace
 
 int device_rank(const VkPhysicalDeviceProperties& properties) {
-    constexpr uint32_t kSwiftShader = 0x1ae0;  // its vendor ID
+    constexpr uint32_t kSwiftShader = 0x1ae0;  // vendor ID
     switch (properties.deviceType) {
         case VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU:
             return 5;
@@ -162,7 +162,10 @@ Result<void> GpuDevice::choose_physical(const GpuWishes& wishes) {
     std::vector<VkPhysicalDevice> all(count);
     if (VkResult r = vkEnumeratePhysicalDevices(instance_, &count, all.data()))
         return vulkan_error("vkEnumeratePhysicalDevices", r);
-    if (all.empty()) return Error{FOVEA_UNSUPPORTED, "Vulkan", "this machine has no Vulkan device"};
+    if (all.empty())
+        return Error{FOVEA_UNSUPPORTED, "Vulkan",
+                     "this machine has no Vulkan device; install the driver of its GPU, or a software driver "
+                     "(Debian: mesa-vulkan-drivers)"};
     if (wishes.vulkan_device >= int(count))
         return Error{FOVEA_INVALID_ARGUMENT, "--device",
                      "--device is " + std::to_string(wishes.vulkan_device + 1) +
@@ -319,8 +322,7 @@ static Error no_room(const GpuDevice& device, const char* what, uint64_t size_by
     return Error{FOVEA_OUT_OF_DEVICE_MEMORY, what,
                  std::string(what) + " needs " + format_bytes(size_bytes) + " of device memory, and " +
                      format_bytes(free) + " of the " + format_bytes(memory.budget_bytes) + " of " +
-                     device.name() +
-                     " are free; use fewer tokens or heads, show a map, or discard a kept result",
+                     device.name() + " are free; use fewer tokens or heads, show a map, or clear A",
                  r};
 }
 

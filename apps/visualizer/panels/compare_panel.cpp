@@ -221,7 +221,8 @@ void draw_pictures(PanelContext& ui, const Comparison& c) {
 void draw_compare_panel(PanelContext& ui) {
     Workbench& bench = ui.bench;
     if (!bench.computation.complete()) {
-        ImGui::TextDisabled("computing, %.0f%%", 100 * bench.computation.run().progress());
+        soft_text(
+            fill(texts().matrix.computing, {format_fixed(100 * bench.computation.run().progress(), 0)}));
         return;
     }
     draw_keeping(ui);

@@ -1,6 +1,7 @@
 // Temporary windows over the panels: keys, palette, go to.
 #include "data/session_file.hpp"
 #include "panels/keys.hpp"
+#include "texts/texts.hpp"
 
 #include <imgui_stdlib.h>
 
@@ -39,11 +40,7 @@ void draw_help(PanelContext& ui) {
     }
     ImGui::EndTable();
     ImGui::Dummy({0, 6 * ui.scale});
-    soft_text(
-        "Mouse: wheel zooms, drag pans, hovering picks, a click pins. Ctrl+Tab goes from panel to panel, Tab "
-        "and arrows within one.\n"
-        "Screen readers: Dear ImGui gives them nothing; --follow FILE and --describe say in words\n"
-        "what is shown, and the web page is accessible.");
+    soft_text(texts().dialogs.mouse);
 }
 
 // The panels' names for some session keys.
@@ -117,7 +114,7 @@ bool draw_parameters_by_name(PanelContext& ui, bool enter, bool& first) {
 }
 
 void draw_palette(PanelContext& ui) {
-    const bool enter = search_field(ui, "what to do, or a parameter and its value: temperature 5");
+    const bool enter = search_field(ui, texts().dialogs.command_hint);
     ImGui::BeginChild("commands", {0, 320 * ui.scale});
     const KeyCommand* chosen = nullptr;
     bool first = true;
@@ -177,11 +174,8 @@ namespace {
 void draw_go_to(PanelContext& ui) {
     Workbench& bench = ui.bench;
     const bool map = bench.window.centre == CentreTab::map && bench.map;
-    const bool enter = search_field(ui, map ? "query, key: numbers" : "row, column: numbers or tokens");
-    soft_text(map ? "\xe2\x80\x9c"
-                    "8192, 17\xe2\x80\x9d"
-                  : "\xe2\x80\x9c"
-                    "3, 1\xe2\x80\x9d or \xe2\x80\x9cjourney, step\xe2\x80\x9d");
+    const bool enter = search_field(ui, map ? texts().dialogs.map_cell_hint : texts().dialogs.cell_hint);
+    soft_text(map ? texts().dialogs.map_cell_example : texts().dialogs.cell_example);
     if (!enter) return;
     if (!go_to(bench, bench.window.search)) {
         bench.window.dialog_opened = true;
@@ -194,9 +188,9 @@ void draw_go_to(PanelContext& ui) {
 }  // namespace
 
 const char* dialog_title(Dialog dialog) {
-    constexpr const char* kTitles[] = {"",     "Open a file", "Export", "How the file is read",
-                                       "Keys", "Commands",    "Go to"};
-    return kTitles[size_t(dialog)];
+    const Texts::Dialogs& of = texts().dialogs;
+    const char* const titles[] = {"", of.open, of.save, of.import_sheet, of.keys, of.commands, of.go_to};
+    return titles[size_t(dialog)];
 }
 
 void draw_dialogs(PanelContext& ui) {

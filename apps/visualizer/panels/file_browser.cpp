@@ -83,7 +83,7 @@ void draw_entries(PanelContext& ui, const fs::path& folder) {
                 finish(ui, folder / entry.name);
         }
         if (entry.folder && !entry.is_model) continue;
-        const std::string size = entry.is_model ? "a model" : format_bytes(entry.size_bytes);
+        const std::string size = entry.is_model ? texts().files.a_model : format_bytes(entry.size_bytes);
         ImGui::SameLine(ImGui::GetWindowWidth() - ImGui::CalcTextSize(size.c_str()).x - 22 * ui.scale);
         soft_text(size);
     }
@@ -120,11 +120,12 @@ void draw_selected(PanelContext& ui, const std::string& name) {
     if (!cells || !cuts || !cells->within(bench.shown().stage->rows, bench.shown().stage->columns)) return;
     ImGui::AlignTextToFramePadding();
     ImGui::PushStyleColor(ImGuiCol_Text, palette(bench.window.theme).warning);
-    ImGui::Text("Only the %s x %s selected cells", format_count(cells->rows()).c_str(),
-                format_count(cells->columns()).c_str());
+    ImGui::TextUnformatted(
+        fill(texts().files.only_selected, {format_count(cells->rows()), format_count(cells->columns())})
+            .c_str());
     ImGui::PopStyleColor();
     ImGui::SameLine(0, 10 * ui.scale);
-    if (ImGui::Button("Export all")) bench.view.selection.reset();
+    if (ImGui::Button(texts().files.export_all)) bench.view.selection.reset();
     tooltip(texts().files.export_all_hint);
 }
 
@@ -158,10 +159,12 @@ void draw_file_browser(PanelContext& ui) {
     ImGui::BeginDisabled(state.file_name.empty());
     const bool replaces = saving && !state.file_name.empty() &&
                           fs::is_regular_file(fs::path(state.folder) / state.file_name, error);
-    const bool pressed = ImGui::Button(replaces ? "Replace" : saving ? "Save" : "Open");
+    const bool pressed = ImGui::Button(replaces ? texts().files.replace
+                                       : saving ? texts().files.save
+                                                : texts().files.open);
     ImGui::EndDisabled();
     ImGui::SameLine();
-    if (ImGui::Button("Cancel")) state.dialog = Dialog::none;
+    if (ImGui::Button(texts().files.cancel)) state.dialog = Dialog::none;
     if (!saving && is_model_path(state.folder)) {
         ImGui::SameLine();
         if (ImGui::Button(texts().files.open_model)) {
@@ -171,10 +174,7 @@ void draw_file_browser(PanelContext& ui) {
         }
     }
     if (saving && state.file_name.ends_with(".png")) draw_picture_look(ui);
-    soft_text(saving ? ".png a picture, .svg the matrix, .csv and .npy its numbers, .npz every "
-                       "head, .fovea the session"
-                     : "safetensors, npz, npy, csv, png, sessions (.fovea), models (a folder with "
-                       "config.json, .gguf)");
+    soft_text(saving ? texts().files.save_formats : texts().files.open_formats);
     const fs::path path = fs::path(state.folder) / state.file_name;
     if (replaces) {
         colored_text(ui.colors().warning, texts().files.replaces);

@@ -3,6 +3,7 @@
 #include "document/cell_inputs.hpp"
 #include "panels/head_thumbnail.hpp"
 #include "panels/panels.hpp"
+#include "texts/texts.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -152,8 +153,9 @@ void draw_name(PanelContext& ui, const PathMatrix& matrix, ImVec2 at, float widt
     const bool hovered = ImGui::IsItemHovered() || ImGui::IsItemFocused();
     if (ImGui::IsItemHovered()) {
         const Stage& stage = *matrix.stage;
-        ImGui::SetTooltip("%s = %s, %s\nclick: the large matrix", name.c_str(), stage.formula.c_str(),
-                          format_shape(Shape{stage.rows, stage.columns}).c_str());
+        ImGui::SetTooltip("%s", fill(texts().flow.matrix_hint,
+                                     {name, stage.formula, format_shape(Shape{stage.rows, stage.columns})})
+                                    .c_str());
     }
     const bool current = &bench.stage() == matrix.stage;
     ImDrawList& draw = *ImGui::GetWindowDrawList();
@@ -218,10 +220,9 @@ std::string way_text(const Workbench& bench) {
         return "\xe2\x80\x9c" + drawn_name(bench, uint64_t(token)) + "\xe2\x80\x9d";
     };
     if (stage.over_keys)
-        return quoted(view.picked_row) + " asks with its query, " + quoted(view.picked_column) +
-               " answers with its key and gives its share of its value.";
-    if (stage.row_tokens) return "The way of " + quoted(view.picked_row) + " through the layer.";
-    return "Pick a cell of a token to see its way through the layer.";
+        return fill(texts().flow.attends, {quoted(view.picked_row), quoted(view.picked_column)});
+    if (stage.row_tokens) return fill(texts().flow.path, {quoted(view.picked_row)});
+    return texts().flow.pick;
 }
 
 }  // namespace
@@ -233,9 +234,9 @@ void draw_flow_panel(PanelContext& ui) {
     const ViewState& view = bench.view;
     std::vector<PathMatrix> path = token_path(*bench.computation.result(), bench.stage(), view.head,
                                               uint64_t(view.picked_row), uint64_t(view.picked_column));
-    if (path.empty()) return soft_text("There is nothing to go through here.");
-    if (ImGui::Button("Play")) bench.motion.play_path();
-    tooltip("The token's way, step by step (Shift+F)");
+    if (path.empty()) return soft_text(texts().flow.empty);
+    if (ImGui::Button(texts().flow.play)) bench.motion.play_path();
+    tooltip(texts().flow.play_hint);
     ImGui::SameLine(0, 10 * s);
     ImGui::AlignTextToFramePadding();
     soft_paragraph(way_text(bench));

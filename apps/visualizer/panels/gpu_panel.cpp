@@ -69,12 +69,15 @@ void draw_dispatches(PanelContext& ui, const RunTimes& times, const std::vector<
             draw_text(font, {low.x + 4 * s, (low.y + high.y - font->FontSize) / 2},
                       IM_COL32(ink.r, ink.g, ink.b, 255), one.name);
         if (here)
-            ImGui::SetTooltip("%s: %s, from %s on\n%u x %u x %u groups, slice %llu, dispatch %zu of %zu%s",
-                              one.name, format_seconds(one.end_s - one.begin_s).c_str(),
-                              format_seconds(one.begin_s).c_str(), one.groups[0], one.groups[1],
-                              one.groups[2], static_cast<unsigned long long>(one.slice), i + 1,
-                              times.dispatches.size(),
-                              one.waits ? "\nafter a barrier: it reads what those before it wrote" : "");
+            ImGui::SetTooltip(
+                "%s", (fill(texts().gpu.dispatch,
+                            {one.name, format_seconds(one.end_s - one.begin_s), format_seconds(one.begin_s),
+                             std::to_string(one.groups[0]) + " x " + std::to_string(one.groups[1]) + " x " +
+                                 std::to_string(one.groups[2]),
+                             std::to_string(one.slice), std::to_string(i + 1),
+                             std::to_string(times.dispatches.size())}) +
+                       (one.waits ? texts().gpu.waits : ""))
+                          .c_str());
     }
 }
 
@@ -100,8 +103,7 @@ void draw_shaders(PanelContext& ui, const RunTimes& times, const std::vector<Sha
         ImGui::TextUnformatted(text.c_str());
     }
     if (ui.bench.computation.run().info().slice_count > times.dispatches.back().slice + 1)
-        ImGui::TextDisabled("of the first %llu slices",
-                            static_cast<unsigned long long>(times.dispatches.back().slice + 1));
+        soft_text(fill(texts().gpu.first_slices, {std::to_string(times.dispatches.back().slice + 1)}));
 }
 
 // The last frames of the window: what each took, and of it the device's part.
@@ -136,15 +138,16 @@ void draw_frames(PanelContext& ui) {
         const auto back = size_t(std::max((at.x + width - ImGui::GetIO().MousePos.x) / bar, 0.0f)) + 1;
         if (back < frames.size()) {
             const FrameTime& one = frames[frames.size() - 1 - back];
-            ImGui::SetTooltip(
-                "%zu frames ago: %s%s\nthe line: 1/60 s", back, format_seconds(double(one.wall_s)).c_str(),
-                one.device_s > 0 ? (", of it the device " + format_seconds(double(one.device_s))).c_str()
-                                 : "");
+            const std::string device =
+                one.device_s > 0 ? fill(texts().gpu.of_device, {format_seconds(double(one.device_s))}) : "";
+            ImGui::SetTooltip("%s", fill(texts().gpu.frame_ago,
+                                         {std::to_string(back), format_seconds(double(one.wall_s)), device})
+                                        .c_str());
         }
     }
-    ImGui::TextDisabled("last %zu frames: median %s, 95%% below %s", sorted.size(),
-                        format_seconds(double(sorted[sorted.size() / 2])).c_str(),
-                        format_seconds(double(sorted[size_t(0.95f * float(sorted.size() - 1))])).c_str());
+    soft_text(fill(texts().gpu.last_frames,
+                   {std::to_string(sorted.size()), format_seconds(double(sorted[sorted.size() / 2])),
+                    format_seconds(double(sorted[size_t(0.95f * float(sorted.size() - 1))]))}));
 }
 
 // Both axes by the logarithm: FLOP for each byte, FLOP/s. Under the slope memory is the limit, under the flat
@@ -192,7 +195,7 @@ void draw_roof_plot(PanelContext& ui, const Roof& roof, double intensity, double
         free_to = down - font->FontSize / 2;
     }
     write({at.x + 5 * s, at.y + 2 * s}, "FLOP/s");
-    const std::string below = "FLOP a byte";
+    const std::string below = texts().gpu.intensity;
     write({at.x + width - text_width(font, below) - 3 * s, at.y + height - font->FontSize - 2 * s}, below);
     draw.PushClipRect(at, {at.x + width, at.y + height}, true);
     const ImVec2 roof_line[3] = {place(low_x, low_x * roof.bytes_per_s), place(knee, roof.flops_per_s),
@@ -208,14 +211,14 @@ void draw_roof(PanelContext& ui, double intensity, double rate) {
     if (bench.computation.on_cpu() || !bench.computation.device().has_vulkan()) return;
     if (!bench.computation.roof) {
         ImGui::SameLine(0, 16 * ui.scale);
-        if (ImGui::SmallButton("Measure the roof (U)")) bench.computation.want_roof();
+        if (ImGui::SmallButton(texts().gpu.measure)) bench.computation.want_roof();
         return;
     }
     const Roof& roof = *bench.computation.roof;
     const double reach = std::min(intensity * roof.bytes_per_s, roof.flops_per_s);
-    ImGui::TextDisabled("measured roof %s and %s: %.0f%% of what %.1f FLOP for each byte allow",
-                        format_scaled(roof.flops_per_s, "FLOP/s").c_str(),
-                        format_scaled(roof.bytes_per_s, "B/s").c_str(), 100 * rate / reach, intensity);
+    soft_text(fill(texts().gpu.roofline,
+                   {format_scaled(roof.flops_per_s, "FLOP/s"), format_scaled(roof.bytes_per_s, "B/s"),
+                    format_fixed(100 * rate / reach, 0), format_fixed(intensity, 1)}));
     draw_roof_plot(ui, roof, intensity, rate, reach);
 }
 
@@ -228,7 +231,7 @@ void draw_figures(PanelContext& ui) {
     Workbench& bench = ui.bench;
     const AttentionRun& run = bench.computation.run();
     if (bench.window.centre == CentreTab::map && bench.map)
-        ImGui::TextDisabled("Of the level's matrix. The map's tiles: %s", bench.map.head()->where().c_str());
+        soft_text(fill(texts().gpu.under_map, {bench.map.head()->where()}));
     const uint64_t slices = run.info().slice_count;
     const std::string slice_count =
         slices == 1 ? texts().gpu.one_slice : fill(texts().gpu.slices, {std::to_string(slices)});
@@ -241,7 +244,7 @@ void draw_figures(PanelContext& ui) {
     if (!bench.computation.complete()) return;
     const RunTimes& times = run.times();
     if (times.busy_s <= 0) {
-        ImGui::TextUnformatted("This device has no timestamps: nothing to show here.");
+        ImGui::TextUnformatted(texts().gpu.no_timestamps);
         return;
     }
     if (!times.dispatches.empty()) {
@@ -252,20 +255,19 @@ void draw_figures(PanelContext& ui) {
     const double flops = run.useful_flops(), bytes = double(run.bytes_moved());
     // FLOP for each byte are shown with the roofline once it is measured.
     const std::string intensity =
-        bench.computation.roof ? "" : "   " + format_fixed(flops / bytes, 1) + " FLOP for each byte";
-    ImGui::Text("%s busy   %s   %s%s", format_seconds(times.busy_s).c_str(),
-                format_scaled(flops / times.busy_s, "FLOP/s").c_str(),
-                format_scaled(bytes / times.busy_s, "B/s").c_str(), intensity.c_str());
+        bench.computation.roof ? "" : "   " + format_fixed(flops / bytes, 1) + " " + texts().gpu.intensity;
+    ImGui::TextUnformatted(
+        fill(texts().gpu.busy, {format_seconds(times.busy_s), format_scaled(flops / times.busy_s, "FLOP/s"),
+                                format_scaled(bytes / times.busy_s, "B/s"), intensity})
+            .c_str());
     draw_roof(ui, flops / bytes, flops / times.busy_s);
     draw_frames(ui);
     const std::vector<double>& history = bench.computation.run_seconds();
     if (history.size() > 1)
-        ImGui::TextDisabled("last %zu runs: median %s, 95%% below %s", history.size(),
-                            format_seconds(quantile(history, 0.5)).c_str(),
-                            format_seconds(quantile(history, 0.95)).c_str());
-    soft_text(
-        "Work is that of the whole matrix, traffic each tensor once. The first run after a change "
-        "warms caches and clocks up.");
+        soft_text(fill(texts().gpu.last_runs,
+                       {std::to_string(history.size()), format_seconds(quantile(history, 0.5)),
+                        format_seconds(quantile(history, 0.95))}));
+    soft_text(texts().gpu.about);
 }
 
 }  // namespace

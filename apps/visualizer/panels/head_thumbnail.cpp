@@ -1,6 +1,7 @@
 #include "panels/head_thumbnail.hpp"
 
 #include "panels/canvas.hpp"
+#include "texts/texts.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -19,13 +20,14 @@ std::string scores_text(const TokenScores& scores) {
 void order_controls(PanelContext& ui, int count) {
     HeadOrder& order = ui.bench.window.head_order;
     ImGui::AlignTextToFramePadding();
-    soft_text("ordered by");
+    soft_text(texts().heads.ordered_by);
     ImGui::SameLine(0, 8 * ui.scale);
     ImGui::SetNextItemWidth(132 * ui.scale);
     ImGui::Combo("##order", &order.figure, kHeadOrders, count);
     if (order.figure == 0) return;
     ImGui::SameLine(0, 8 * ui.scale);
-    if (ImGui::Button(order.rising ? "smallest first" : "largest first")) order.turn();
+    if (ImGui::Button(order.rising ? texts().heads.smallest_first : texts().heads.largest_first))
+        order.turn();
 }
 
 Thumbnail thumbnail_of(const Stage& stage, uint32_t head) {
@@ -84,13 +86,13 @@ ScreenRect frame_cells(const PanelContext& ui, const Stage& stage, const CellRec
 
 void head_tooltip(const std::string& name, const HeadStats& s, const TokenScores& scores, bool of_model) {
     const std::string of_text = scores_text(scores);
-    ImGui::SetTooltip(
-        "%s\nentropy %.3f nats (%.0f%% of even)\nmean distance %.2f tokens\n"
-        "first token %.1f%%, previous token %.1f%%\nlargest weight %.3f on average%s%s\n\n"
-        "click: show, Shift + click: compare with%s",
-        name.c_str(), s.entropy, 100 * s.relative_entropy, s.mean_distance, 100 * s.first_token_mass,
-        100 * s.previous_token, s.largest_weight, of_text.empty() ? "" : "\non this text: ", of_text.c_str(),
-        of_model ? ", right click: switch off or on" : "");
+    std::string text = fill(texts().heads.statistics,
+                            {name, format_fixed(s.entropy, 3), format_fixed(100 * s.relative_entropy, 0),
+                             format_fixed(s.mean_distance, 2), format_fixed(100 * s.first_token_mass, 1),
+                             format_fixed(100 * s.previous_token, 1), format_fixed(s.largest_weight, 3)});
+    if (!of_text.empty()) text += fill(texts().heads.on_text, {of_text});
+    text += of_model ? texts().heads.model_keys : texts().heads.keys;
+    ImGui::SetTooltip("%s", text.c_str());
 }
 
 }  // namespace fovea::visualizer

@@ -77,8 +77,8 @@ void draw_heads_panel(PanelContext& ui) {
     if (bench.window.centre == CentreTab::map && bench.map) {
         ImGui::PushTextWrapPos();
         if (bench.map.head()->head().heads > 1)
-            ImGui::TextDisabled("The map shows head %u of %u, too long for thumbnails; [ and ] change it.",
-                                bench.map.head()->head().head, bench.map.head()->head().heads);
+            soft_text(fill(texts().heads.under_map, {std::to_string(bench.map.head()->head().head),
+                                                     std::to_string(bench.map.head()->head().heads)}));
         else
             soft_text(texts().map.one_head);
         ImGui::PopTextWrapPos();
@@ -88,8 +88,8 @@ void draw_heads_panel(PanelContext& ui) {
     const size_t layers = shown_layers(bench.document.settings()).size();
     if (layers > 1 && bench.window.centre != CentreTab::layers) {
         int which = bench.window.all_layers ? 1 : 0;
-        const std::string all = "all " + std::to_string(layers) + " layers";
-        const char* names[] = {"this layer", all.c_str()};
+        const std::string all = fill(texts().heads.all_layers, {std::to_string(layers)});
+        const char* names[] = {texts().heads.this_layer, all.c_str()};
         if (tabs(ui, names, which)) bench.window.all_layers = which == 1;
         ImGui::SameLine(0, 14 * ui.scale);
         if (bench.window.all_layers) {

@@ -1,6 +1,7 @@
 // How a file's tensors become queries, keys and values: the guess, to be corrected.
 #include "document/imported_file.hpp"
 #include "panels/panels.hpp"
+#include "texts/texts.hpp"
 
 #include <imgui_stdlib.h>
 
@@ -43,9 +44,10 @@ struct Sheet {
 void draw_layout(Sheet& sheet) {
     ImportMapping& m = sheet.mapping();
     int layout = int(m.layout);
-    constexpr const char* kLayouts[] = {"[B,] heads, tokens, width", "[B,] tokens, heads, width"};
+    const char* const layouts[] = {texts().sheet.heads_first, texts().sheet.tokens_first};
     ImGui::SetNextItemWidth(sheet.width * sheet.ui.scale);
-    if (ImGui::Combo("layout", &layout, kLayouts, 2)) m.layout = TensorLayout(layout), sheet.changed = true;
+    if (ImGui::Combo(texts().sheet.layout, &layout, layouts, 2))
+        m.layout = TensorLayout(layout), sheet.changed = true;
 }
 
 }  // namespace
@@ -59,21 +61,21 @@ void draw_import_sheet(PanelContext& ui) {
     Sheet sheet{ui, bench.document.settings()};
     ImportMapping& m = sheet.mapping();
     const ImportedFile& file = *sheet.next.file;
-    ImGui::TextDisabled("%s: %zu tensors, %zu token names", printable_name(file.path, 70).c_str(),
-                        file.set.tensors.size(), file.tokens.size());
-    constexpr const char* kKinds[] = {"queries, keys and values", "one fused tensor",
-                                      "a GPT-2 layer's weights", "a Llama layer's weights",
-                                      "matrices to look at"};
+    soft_text(
+        fill(texts().sheet.file, {printable_name(file.path, 70), std::to_string(file.set.tensors.size()),
+                                  std::to_string(file.tokens.size())}));
+    const char* const kinds[] = {texts().sheet.kind_qkv, texts().sheet.kind_fused, texts().sheet.kind_gpt2,
+                                 texts().sheet.kind_llama, texts().sheet.kind_tables};
     int kind = int(m.kind);
     ImGui::SetNextItemWidth(sheet.width * ui.scale);
-    if (ImGui::Combo("holds", &kind, kKinds, int(std::size(kKinds))))
+    if (ImGui::Combo(texts().sheet.contents, &kind, kinds, int(std::size(kinds))))
         m.kind = ImportKind(kind), sheet.changed = true;
     if (m.kind == ImportKind::qkv) {
         sheet.tensor("queries", m.q, false);
         sheet.tensor("keys", m.k, false);
         sheet.tensor("values", m.v, true);
         draw_layout(sheet);
-        sheet.number("heads, where the shape is [L, H D]", m.heads, 1, 1024);
+        sheet.number(texts().sheet.heads_of_rows, m.heads, 1, 1024);
     } else if (m.kind == ImportKind::fused) {
         sheet.tensor("tensor", m.fused, false);
         sheet.number("heads", m.heads, 1, 1024);
@@ -83,14 +85,12 @@ void draw_import_sheet(PanelContext& ui) {
         if (ImGui::Combo("order", &order, kOrders, 6)) m.order = kOrders[order], sheet.changed = true;
     } else if (m.kind != ImportKind::tables) {
         sheet.number("layer", m.layer, 0, int(std::max(file.layers, 1u)) - 1);
-        soft_text(
-            "Applied to the text; a word's vector is drawn from its letters\n"
-            "unless the file has hidden_states.");
+        soft_text(texts().sheet.applied);
     }
     if ((m.kind == ImportKind::qkv || m.kind == ImportKind::fused) && layers_of(sheet.next).size() > 1)
         sheet.number("layer", m.layer, 0, int(file.layers) - 1);
     if (m.kind == ImportKind::qkv || m.kind == ImportKind::fused)
-        sheet.changed |= check_box(ui, "from before rotary embedding: rotate now", &m.rotate);
+        sheet.changed |= check_box(ui, texts().sheet.rotate, &m.rotate);
     if (m.kind != ImportKind::tables) sheet.changed |= check_box(ui, "causal", &sheet.next.causal);
     if (sheet.changed) bench.document.change(sheet.next);
     ImGui::Separator();
@@ -104,21 +104,25 @@ void draw_import_sheet(PanelContext& ui) {
         ImGui::TextDisabled("%s \xe2\x80\xa6", bench.preparing().c_str());
     } else if (bench.window.centre == CentreTab::map && bench.map) {
         const LongHead& head = bench.map.head()->head();
-        ImGui::Text("%u query heads, %s x %s weights each, width %u: a map", head.heads,
-                    format_count(bench.map.head()->rows()).c_str(),
-                    format_count(bench.map.head()->tokens()).c_str(), head.call.dim_qk);
+        ImGui::TextUnformatted(
+            fill(texts().sheet.map_shape,
+                 {std::to_string(head.heads), format_count(bench.map.head()->rows()),
+                  format_count(bench.map.head()->tokens()), std::to_string(head.call.dim_qk)})
+                .c_str());
     } else {
         const FoveaAttentionDesc& d = bench.computation.run().desc();
-        ImGui::Text("%u query heads, %u key heads, %llu x %llu weights each, width %u", d.heads_q, d.heads_kv,
-                    static_cast<unsigned long long>(d.len_q), static_cast<unsigned long long>(d.len_kv),
-                    d.dim_qk);
+        ImGui::TextUnformatted(fill(texts().sheet.shape, {std::to_string(d.heads_q),
+                                                          std::to_string(d.heads_kv), std::to_string(d.len_q),
+                                                          std::to_string(d.len_kv), std::to_string(d.dim_qk)})
+                                   .c_str());
         if (const Stage* masked = bench.computation.find_stage(StageId::masked))
-            ImGui::TextDisabled("masked: %s", masked->formula.c_str());
+            soft_text(fill(texts().sheet.masked, {masked->formula}));
     }
-    if (ImGui::Button("Done") || (ImGui::IsKeyPressed(ImGuiKey_Enter, false) && !ImGui::IsAnyItemActive()))
+    if (ImGui::Button(texts().sheet.done) ||
+        (ImGui::IsKeyPressed(ImGuiKey_Enter, false) && !ImGui::IsAnyItemActive()))
         bench.window.dialog = Dialog::none;
     ImGui::SameLine();
-    if (ImGui::Button("Undo")) bench.document.undo();
+    if (ImGui::Button(texts().sheet.undo)) bench.document.undo();
 }
 
 }  // namespace fovea::visualizer

@@ -149,7 +149,8 @@ void draw_terms(const PanelContext& ui, const Derivation& d) {
     draw_numbers(ui, numbers, 4);
     ImGui::EndTable();
     if (order.size() < d.terms.size())
-        ImGui::TextDisabled("the %zu largest of %zu products", order.size(), d.terms.size());
+        soft_text(fill(texts().inspector.largest_products,
+                       {std::to_string(order.size()), std::to_string(d.terms.size())}));
 }
 
 void draw_sum_terms(const PanelContext& ui, const CellSum& sum, const char* id) {
@@ -171,7 +172,8 @@ void draw_sum_terms(const PanelContext& ui, const CellSum& sum, const char* id) 
     draw_numbers(ui, numbers, products ? 3 : 1, names);
     ImGui::EndTable();
     if (order.size() < sum.terms.size())
-        ImGui::TextDisabled("the %zu largest of %zu terms", order.size(), sum.terms.size());
+        soft_text(fill(texts().inspector.largest_terms,
+                       {std::to_string(order.size()), std::to_string(sum.terms.size())}));
 }
 
 size_t cell_index(const PanelContext& ui) {
@@ -199,7 +201,8 @@ void draw_number_and_inputs(PanelContext& ui) {
     const float below = ImGui::GetCursorScreenPos().y;
     // Draws its description next to it.
     const float number_width = ImGui::GetItemRectSize().x;
-    std::string what = stage.name + " by the " + (bench.shown().run->on_cpu() ? "CPU" : "device");
+    std::string what = fill(
+        bench.shown().run->on_cpu() ? texts().inspector.by_cpu : texts().inspector.by_device, {stage.name});
     // Whole or without the place, which the status bar says, too: never cut.
     const float room = ImGui::GetContentRegionAvail().x - number_width - gap;
     const float length = text_width(ui.fonts.small, what);
@@ -223,7 +226,7 @@ void draw_number_and_inputs(PanelContext& ui) {
         (void)frame_cells(ui, from, input.cells, {x, below}, {side, side});
         if (hovered) draw.AddRect({x, below}, {x + side, below + side}, colors.text_soft, 0, 0, 2 * s);
         const std::string text = input_text(input);
-        if (hovered) ImGui::SetTooltip("%s\nClick to go there, Backspace to come back.", text.c_str());
+        if (hovered) ImGui::SetTooltip("%s", fill(texts().inspector.input_hint, {text}).c_str());
         ImFont* const small = ui.fonts.small;
         draw_text(small, {x, below + side + 3 * s}, colors.text_soft, text);
         ImGui::PopID();
@@ -242,35 +245,37 @@ void draw_steps(const PanelContext& ui, const Derivation& d, bool of_dropped) {
     ImGui::TableSetupColumn("name");
     ImGui::TableSetupColumn("how", ImGuiTableColumnFlags_WidthStretch);
     ImGui::TableSetupColumn("value");
-    step(ui, "q \xc2\xb7 k", "sum of the products", number(d.dot));
+    step(ui, "q \xc2\xb7 k", texts().inspector.sum_of_products, number(d.dot));
     step(ui, "score", "\xc3\x97 " + format_number(d.scale, 5), number(d.score));
     if (d.softcap > 0)
         step(ui, "capped", format_number(d.softcap, 3) + " tanh(score / " + format_number(d.softcap, 3) + ")",
              number(d.capped));
     if (d.has_alibi) step(ui, "ALiBi", "slope " + format_number(d.alibi_slope, 4), number(d.alibi));
-    if (d.has_bias) step(ui, "bias", "added", number(d.bias));
+    if (d.has_bias) step(ui, "bias", texts().inspector.added, number(d.bias));
     step(ui, texts().inspector.after_mask, d.hidden_by.empty() ? texts().inspector.visible : d.hidden_by,
          number(d.masked));
-    step(ui, "row max",
-         format_count(d.visible_keys) + (d.visible_keys == 1 ? " visible key" : " visible keys"),
+    step(ui, texts().inspector.row_max,
+         fill(d.visible_keys == 1 ? texts().inspector.visible_key : texts().inspector.visible_keys,
+              {format_count(d.visible_keys)}),
          number(d.row_max));
     step(ui, "exp", "exp(masked \xe2\x88\x92 max)", number(d.exponential));
     if (d.has_sink)
-        step(ui, "sink", "exp(" + format_number(double(d.sink), 4) + " \xe2\x88\x92 max), no key's",
+        step(ui, "sink", fill(texts().inspector.sink, {format_number(double(d.sink), 4)}),
              number(d.sink_term));
-    step(ui, "sum", d.has_sink ? "of the row's exp and the sink" : "of the row's exp", number(d.denominator));
+    step(ui, "sum", d.has_sink ? texts().inspector.with_sink : texts().inspector.of_exp,
+         number(d.denominator));
     step(ui, "weight", "exp / sum", number(d.weight), !of_dropped);
     if (d.has_dropout)
-        step(ui, "after dropout",
-             !d.hidden_by.empty() ? "masked: nothing to keep"
-             : d.kept             ? "kept, \xc3\x97 " + format_number(d.keep_scale, 4)
-                                  : "not kept",
+        step(ui, texts().inspector.after_dropout,
+             !d.hidden_by.empty() ? texts().inspector.masked
+             : d.kept             ? fill(texts().inspector.kept, {format_number(d.keep_scale, 4)})
+                                  : texts().inspector.dropped,
              number(d.dropped_weight), of_dropped);
     ImGui::EndTable();
 }
 
 void draw_contribution(const PanelContext& ui, const Derivation& d) {
-    soft_text("what the value adds to the context");
+    soft_text(texts().inspector.contribution);
     if (!ImGui::BeginTable("values", 3, ImGuiTableFlags_SizingStretchSame | ImGuiTableFlags_BordersInnerH))
         return;
     draw_heads(std::array{"v", "weight \xc2\xb7 v", "context"});
@@ -280,21 +285,24 @@ void draw_contribution(const PanelContext& ui, const Derivation& d) {
             numbers.push_back(value);
     draw_numbers(ui, numbers, 3);
     ImGui::EndTable();
-    if (d.values.size() > kMaxTerms) ImGui::TextDisabled("the first %zu of %zu", kMaxTerms, d.values.size());
+    if (d.values.size() > kMaxTerms)
+        soft_text(fill(texts().inspector.first_values,
+                       {std::to_string(kMaxTerms), std::to_string(d.values.size())}));
 }
 
 // At the right end of the heading, where it is in sight however long the derivation is.
 void draw_copy(PanelContext& ui, const Derivation& d) {
     const ImVec2 below = ImGui::GetCursorPos();
-    const float width = ImGui::CalcTextSize("Copy").x + 2 * ImGui::GetStyle().FramePadding.x;
+    const float width = ImGui::CalcTextSize(texts().inspector.copy).x + 2 * ImGui::GetStyle().FramePadding.x;
     ImGui::SetCursorPos(
         {ImGui::GetContentRegionMax().x - width, ImGui::GetCursorStartPos().y - 4 * ui.scale});
-    if (ImGui::Button("Copy")) ImGui::OpenPopup("copy");
-    tooltip("Copies the steps as CSV, Python or LaTeX.");
+    if (ImGui::Button(texts().inspector.copy)) ImGui::OpenPopup("copy");
+    tooltip(texts().inspector.copy_hint);
     if (ImGui::BeginPopup("copy")) {
-        if (ImGui::MenuItem("as CSV")) ImGui::SetClipboardText(derivation_csv(d).c_str());
-        if (ImGui::MenuItem("as Python")) ImGui::SetClipboardText(derivation_python(d).c_str());
-        if (ImGui::MenuItem("as LaTeX")) ImGui::SetClipboardText(derivation_latex(d).c_str());
+        if (ImGui::MenuItem(texts().inspector.as_csv)) ImGui::SetClipboardText(derivation_csv(d).c_str());
+        if (ImGui::MenuItem(texts().inspector.as_python))
+            ImGui::SetClipboardText(derivation_python(d).c_str());
+        if (ImGui::MenuItem(texts().inspector.as_latex)) ImGui::SetClipboardText(derivation_latex(d).c_str());
         ImGui::EndPopup();
     }
     ImGui::SetCursorPos(below);
@@ -305,13 +313,13 @@ void draw_back(PanelContext& ui) {
     Workbench& bench = ui.bench;
     if (bench.view.came_from.empty()) return;
     const ImVec2 below = ImGui::GetCursorPos();
-    ImGui::SetCursorPos(
-        {ImGui::GetContentRegionMax().x - button_width("Copy") - button_width("Back") - 4 * ui.scale,
-         ImGui::GetCursorStartPos().y - 4 * ui.scale});
-    if (ImGui::Button("Back")) bench.go_back();
+    ImGui::SetCursorPos({ImGui::GetContentRegionMax().x - button_width(texts().inspector.copy) -
+                             button_width(texts().inspector.back) - 4 * ui.scale,
+                         ImGui::GetCursorStartPos().y - 4 * ui.scale});
+    if (ImGui::Button(texts().inspector.back)) bench.go_back();
     if (ImGui::IsItemHovered() && !bench.view.came_from.empty())
-        ImGui::SetTooltip("Back to the cell before, of %s (Backspace)",
-                          bench.view.came_from.back().stage.c_str());
+        ImGui::SetTooltip("%s",
+                          fill(texts().inspector.back_hint, {bench.view.came_from.back().stage}).c_str());
     ImGui::SetCursorPos(below);
 }
 
@@ -325,14 +333,14 @@ void draw_map_cell(PanelContext& ui) {
                 : "");
     const Derivation* d = bench.map.derivation();
     if (!d) {
-        soft_text(bench.map ? "computing" : "Click into the map.");
+        soft_text(bench.map ? texts().inspector.computing : texts().inspector.click_map);
         return;
     }
     draw_copy(ui, *d);
     ImGui::BeginChild("derivation");
     draw_steps(ui, *d, d->has_dropout);
-    soft_paragraph("computed now from q and k, not read from a tile");
-    check_box(ui, "largest products first", &bench.window.sort_by_size);
+    soft_paragraph(texts().inspector.exact);
+    check_box(ui, texts().inspector.sort, &bench.window.sort_by_size);
     draw_terms(ui, *d);
     ImGui::EndChild();
 }
@@ -343,9 +351,9 @@ void draw_other_cell(PanelContext& ui, const Stage& stage) {
     const std::optional<CellSum> sum = bench.picked_sum();
     if (!sum) {
         if (bench.computation.measured()) draw_number_and_inputs(ui);
-        soft_paragraph(stage.over_keys ? "computing"
+        soft_paragraph(stage.over_keys ? texts().inspector.computing
                        : stage.id      ? stage_text(*stage.id).about.c_str()
-                                       : "given");
+                                       : texts().inspector.given);
         return;
     }
     ImGui::BeginChild("sum");
@@ -354,15 +362,17 @@ void draw_other_cell(PanelContext& ui, const Stage& stage) {
         ImGui::TableSetupColumn("name");
         ImGui::TableSetupColumn("how", ImGuiTableColumnFlags_WidthStretch);
         ImGui::TableSetupColumn("value");
-        if (!sum->added_name.empty()) step(ui, sum->added_name.c_str(), "added", number(sum->added));
-        step(ui, "sum", sum->b.empty() ? "of the row" : "of the products", number(sum->sum));
+        if (!sum->added_name.empty())
+            step(ui, sum->added_name.c_str(), texts().inspector.added, number(sum->added));
+        step(ui, "sum", sum->b.empty() ? texts().inspector.of_row : texts().inspector.of_products,
+             number(sum->sum));
         ImGui::EndTable();
     }
     ImGui::PushTextWrapPos();
     soft_text(sum->how);
     if (!sum->ending.empty()) soft_text(sum->ending);
     ImGui::PopTextWrapPos();
-    check_box(ui, "largest products first", &bench.window.sort_by_size);
+    check_box(ui, texts().inspector.sort, &bench.window.sort_by_size);
     draw_sum_terms(ui, *sum, "terms");
     for (const CellSum& factor : sum->factors) {
         ImGui::Dummy({0, 4 * ui.scale});
@@ -388,10 +398,11 @@ void draw_inspector_panel(PanelContext& ui) {
     const std::string row = in_drawing_order(picked_row_name(bench)),
                       column = in_drawing_order(picked_column_name(bench));
     // The cell's name is next to the heading as far as Copy leaves room, and in the status bar.
-    const char* const title = view.pinned ? "Cell, pinned" : "Cell";
+    const char* const title = view.pinned ? texts().inspector.pinned : "Cell";
     const std::string cell = row + " \xe2\x86\x92 " + column;
-    const float back = view.came_from.empty() ? 0 : button_width("Back") + 4 * ui.scale;
-    const float room = ImGui::GetContentRegionAvail().x - button_width("Copy") - back - 24 * ui.scale;
+    const float back = view.came_from.empty() ? 0 : button_width(texts().inspector.back) + 4 * ui.scale;
+    const float room =
+        ImGui::GetContentRegionAvail().x - button_width(texts().inspector.copy) - back - 24 * ui.scale;
     const bool fits = ImGui::CalcTextSize(title).x + ImGui::CalcTextSize(cell.c_str()).x < room;
     heading(ui, title, fits ? cell.c_str() : "");
     draw_back(ui);
@@ -402,7 +413,7 @@ void draw_inspector_panel(PanelContext& ui) {
     draw_number_and_inputs(ui);
     draw_steps(ui, *d, stage.id == StageId::dropped);
     ImGui::Dummy({0, 4 * ui.scale});
-    check_box(ui, "largest products first", &bench.window.sort_by_size);
+    check_box(ui, texts().inspector.sort, &bench.window.sort_by_size);
     draw_terms(ui, *d);
     draw_contribution(ui, *d);
     ImGui::EndChild();

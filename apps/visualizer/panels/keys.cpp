@@ -15,6 +15,8 @@
 namespace fovea::visualizer {
 namespace {
 
+using Keys = Texts::Keys;
+
 constexpr float kKeyZoom = 1.5f;
 constexpr int kFar = 1 << 20;  // beyond any row
 
@@ -65,7 +67,7 @@ void pick_peak(Workbench& s, bool next) {
         if (!order.empty()) pick_on_map(s, pick->row, behind(order, s.map.place.picked_key));
         return;
     }
-    s.when_settled("picking a peak", [&s, behind] {
+    s.when_settled(texts().keys.picking_peak, [&s, behind] {
         const Stage& stage = s.stage();
         const auto row = uint64_t(s.view.picked_row);
         const std::span<const float> values =
@@ -157,7 +159,7 @@ void swap_heads(Workbench& s) {
 
 // The range between the 1st and the 99th hundredth of the shown values: what outliers hide.
 void narrow_range(Workbench& s) {
-    s.when_settled("narrowing the range", [&s] {
+    s.when_settled(texts().keys.narrowing_range, [&s] {
         std::vector<float> values;
         for (const float v : s.stage().head_values(s.view.head))
             if (std::isfinite(v)) values.push_back(v);
@@ -191,62 +193,57 @@ void scale_type(Workbench& s, float by) {
 
 // Commands for levels, models, training and walks.
 constexpr KeyCommand kModelCommands[] = {
-    {ImGuiKey_H, plain, "H", "heads", [](Workbench& s) { s.window.show(BottomTab::heads); }},
-    {ImGuiKey_0, alt, "Alt+0", "the next model that learned a task", show_next_task},
-    {ImGuiKey_Delete, shift, "Shift+Delete", "switch the shown head of a model off or on",
+    {ImGuiKey_H, plain, "H", &Keys::heads, [](Workbench& s) { s.window.show(BottomTab::heads); }},
+    {ImGuiKey_0, alt, "Alt+0", &Keys::next_task, show_next_task},
+    {ImGuiKey_Delete, shift, "Shift+Delete", &Keys::toggle_head,
      [](Workbench& s) {
          const Settings& now = s.document.settings();
          if (shows_model(now))
              edit(s, [&](Settings& t) { toggle_head(t, {now.mapping.layer, s.view.head}); });
      }},
-    {ImGuiKey_Home, plain, "Home", "pick the first key", [](Workbench& s) { move_pick(s, 0, -kFar); }},
-    {ImGuiKey_End, plain, "End", "pick the last key", [](Workbench& s) { move_pick(s, 0, kFar); }},
-    {ImGuiKey_M, shift, "Shift+M", "pick the row's largest value", [](Workbench& s) { pick_peak(s, false); }},
-    {ImGuiKey_P, shift, "Shift+P", "pick the row's next peak: the largest below the picked one",
-     [](Workbench& s) { pick_peak(s, true); }},
-    {ImGuiKey_I, shift, "Shift+I", "zoom in until the picked cell has digits", zoom_to_digits},
-    {ImGuiKey_N, shift, "Shift+N", "train a small model",
+    {ImGuiKey_Home, plain, "Home", &Keys::pick_first_key, [](Workbench& s) { move_pick(s, 0, -kFar); }},
+    {ImGuiKey_End, plain, "End", &Keys::pick_last_key, [](Workbench& s) { move_pick(s, 0, kFar); }},
+    {ImGuiKey_M, shift, "Shift+M", &Keys::pick_peak, [](Workbench& s) { pick_peak(s, false); }},
+    {ImGuiKey_P, shift, "Shift+P", &Keys::pick_next_peak, [](Workbench& s) { pick_peak(s, true); }},
+    {ImGuiKey_I, shift, "Shift+I", &Keys::zoom_to_digits, zoom_to_digits},
+    {ImGuiKey_N, shift, "Shift+N", &Keys::train_small_model,
      [](Workbench& s) { s.window.centre = CentreTab::train; }},
-    {ImGuiKey_Space, control, "Ctrl+Space", "train or pause",
+    {ImGuiKey_Space, control, "Ctrl+Space", &Keys::train_or_pause,
      [](Workbench& s) {
          s.window.centre = CentreTab::train;
          s.training.playground().run(!s.training.view().running);
      }},
-    {ImGuiKey_Period, plain, ".", "one training step",
+    {ImGuiKey_Period, plain, ".", &Keys::train_step,
      [](Workbench& s) {
          if (s.window.centre == CentreTab::train) s.training.playground().step_once();
      }},
-    {ImGuiKey_Comma, plain, ",", "previous training step",
+    {ImGuiKey_Comma, plain, ",", &Keys::previous_train_step,
      [](Workbench& s) {
          if (s.window.centre == CentreTab::train && s.training.view().step > 0)
              s.training.playground().seek(s.training.view().step - 1);
      }},
-    {ImGuiKey_Z, plain, "Z", "predictions of the next token",
-     [](Workbench& s) { s.window.show(BottomTab::next); }},
-    {ImGuiKey_F3, plain, "F3", "walk through the level: begin, next step",
-     [](Workbench& s) { step_story(s, 1); }},
-    {ImGuiKey_F3, shift, "Shift+F3", "previous step of the walk", [](Workbench& s) { step_story(s, -1); }},
-    {ImGuiKey_F3, control, "Ctrl+F3", "end the walk", end_story},
-    {ImGuiKey_RightBracket, shift, "}", "next layer of the model", [](Workbench& s) { step_layer(s, 1); }},
-    {ImGuiKey_LeftBracket, shift, "{", "previous layer", [](Workbench& s) { step_layer(s, -1); }},
-    {ImGuiKey_1, alt, "Alt+1", "level 1: attention without weights", show_level<1>},
-    {ImGuiKey_2, alt, "Alt+2", "level 2: trainable weights", show_level<2>},
-    {ImGuiKey_3, alt, "Alt+3", "level 3: causal mask", show_level<3>},
-    {ImGuiKey_4, alt, "Alt+4", "level 4: dropout", show_level<4>},
-    {ImGuiKey_5, alt, "Alt+5", "level 5: stacked heads", show_level<5>},
-    {ImGuiKey_6, alt, "Alt+6", "level 6: weight split", show_level<6>},
-    {ImGuiKey_7, alt, "Alt+7", "level 7: GPT block", show_level<7>},
-    {ImGuiKey_F, shift, "Shift+F", "path of the picked token through the layer",
+    {ImGuiKey_Z, plain, "Z", &Keys::next_token, [](Workbench& s) { s.window.show(BottomTab::next); }},
+    {ImGuiKey_F3, plain, "F3", &Keys::walk, [](Workbench& s) { step_story(s, 1); }},
+    {ImGuiKey_F3, shift, "Shift+F3", &Keys::walk_back, [](Workbench& s) { step_story(s, -1); }},
+    {ImGuiKey_F3, control, "Ctrl+F3", &Keys::end_walk, end_story},
+    {ImGuiKey_RightBracket, shift, "}", &Keys::next_layer, [](Workbench& s) { step_layer(s, 1); }},
+    {ImGuiKey_LeftBracket, shift, "{", &Keys::previous_layer, [](Workbench& s) { step_layer(s, -1); }},
+    {ImGuiKey_1, alt, "Alt+1", &Keys::level_1, show_level<1>},
+    {ImGuiKey_2, alt, "Alt+2", &Keys::level_2, show_level<2>},
+    {ImGuiKey_3, alt, "Alt+3", &Keys::level_3, show_level<3>},
+    {ImGuiKey_4, alt, "Alt+4", &Keys::level_4, show_level<4>},
+    {ImGuiKey_5, alt, "Alt+5", &Keys::level_5, show_level<5>},
+    {ImGuiKey_6, alt, "Alt+6", &Keys::level_6, show_level<6>},
+    {ImGuiKey_7, alt, "Alt+7", &Keys::level_7, show_level<7>},
+    {ImGuiKey_F, shift, "Shift+F", &Keys::token_path,
      [](Workbench& s) {
          s.window.centre = CentreTab::flow;
          s.motion.play_path();
      }},
-    {ImGuiKey_V, shift, "Shift+V", "words, queries and keys as points of a plane",
+    {ImGuiKey_V, shift, "Shift+V", &Keys::vectors,
      [](Workbench& s) { s.window.centre = CentreTab::vectors; }},
-    {ImGuiKey_Backspace, plain, "Backspace", "back to the cell before a click on an input",
-     [](Workbench& s) { s.go_back(); }},
-    {ImGuiKey_H, shift, "Shift+H", "all layers and heads of the model",
-     [](Workbench& s) { s.window.centre = CentreTab::layers; }},
+    {ImGuiKey_Backspace, plain, "Backspace", &Keys::go_back, [](Workbench& s) { s.go_back(); }},
+    {ImGuiKey_H, shift, "Shift+H", &Keys::layers, [](Workbench& s) { s.window.centre = CentreTab::layers; }},
 };
 
 void pin_pick(Workbench& s) {
@@ -265,141 +262,143 @@ void toggle_picked_key(Workbench& s) {
 }
 
 constexpr KeyCommand kCommands[] = {
-    {ImGuiKey_PageDown, plain, "PgDn", "next stage", [](Workbench& s) { step_stage(s, 1); }},
-    {ImGuiKey_PageUp, plain, "PgUp", "previous stage", [](Workbench& s) { step_stage(s, -1); }},
-    {ImGuiKey_RightBracket, plain, "]", "next head", [](Workbench& s) { step_head(s, 1); }},
-    {ImGuiKey_LeftBracket, plain, "[", "previous head", [](Workbench& s) { step_head(s, -1); }},
-    {ImGuiKey_LeftArrow, plain, "Left", "pick the previous key", [](Workbench& s) { move_pick(s, 0, -1); }},
-    {ImGuiKey_RightArrow, plain, "Right", "pick the next key", [](Workbench& s) { move_pick(s, 0, 1); }},
-    {ImGuiKey_UpArrow, plain, "Up", "pick the previous query", [](Workbench& s) { move_pick(s, -1, 0); }},
-    {ImGuiKey_DownArrow, plain, "Down", "pick the next query", [](Workbench& s) { move_pick(s, 1, 0); }},
-    {ImGuiKey_LeftArrow, shift, "Shift+Left", "back 16 keys", [](Workbench& s) { move_pick(s, 0, -16); }},
-    {ImGuiKey_RightArrow, shift, "Shift+Right", "forward 16 keys", [](Workbench& s) { move_pick(s, 0, 16); }},
-    {ImGuiKey_UpArrow, shift, "Shift+Up", "back 16 queries", [](Workbench& s) { move_pick(s, -16, 0); }},
-    {ImGuiKey_DownArrow, shift, "Shift+Down", "forward 16 queries",
+    {ImGuiKey_PageDown, plain, "PgDn", &Keys::next_stage, [](Workbench& s) { step_stage(s, 1); }},
+    {ImGuiKey_PageUp, plain, "PgUp", &Keys::previous_stage, [](Workbench& s) { step_stage(s, -1); }},
+    {ImGuiKey_RightBracket, plain, "]", &Keys::next_head, [](Workbench& s) { step_head(s, 1); }},
+    {ImGuiKey_LeftBracket, plain, "[", &Keys::previous_head, [](Workbench& s) { step_head(s, -1); }},
+    {ImGuiKey_LeftArrow, plain, "Left", &Keys::pick_previous_key, [](Workbench& s) { move_pick(s, 0, -1); }},
+    {ImGuiKey_RightArrow, plain, "Right", &Keys::pick_next_key, [](Workbench& s) { move_pick(s, 0, 1); }},
+    {ImGuiKey_UpArrow, plain, "Up", &Keys::pick_previous_query, [](Workbench& s) { move_pick(s, -1, 0); }},
+    {ImGuiKey_DownArrow, plain, "Down", &Keys::pick_next_query, [](Workbench& s) { move_pick(s, 1, 0); }},
+    {ImGuiKey_LeftArrow, shift, "Shift+Left", &Keys::back_16_keys,
+     [](Workbench& s) { move_pick(s, 0, -16); }},
+    {ImGuiKey_RightArrow, shift, "Shift+Right", &Keys::forward_16_keys,
+     [](Workbench& s) { move_pick(s, 0, 16); }},
+    {ImGuiKey_UpArrow, shift, "Shift+Up", &Keys::back_16_queries, [](Workbench& s) { move_pick(s, -16, 0); }},
+    {ImGuiKey_DownArrow, shift, "Shift+Down", &Keys::forward_16_queries,
      [](Workbench& s) { move_pick(s, 16, 0); }},
-    {ImGuiKey_Enter, plain, "Enter", "pin the picked cell; on a map, the largest weight of its pixel",
-     pin_pick},
-    {ImGuiKey_Escape, plain, "Esc", "unpin the pick and clear the selection",
+    {ImGuiKey_Enter, plain, "Enter", &Keys::pin, pin_pick},
+    {ImGuiKey_Escape, plain, "Esc", &Keys::unpin,
      [](Workbench& s) {
          s.view.pinned = false;
          s.view.selection.reset(), s.view.marked.reset();
      }},
-    {ImGuiKey_Delete, plain, "Delete",
-     "mask or unmask the picked key; the other weights are rescaled to sum to 1", toggle_picked_key},
-    {ImGuiKey_J, plain, "J", "tokens as lines or as a list",
+    {ImGuiKey_Delete, plain, "Delete", &Keys::mask_key, toggle_picked_key},
+    {ImGuiKey_J, plain, "J", &Keys::token_lines,
      [](Workbench& s) { s.window.token_lines = !s.window.token_lines; }},
-    {ImGuiKey_Space, plain, "Space", "causal mask on or off",
+    {ImGuiKey_Space, plain, "Space", &Keys::toggle_causal,
      [](Workbench& s) { edit(s, [](Settings& t) { t.causal = !t.causal; }); }},
-    {ImGuiKey_D, plain, "D", "dropout on or off", [](Workbench& s) { edit(s, switch_dropout); }},
-    {ImGuiKey_S, plain, "S", "scale on or off",
+    {ImGuiKey_D, plain, "D", &Keys::toggle_dropout, [](Workbench& s) { edit(s, switch_dropout); }},
+    {ImGuiKey_S, plain, "S", &Keys::toggle_scale,
      [](Workbench& s) { edit(s, [](Settings& t) { t.scale = is_scaled(t) ? "none" : "auto"; }); }},
-    {ImGuiKey_E, plain, "E", "next precision: float32, float16 storage, float16 inputs",
+    {ImGuiKey_E, plain, "E", &Keys::next_precision,
      [](Workbench& s) {
          edit(s, [](Settings& t) { t.precision = Precision((int(t.precision) + 1) % kPrecisionCount); });
      }},
-    {ImGuiKey_W, plain, "W", "tokens are words, characters or bytes",
+    {ImGuiKey_W, plain, "W", &Keys::next_tokenizer,
      [](Workbench& s) {
          edit(s, [](Settings& t) { t.tokenizer = Tokenizer((int(t.tokenizer) + 1) % kTokenizerCount); });
      }},
-    {ImGuiKey_L, plain, "L", "log colors",
+    {ImGuiKey_L, plain, "L", &Keys::log_colors,
      [](Workbench& s) {
          s.view.colors.spread =
              s.view.colors.spread == Spread::logarithmic ? Spread::automatic : Spread::logarithmic;
      }},
-    {ImGuiKey_C, plain, "C", "next colormap", next_colors},
-    {ImGuiKey_N, plain, "N", "range: 1st to 99th percentile", narrow_range},
-    {ImGuiKey_R, plain, "R", "range of the values",
+    {ImGuiKey_C, plain, "C", &Keys::next_colormap, next_colors},
+    {ImGuiKey_N, plain, "N", &Keys::narrow_range, narrow_range},
+    {ImGuiKey_R, plain, "R", &Keys::own_range,
      [](Workbench& s) { s.view.colors.range_low = s.view.colors.range_high = NAN; }},
-    {ImGuiKey_F, plain, "F", "fit the matrix",
+    {ImGuiKey_F, plain, "F", &Keys::fit_matrix,
      [](Workbench& s) { s.view.zoom = 0, s.map.place.cells_a_pixel = 0; }},
-    {ImGuiKey_I, plain, "I", "zoom in", [](Workbench& s) { zoom(s, kKeyZoom); }},
-    {ImGuiKey_O, plain, "O", "zoom out", [](Workbench& s) { zoom(s, 1 / kKeyZoom); }},
-    {ImGuiKey_A, plain, "A", "save this result as A",
+    {ImGuiKey_I, plain, "I", &Keys::zoom_in, [](Workbench& s) { zoom(s, kKeyZoom); }},
+    {ImGuiKey_O, plain, "O", &Keys::zoom_out, [](Workbench& s) { zoom(s, 1 / kKeyZoom); }},
+    {ImGuiKey_A, plain, "A", &Keys::save_a,
      [](Workbench& s) {
          s.past.keep();
          s.window.centre = CentreTab::compare;
      }},
-    {ImGuiKey_A, shift, "Shift+A", "clear A", [](Workbench& s) { s.past.drop_kept(); }},
-    {ImGuiKey_X, plain, "X", "swap A and B", swap_heads},
-    {ImGuiKey_M, plain, "M", "matrix of the selection",
+    {ImGuiKey_A, shift, "Shift+A", &Keys::clear_a, [](Workbench& s) { s.past.drop_kept(); }},
+    {ImGuiKey_X, plain, "X", &Keys::swap_a_b, swap_heads},
+    {ImGuiKey_M, plain, "M", &Keys::matrix,
      [](Workbench& s) {
          s.window.centre = CentreTab::matrix;
          s.window.locked_tab = -1;
      }},
-    {ImGuiKey_L, control, "Ctrl+L", "lock the shown matrix in a new tab",
-     [](Workbench& s) { s.past.lock(); }},
-    {ImGuiKey_W, control, "Ctrl+W", "close the locked tab",
+    {ImGuiKey_L, control, "Ctrl+L", &Keys::lock_matrix, [](Workbench& s) { s.past.lock(); }},
+    {ImGuiKey_W, control, "Ctrl+W", &Keys::close_locked_tab,
      [](Workbench& s) {
          if (s.window.locked_tab >= 0) s.past.unlock(size_t(s.window.locked_tab));
      }},
-    {ImGuiKey_Q, plain, "Q", "next of the matrix tabs",
+    {ImGuiKey_Q, plain, "Q", &Keys::next_matrix_tab,
      [](Workbench& s) {
          const bool was_matrix = std::exchange(s.window.centre, CentreTab::matrix) == CentreTab::matrix;
          if (was_matrix && ++s.window.locked_tab >= int(s.past.locked().size())) s.window.locked_tab = -1;
      }},
-    {ImGuiKey_V, plain, "V", "compare A and B", [](Workbench& s) { s.window.centre = CentreTab::compare; }},
-    {ImGuiKey_B, plain, "B", "mask editor", [](Workbench& s) { s.window.centre = CentreTab::mask; }},
-    {ImGuiKey_K, plain, "K", "map of a long head", [](Workbench& s) { s.window.centre = CentreTab::map; }},
-    {ImGuiKey_G, plain, "G", "GPU times", [](Workbench& s) { s.window.show(BottomTab::gpu); }},
-    {ImGuiKey_U, plain, "U", "measure the device's roofline",
+    {ImGuiKey_V, plain, "V", &Keys::compare, [](Workbench& s) { s.window.centre = CentreTab::compare; }},
+    {ImGuiKey_B, plain, "B", &Keys::mask_editor, [](Workbench& s) { s.window.centre = CentreTab::mask; }},
+    {ImGuiKey_K, plain, "K", &Keys::map, [](Workbench& s) { s.window.centre = CentreTab::map; }},
+    {ImGuiKey_G, plain, "G", &Keys::gpu_times, [](Workbench& s) { s.window.show(BottomTab::gpu); }},
+    {ImGuiKey_U, plain, "U", &Keys::measure_roofline,
      [](Workbench& s) {
          s.computation.want_roof();
          s.window.show(BottomTab::gpu);
      }},
-    {ImGuiKey_Y, plain, "Y", "memory", [](Workbench& s) { s.window.show(BottomTab::memory); }},
-    {ImGuiKey_P, plain, "P", "problems", [](Workbench& s) { s.window.show(BottomTab::problems); }},
-    {ImGuiKey_T, plain, "T", "dark or light",
+    {ImGuiKey_Y, plain, "Y", &Keys::memory, [](Workbench& s) { s.window.show(BottomTab::memory); }},
+    {ImGuiKey_P, plain, "P", &Keys::problems, [](Workbench& s) { s.window.show(BottomTab::problems); }},
+    {ImGuiKey_T, plain, "T", &Keys::theme,
      [](Workbench& s) { s.window.theme = s.window.theme == Theme::dark ? Theme::light : Theme::dark; }},
-    {ImGuiKey_G, control, "Ctrl+G", "go to a cell",
+    {ImGuiKey_G, control, "Ctrl+G", &Keys::go_to_cell,
      [](Workbench& s) { s.window.open_dialog(Dialog::go_to); }},
-    {ImGuiKey_F, control, "Ctrl+F", "find a token",
+    {ImGuiKey_F, control, "Ctrl+F", &Keys::find_token,
      [](Workbench& s) { s.window.open_dialog(Dialog::go_to); }},
-    {ImGuiKey_O, control, "Ctrl+O", "open a file", [](Workbench& s) { s.window.open_dialog(Dialog::open); }},
-    {ImGuiKey_E, control, "Ctrl+E", "export",
+    {ImGuiKey_O, control, "Ctrl+O", &Keys::open_file,
+     [](Workbench& s) { s.window.open_dialog(Dialog::open); }},
+    {ImGuiKey_E, control, "Ctrl+E", &Keys::export_file,
      [](Workbench& s) {
          s.window.file_name = s.stage().name + ".png";
          s.window.open_dialog(Dialog::save);
      }},
-    {ImGuiKey_S, control, "Ctrl+S", "save the session",
+    {ImGuiKey_S, control, "Ctrl+S", &Keys::save_session,
      [](Workbench& s) {
          s.window.file_name = "session.fovea";
          s.window.open_dialog(Dialog::save);
      }},
-    {ImGuiKey_P, control, "Ctrl+P", "palette", [](Workbench& s) { s.window.open_dialog(Dialog::palette); }},
-    {ImGuiKey_Z, control, "Ctrl+Z", "undo", [](Workbench& s) { s.document.undo(); }},
-    {ImGuiKey_Z, control | shift, "Ctrl+Shift+Z", "redo", [](Workbench& s) { s.document.redo(); }},
-    {ImGuiKey_Equal, control, "Ctrl+=", "larger type", [](Workbench& s) { scale_type(s, 0.25f); }},
-    {ImGuiKey_Equal, control | shift, "Ctrl++", "larger type", [](Workbench& s) { scale_type(s, 0.25f); }},
-    {ImGuiKey_Minus, control, "Ctrl+-", "smaller type", [](Workbench& s) { scale_type(s, -0.25f); }},
-    {ImGuiKey_0, control, "Ctrl+0", "type size 100 %", [](Workbench& s) { s.window.scale_factor = 1; }},
-    {ImGuiKey_F11, plain, "F11", "full screen",
+    {ImGuiKey_P, control, "Ctrl+P", &Keys::palette,
+     [](Workbench& s) { s.window.open_dialog(Dialog::palette); }},
+    {ImGuiKey_Z, control, "Ctrl+Z", &Keys::undo, [](Workbench& s) { s.document.undo(); }},
+    {ImGuiKey_Z, control | shift, "Ctrl+Shift+Z", &Keys::redo, [](Workbench& s) { s.document.redo(); }},
+    {ImGuiKey_Equal, control, "Ctrl+=", &Keys::larger_type, [](Workbench& s) { scale_type(s, 0.25f); }},
+    {ImGuiKey_Equal, control | shift, "Ctrl++", &Keys::larger_type,
+     [](Workbench& s) { scale_type(s, 0.25f); }},
+    {ImGuiKey_Minus, control, "Ctrl+-", &Keys::smaller_type, [](Workbench& s) { scale_type(s, -0.25f); }},
+    {ImGuiKey_0, control, "Ctrl+0", &Keys::normal_type, [](Workbench& s) { s.window.scale_factor = 1; }},
+    {ImGuiKey_F11, plain, "F11", &Keys::full_screen,
      [](Workbench& s) { s.window.full_screen = !s.window.full_screen; }},
-    {ImGuiKey_F6, plain, "F6", "show or hide", show_or_hide<0>, 0},
-    {ImGuiKey_F7, plain, "F7", "show or hide", show_or_hide<1>, 1},
-    {ImGuiKey_F8, plain, "F8", "show or hide", show_or_hide<2>, 2},
-    {ImGuiKey_Tab, control, "Ctrl+Tab", "focus next panel; Tab and arrows move within a panel",
-     [](Workbench& s) { step_focus(s, 1); }},
-    {ImGuiKey_Tab, control | shift, "Ctrl+Shift+Tab", "focus previous panel",
+    {ImGuiKey_F6, plain, "F6", &Keys::show_or_hide, show_or_hide<0>, 0},
+    {ImGuiKey_F7, plain, "F7", &Keys::show_or_hide, show_or_hide<1>, 1},
+    {ImGuiKey_F8, plain, "F8", &Keys::show_or_hide, show_or_hide<2>, 2},
+    {ImGuiKey_Tab, control, "Ctrl+Tab", &Keys::focus_next_panel, [](Workbench& s) { step_focus(s, 1); }},
+    {ImGuiKey_Tab, control | shift, "Ctrl+Shift+Tab", &Keys::focus_previous_panel,
      [](Workbench& s) { step_focus(s, -1); }},
-    {ImGuiKey_F9, plain, "F9", "swap the sides",
+    {ImGuiKey_F9, plain, "F9", &Keys::swap_sides,
      [](Workbench& s) { s.window.layout.mirrored = !s.window.layout.mirrored; }},
-    {ImGuiKey_0, control | shift, "Ctrl+Shift+0", "reset layout",
+    {ImGuiKey_0, control | shift, "Ctrl+Shift+0", &Keys::reset_layout,
      [](Workbench& s) { s.window.layout = Layout{}; }},
-    {ImGuiKey_M, control, "Ctrl+M", "motion between stages on or off",
+    {ImGuiKey_M, control, "Ctrl+M", &Keys::toggle_motion,
      [](Workbench& s) { s.window.motion = !s.window.motion; }},
-    {ImGuiKey_F2, plain, "F2", "tour: begin, next step",
+    {ImGuiKey_F2, plain, "F2", &Keys::tour,
      [](Workbench& s) { s.window.tour_step = (s.window.tour_step + 1) % (kTourSteps + 1); }},
-    {ImGuiKey_F2, shift, "Shift+F2", "end the tour", [](Workbench& s) { s.window.tour_step = 0; }},
-    {ImGuiKey_F1, plain, "F1", "keys", [](Workbench& s) { s.window.open_dialog(Dialog::help); }},
-    {ImGuiKey_Slash, shift, "?", "keys", [](Workbench& s) { s.window.open_dialog(Dialog::help); }},
-    {ImGuiKey_Q, control, "Ctrl+Q", "quit", [](Workbench& s) { s.window.wants_to_quit = true; }},
+    {ImGuiKey_F2, shift, "Shift+F2", &Keys::end_tour, [](Workbench& s) { s.window.tour_step = 0; }},
+    {ImGuiKey_F1, plain, "F1", &Keys::keys, [](Workbench& s) { s.window.open_dialog(Dialog::help); }},
+    {ImGuiKey_Slash, shift, "?", &Keys::keys, [](Workbench& s) { s.window.open_dialog(Dialog::help); }},
+    {ImGuiKey_Q, control, "Ctrl+Q", &Keys::quit, [](Workbench& s) { s.window.wants_to_quit = true; }},
 };
 
 }  // namespace
 
 std::string KeyCommand::text() const {
-    return group < 0 ? what : in_a_sentence(panel_groups()[size_t(group)].title) + ": " + what;
+    const char* const text = texts().keys.*what;
+    return group < 0 ? text : in_a_sentence(panel_groups()[size_t(group)].title) + ": " + text;
 }
 
 std::span<const KeyCommand> key_commands() {

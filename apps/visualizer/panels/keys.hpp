@@ -2,6 +2,7 @@
 #pragma once
 
 #include "panels/panels.hpp"
+#include "texts/texts.hpp"
 
 #include <span>
 #include <string>
@@ -15,9 +16,9 @@ struct KeyCommand {
     ImGuiKey key;
     int modifiers;
     const char* keys;  // as the help shows them
-    const char* what;
+    const char* Texts::Keys::*what;
     void (*run)(Workbench& bench);
-    int group = -1;  // its index in panel_groups(); -1: none
+    int group = -1;  // index in panel_groups(); -1: none
 
     // Describes the command, with the names of the panels that it affects.
     std::string text() const;

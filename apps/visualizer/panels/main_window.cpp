@@ -1,5 +1,6 @@
 #include "panels/panel_table.hpp"
 #include "panels/panels.hpp"
+#include "texts/texts.hpp"
 #include "theme/theme.hpp"
 
 #include <imgui_internal.h>
@@ -44,8 +45,8 @@ void draw_panels_menu(PanelContext& ui) {
     for (const PanelGroup& group : panel_groups())
         ImGui::MenuItem(group.title.c_str(), group.keys, &(layout.*group.shown));
     ImGui::Separator();
-    if (ImGui::MenuItem("Swap the sides", "F9")) layout.mirrored = !layout.mirrored;
-    if (ImGui::MenuItem("Reset layout", "Ctrl+Shift+0")) layout = Layout{};
+    if (ImGui::MenuItem(texts().window.swap, "F9")) layout.mirrored = !layout.mirrored;
+    if (ImGui::MenuItem(texts().window.reset, "Ctrl+Shift+0")) layout = Layout{};
     ImGui::EndPopup();
 }
 
@@ -74,8 +75,7 @@ float edge(PanelContext& ui, const char* name, ImVec2 at, float length, bool upr
             {low.x + (upright ? grip + 1 : size.x), low.y + (upright ? size.y : grip + 1)},
             ui.colors().accent);
     }
-    if (ImGui::IsItemHovered(ImGuiHoveredFlags_DelayNormal))
-        ImGui::SetTooltip("Drag to resize, double-click to reset the layout, right-click for more.");
+    if (ImGui::IsItemHovered(ImGuiHoveredFlags_DelayNormal)) ImGui::SetTooltip(texts().window.edge_hint);
     const bool reset = ImGui::IsItemHovered() && ImGui::IsMouseDoubleClicked(ImGuiMouseButton_Left);
     const bool asked = ImGui::IsItemClicked(ImGuiMouseButton_Right);
     if (asked) ImGui::OpenPopup("panels");
@@ -180,12 +180,12 @@ void draw_notice(PanelContext& ui) {
     const Notice notice = *bench.window.notice;
     if (notice.offers_processor && !bench.computation.on_cpu()) {
         ImGui::SameLine(0, 12 * ui.scale);
-        if (ImGui::Button("Compute on the CPU"))
+        if (ImGui::Button(texts().window.compute_on_cpu))
             bench.computation.compute_on_cpu(true), bench.window.notice.reset();
     }
     if (notice.offers_map) {
         ImGui::SameLine(0, 12 * ui.scale);
-        if (ImGui::Button("Show as a map")) bench.show_refused_as_map(), bench.window.notice.reset();
+        if (ImGui::Button(texts().window.show_map)) bench.show_refused_as_map(), bench.window.notice.reset();
     }
     ImGui::SameLine(ImGui::GetWindowWidth() - 40 * ui.scale);
     if (ImGui::Button("\xc3\x97")) bench.window.notice.reset();

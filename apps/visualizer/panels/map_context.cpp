@@ -92,7 +92,7 @@ void draw_map_tokens(PanelContext& ui) {
 
 void draw_map_pipeline(PanelContext& ui) {
     Workbench& bench = ui.bench;
-    heading(ui, "Pipeline", "of the map, in tiles");
+    heading(ui, "Pipeline", texts().map.in_tiles);
     if (!bench.map) return;
     const LongMap& map = *bench.map.head();
     const FoveaAttentionDesc& d = map.call();
@@ -102,9 +102,8 @@ void draw_map_pipeline(PanelContext& ui) {
         return "[" + format_count(count) + ", " + std::to_string(d.dim_qk) + "]";
     };
     draw_step(ui, "queries", width(rows),
-              map.head().always_causal ? "planted patterns, float32" : "of the file");
-    draw_step(ui, "keys", width(keys),
-              map.head().always_causal ? "planted patterns, float32" : "of the file");
+              map.head().always_causal ? texts().map.planted : texts().map.of_file);
+    draw_step(ui, "keys", width(keys), map.head().always_causal ? texts().map.planted : texts().map.of_file);
     Settings s = bench.document.settings();
     s.causal = s.causal || map.head().always_causal;
     // Cells for each weight are left out above a limit; the line below says so.
@@ -114,22 +113,20 @@ void draw_map_pipeline(PanelContext& ui) {
     if (map.head().file_mask && bench.document.settings().pattern == MaskPattern::none) extras.mask = {1};
     if (map.call().bias.present) extras.bias = {1};
     if (map.head().has_sink) extras.sinks = {map.head().sink};
-    draw_step(ui, "scores", whole,
-              "q \xc2\xb7 k / " + format_number(1 / double(d.scale), 5) +
-                  "; never kept: " + format_bytes(rows * keys * 4));
+    draw_step(
+        ui, "scores", whole,
+        fill(texts().map.scores, {format_number(1 / double(d.scale), 5), format_bytes(rows * keys * 4)}));
     draw_step(ui, "masked", whole,
               mask_text(s, extras) + (map.head().left_out.empty() ? "" : "; " + map.head().left_out));
-    draw_step(
-        ui, "log-sum-exp", "[" + format_count(rows) + "]",
-        "of each row, when a tile needs it: " + format_number(100 * map.rows_known(), 3) + "% of them known");
+    draw_step(ui, "log-sum-exp", "[" + format_count(rows) + "]",
+              fill(texts().map.lse, {format_number(100 * map.rows_known(), 3)}));
     if (d.dropout_p > 0)
         draw_step(ui, "dropout", whole,
-                  "p " + format_number(double(d.dropout_p), 3) + ", seed " + std::to_string(d.dropout_seed) +
-                      ", by counters (Philox)");
+                  fill(texts().map.dropout,
+                       {format_number(double(d.dropout_p), 3), std::to_string(d.dropout_seed)}));
     const MapProgress progress = bench.map.head()->tiles().progress();
     const std::string side = format_count(uint64_t{1} << progress.level);
-    draw_step(ui, "weights", whole,
-              "exp(masked \xe2\x88\x92 log-sum-exp); a pixel is " + side + " x " + side + " of them");
+    draw_step(ui, "weights", whole, fill(texts().map.weights, {side}));
 }
 
 }  // namespace fovea::visualizer

@@ -352,10 +352,10 @@ void draw_reading(PanelContext& ui, double row, double key) {
     const bool exact = progress.quality == MapQuality::exact;
     const std::string quality =
         exact ? texts().map.exact
-              : std::string(progress.quality == MapQuality::empty ? texts().map.computing
-                                                                  : texts().map.sampled) +
-                    ", exact tiles " + std::to_string(progress.exact) + " of " +
-                    std::to_string(progress.needed) + (progress.exact ? " (framed)" : "") +
+              : fill(texts().map.exact_tiles,
+                     {progress.quality == MapQuality::empty ? texts().map.computing : texts().map.sampled,
+                      std::to_string(progress.exact), std::to_string(progress.needed)}) +
+                    (progress.exact ? " (framed)" : "") +
                     (bench.map.head()->waits() ? texts().map.compiling : "");
     ImGui::PushFont(ui.fonts.small);
     colored_text(exact ? colors.accent : colors.warning, quality);

@@ -1,5 +1,6 @@
 // Which query may see which key: patterns of the engine, and a mask painted by hand.
 #include "panels/canvas.hpp"
+#include "texts/texts.hpp"
 
 #include <algorithm>
 #include <numeric>
@@ -67,15 +68,15 @@ void draw_patterns(PanelContext& ui, const Grid& grid) {
     for (int i = 1; i < int(MaskPattern::painted); ++i)
         button(std::string(mask_pattern_name(MaskPattern(i))).c_str(), s.pattern == MaskPattern(i),
                [&](Settings& n) { n.pattern = MaskPattern(i); });
-    same_line_if_room(button_width("Invert"), 16 * ui.scale);
-    if (ImGui::Button("Invert")) {
+    same_line_if_room(button_width(texts().mask.invert), 16 * ui.scale);
+    if (ImGui::Button(texts().mask.invert)) {
         Settings next = as_painted(s, grid);
         for (uint8_t& cell : next.painted.cells) cell = !cell;
         bench.document.change(next);
     }
-    same_line_if_room(button_width("Make symmetric"), 4 * ui.scale);
+    same_line_if_room(button_width(texts().mask.symmetric), 4 * ui.scale);
     ImGui::BeginDisabled(grid.rows != grid.keys);
-    if (ImGui::Button("Make symmetric")) {
+    if (ImGui::Button(texts().mask.symmetric)) {
         Settings next = as_painted(s, grid);
         for (uint64_t i = 0; i < grid.rows; ++i)
             for (uint64_t j = 0; j < grid.keys; ++j)
@@ -87,22 +88,23 @@ void draw_patterns(PanelContext& ui, const Grid& grid) {
 }
 
 void draw_brushes(PanelContext& ui, const Grid& grid) {
-    constexpr const char* kBrushes[] = {"cell", "rectangle", "row", "column"};
+    const char* const brushes[] = {texts().mask.cell, texts().mask.rectangle, texts().mask.row,
+                                   texts().mask.column};
     ImGui::AlignTextToFramePadding();
-    soft_text("brush");
+    soft_text(texts().mask.brush);
     ImGui::SameLine(0, 10 * ui.scale);
-    tabs(ui, kBrushes, ui.bench.window.brush);
+    tabs(ui, brushes, ui.bench.window.brush);
     const uint64_t visible = uint64_t(std::count(grid.cells.begin(), grid.cells.end(), 1));
     uint64_t empty = 0;
     for (uint64_t i = 0; i < grid.rows; ++i)
         empty += std::find(&grid.cells[i * grid.keys], &grid.cells[i * grid.keys] + grid.keys, 1) ==
                  &grid.cells[i * grid.keys] + grid.keys;
     same_line_if_room(120 * ui.scale, 20 * ui.scale);
-    ImGui::TextDisabled(
-        "%.1f%% visible%s", 100 * double(visible) / double(grid.cells.size()),
-        empty == 0   ? ""
-        : empty == 1 ? ", 1 row is fully masked: its context is 0"
-                     : (", " + std::to_string(empty) + " rows are fully masked: their context is 0").c_str());
+    soft_text(
+        fill(empty == 0   ? texts().mask.visible
+             : empty == 1 ? texts().mask.one_masked
+                          : texts().mask.many_masked,
+             {format_fixed(100 * double(visible) / double(grid.cells.size()), 1), std::to_string(empty)}));
 }
 
 void paint(PanelContext& ui, const Canvas& canvas, const Grid& grid) {
@@ -140,8 +142,8 @@ void draw_mask_panel(PanelContext& ui) {
     Workbench& bench = ui.bench;
     const uint64_t rows = bench.computation.run().desc().len_q, keys = bench.computation.run().desc().len_kv;
     if (rows > kMaxPaintedSide || keys > kMaxPaintedSide) {
-        ImGui::TextDisabled("%s x %s cells cannot be painted: choose causal or window in the parameters.",
-                            format_count(rows).c_str(), format_count(keys).c_str());
+        soft_text(fill(texts().mask.too_large,
+                       {format_count(rows), format_count(keys), std::to_string(kMaxPaintedSide)}));
         return;
     }
     const Grid grid = whole_mask(bench, rows, keys);

@@ -2,6 +2,7 @@
 #include "panels/canvas.hpp"
 
 #include "document/comparison.hpp"
+#include "texts/texts.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -15,9 +16,10 @@ void draw_map_combo(PanelContext& ui) {
     ViewState& view = ui.bench.view;
     ImGui::SetNextItemWidth(128 * ui.scale);
     const std::string current =
-        view.colors.automatic_map ? "colors: auto" : std::string(colormap_name(view.colors.map));
+        view.colors.automatic_map ? texts().matrix.auto_colors : std::string(colormap_name(view.colors.map));
     if (!ImGui::BeginCombo("##map", current.c_str())) return;
-    if (ImGui::Selectable("automatic", view.colors.automatic_map)) view.colors.automatic_map = true;
+    if (ImGui::Selectable(texts().matrix.automatic, view.colors.automatic_map))
+        view.colors.automatic_map = true;
     for (const Colormap map : kColormaps) {
         if (!ImGui::Selectable(std::string(colormap_name(map)).c_str(),
                                !view.colors.automatic_map && view.colors.map == map))
@@ -33,7 +35,7 @@ void draw_matrix_controls(PanelContext& ui) {
     ImGui::SetNextItemWidth(128 * ui.scale);
     // Short, so that it is whole; the list has the names.
     constexpr const char* kShort[kSpreadCount] = {"auto", "linear", "log", "\xc2\xb1log"};
-    const std::string spread = std::string("scale: ") + kShort[size_t(view.colors.spread)];
+    const std::string spread = std::string(texts().matrix.scale) + kShort[size_t(view.colors.spread)];
     if (ImGui::BeginCombo("##spread", spread.c_str())) {
         for (int i = 0; i < kSpreadCount; ++i)
             if (ImGui::Selectable(spread_name(Spread(i)), view.colors.spread == Spread(i)))
@@ -43,15 +45,15 @@ void draw_matrix_controls(PanelContext& ui) {
     ImGui::SameLine(0, 6 * ui.scale);
     draw_map_combo(ui);
     ImGui::SameLine(0, 6 * ui.scale);
-    if (ImGui::Button("Fit")) view.zoom = 0;
+    if (ImGui::Button(texts().matrix.fit)) view.zoom = 0;
     ImGui::SameLine(0, 6 * ui.scale);
     Workbench& bench = ui.bench;
     if (bench.window.locked_tab < 0) {
-        if (ImGui::Button("Lock")) bench.past.lock();
-        tooltip("Keeps this matrix in its own tab (Ctrl+L).");
+        if (ImGui::Button(texts().matrix.lock)) bench.past.lock();
+        tooltip(texts().matrix.lock_hint);
     } else {
-        if (ImGui::Button("Close")) bench.past.unlock(size_t(bench.window.locked_tab));
-        tooltip("Closes this tab (Ctrl+W).");
+        if (ImGui::Button(texts().matrix.close)) bench.past.unlock(size_t(bench.window.locked_tab));
+        tooltip(texts().matrix.close_hint);
     }
 }
 
@@ -93,10 +95,11 @@ void draw_marginals(PanelContext& ui, const Canvas& c) {
     ImFont* small = ui.fonts.small;
     const float top = std::max(c.origin.y, c.at.y), left = std::max(c.origin.x, c.at.x);
     const std::string entropy =
-        entropy_from > 0 ? "entropy from " + format_number(double(entropy_from), 3) : "entropy";
+        entropy_from > 0 ? fill(texts().matrix.entropy_from, {format_number(double(entropy_from), 3)})
+                         : texts().matrix.entropy;
     draw_text(small, {x, top - small->FontSize - 6 * s}, colors.text_soft, entropy);
-    const float width = text_width(small, "mass");
-    draw_text(small, {left - width - 10 * s, y + 2 * s}, colors.text_soft, "mass");
+    const float width = text_width(small, texts().matrix.mass);
+    draw_text(small, {left - width - 10 * s, y + 2 * s}, colors.text_soft, texts().matrix.mass);
 }
 
 // Drag the upper half for the top of the range, the lower for its bottom; a right click fits it to the
@@ -107,9 +110,7 @@ void drag_range(PanelContext& ui, const Canvas& c, ImVec2 at, ImVec2 size) {
     ImGui::InvisibleButton("range", size,
                            ImGuiButtonFlags_MouseButtonLeft | ImGuiButtonFlags_MouseButtonRight);
     const ImGuiIO& io = ImGui::GetIO();
-    tooltip(
-        "Drag: upper half moves the top of the range, lower half the bottom.\n"
-        "Right click: the values' own range.");
+    tooltip(texts().matrix.range_hint);
     if (ImGui::IsItemClicked(ImGuiMouseButton_Right)) view.colors.range_low = view.colors.range_high = NAN;
     if (!ImGui::IsItemActive() || io.MouseDelta.y == 0) return;
     const bool upper = io.MouseClickedPos[0].y < at.y + size.y / 2;
@@ -165,7 +166,8 @@ void canvas_range_bar(PanelContext& ui, const Canvas& c, float x) {
 void draw_matrix_panel(PanelContext& ui) {
     Workbench& bench = ui.bench;
     if (!bench.computation.complete()) {
-        ImGui::TextDisabled("computing, %.0f%%", 100 * bench.computation.run().progress());
+        soft_text(
+            fill(texts().matrix.computing, {format_fixed(100 * bench.computation.run().progress(), 0)}));
         return;
     }
     // While Shift is held: the kept A, or B of one result.

@@ -19,14 +19,14 @@ void draw_memory_panel(PanelContext& ui) {
     uint64_t locked = 0;
     for (const LockedMatrix& one : bench.past.locked()) locked += one.result->size_bytes();
     const Row rows[] = {
-        {"q, k, v, masks", run.input_bytes()},
-        {"scores, weights, context", run.output_bytes()},
-        {"workspace", run.workspace_bytes()},
+        {texts().memory.inputs, run.input_bytes()},
+        {texts().memory.outputs, run.output_bytes()},
+        {texts().memory.workspace, run.workspace_bytes()},
         {texts().memory.display, host},
         {texts().memory.saved, bench.past.kept() ? bench.past.kept()->result->size_bytes() : 0},
-        {"locked matrices", locked},
-        {"grid of layers", bench.computation.grid_bytes()},
-        {"map's tiles", bench.map.buffers() ? bench.map.buffers()->size_bytes() : 0}};
+        {texts().memory.locked, locked},
+        {texts().memory.grid, bench.computation.grid_bytes()},
+        {texts().memory.tiles, bench.map.buffers() ? bench.map.buffers()->size_bytes() : 0}};
     uint64_t total = 0;
     for (const Row& row : rows) total += row.size_bytes;
     const Palette& colors = palette(bench.window.theme);
@@ -52,8 +52,8 @@ void draw_memory_panel(PanelContext& ui) {
         ImGui::TextUnformatted(format_bytes(row.size_bytes).c_str());
     }
     const DeviceMemory memory = bench.computation.device().memory();
-    ImGui::TextDisabled("%s in all; the program has %s of the device's %s", format_bytes(total).c_str(),
-                        format_bytes(memory.used_bytes).c_str(), format_bytes(memory.budget_bytes).c_str());
+    soft_text(fill(texts().memory.total, {format_bytes(total), format_bytes(memory.used_bytes),
+                                          format_bytes(memory.budget_bytes)}));
 }
 
 }  // namespace fovea::visualizer

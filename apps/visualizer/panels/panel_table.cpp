@@ -1,5 +1,7 @@
 #include "panels/panel_table.hpp"
 
+#include "texts/texts.hpp"
+
 #include <cctype>
 #include <vector>
 
@@ -60,8 +62,8 @@ std::span<const CentrePanel> centre_panels() { return kCentre; }
 std::span<const BottomPanel> bottom_panels() { return kBottom; }
 
 std::span<const PanelGroup> panel_groups() {
-    static const std::vector<PanelGroup> kGroups = {{"Text and pipeline", "F6", &Layout::left_shown},
-                                                    {"Cell and parameters", "F7", &Layout::right_shown},
+    static const std::vector<PanelGroup> kGroups = {{texts().window.left, "F6", &Layout::left_shown},
+                                                    {texts().window.right, "F7", &Layout::right_shown},
                                                     {bottom_titles(), "F8", &Layout::bottom_shown}};
     return kGroups;
 }

@@ -1,5 +1,6 @@
 // The knobs of the attention call.
 #include "panels/panels.hpp"
+#include "texts/texts.hpp"
 
 #include <algorithm>
 #include <string_view>
@@ -7,36 +8,6 @@
 
 namespace fovea::visualizer {
 namespace {
-
-// Tooltips of the controls, one sentence each.
-constexpr std::pair<std::string_view, const char*> kHints[] = {
-    {"scale",
-     "Scores are divided by this, so that wide heads do not make the softmax sharp (Vaswani et al., 2017)."},
-    {"temperature", "Divides the scores: above 1 the weights even out, below 1 the largest takes more."},
-    {"softcap",
-     "Keeps scores within \xc2\xb1"
-     "c by c\xc2\xb7tanh(s / c), as Gemma 2 does. 0: off."},
-    {"causal mask",
-     "A token sees itself and the tokens before it, as in a model that predicts the next word."},
-    {"window", "A token sees only so many keys before and after itself."},
-    {"keys before", "How many keys before itself a token sees."},
-    {"keys after", "How many keys after itself a token sees."},
-    {"ALiBi",
-     "Scores fall with the distance of query and key, by a slope for each head (Press et al., 2022)."},
-    {"RoPE",
-     "Queries and keys are turned by angles of their positions, so that their product knows the distance "
-     "(Su et al., 2021)."},
-    {"pattern", "Adds a mask to causal and window: padding, prefix, stripes, blocks, or painted."},
-    {"dropout",
-     "In training some weights become 0 at random, and the others grow by 1 / (1 \xe2\x88\x92 p)."},
-    {"probability", "p, the share of weights that are dropped."},
-    {"dropout seed", "Where the random numbers of the dropout mask begin."},
-    {"weight seed", "Where the random numbers of W_query, W_key and W_value begin."},
-    {"heads", "Each head attends by itself; their contexts are put side by side."},
-    {"KV heads", "Several query heads share one key and value head (Ainslie et al., 2023)."},
-    {"tokens", "Repeats the tokens up to this length."},
-    {"mask after the softmax", "Masks weights after the softmax and divides each row by its remaining sum."},
-};
 
 // Shows the sentence of the control that was drawn last.
 void hint(std::string_view label) {
@@ -83,7 +54,7 @@ struct Knobs {
         ImGui::SetNextItemWidth(knob_width(ui));
         if (ImGui::SliderInt(label, &value, low, high,
                              format      ? format
-                             : value < 0 ? "unbounded"
+                             : value < 0 ? texts().parameters.unbounded
                                          : "%d",
                              ImGuiSliderFlags_AlwaysClamp))
             ui.bench.document.change(next, ImGui::GetID(label));
@@ -117,12 +88,12 @@ void draw_pattern(Knobs& knobs, Settings& s) {
 // A synthetic context and a model that predicts the next token see no later key, whatever is chosen here.
 void draw_causal(Knobs& knobs, const LongMap* map) {
     if (map ? !map->head().always_causal : !is_causal_model(knobs.next))
-        return knobs.toggle("causal mask", knobs.next.causal);
+        return knobs.toggle(texts().parameters.causal, knobs.next.causal);
     bool on = true;
     ImGui::BeginDisabled();
-    check_box(knobs.ui, "always causal", &on);
+    check_box(knobs.ui, texts().parameters.always_causal, &on);
     ImGui::EndDisabled();
-    hint("causal mask");
+    hint(texts().parameters.causal);
 }
 
 // A number of heads from 1 to 12, or the divisors of `of` where key/value heads share query heads.
@@ -141,31 +112,52 @@ void choose_heads(Knobs& knobs, const char* label, uint32_t& heads, uint32_t of)
 // At the right end of the heading, in sight however many knobs there are.
 void draw_reset(PanelContext& ui) {
     const ImVec2 below = ImGui::GetCursorPos();
-    const float width = ImGui::CalcTextSize("Reset").x + 2 * ImGui::GetStyle().FramePadding.x;
+    const float width =
+        ImGui::CalcTextSize(texts().parameters.reset).x + 2 * ImGui::GetStyle().FramePadding.x;
     ImGui::SetCursorPos(
         {ImGui::GetContentRegionMax().x - width, ImGui::GetCursorStartPos().y - 4 * ui.scale});
     const Settings& s = ui.bench.document.settings();
-    if (ImGui::Button("Reset")) {
+    if (ImGui::Button(texts().parameters.reset)) {
         Settings reset = shows_model(s) ? task_settings(s.task, s) : level_settings(s.level, s);
         reset.text = s.text;
         reset.file = s.file;
         reset.mapping = s.mapping;
         ui.bench.document.change(reset);
     }
-    tooltip("Restores the parameters of the level or model.");
+    tooltip(texts().parameters.reset_hint);
     ImGui::SetCursorPos(below);
 }
 
 }  // namespace
 
 const char* parameter_hint(std::string_view label) {
-    const auto at = std::find_if(std::begin(kHints), std::end(kHints),
+    const std::pair<std::string_view, const char*> hints[] = {
+        {"scale", texts().parameters.scale_hint},
+        {"temperature", texts().parameters.temperature_hint},
+        {"softcap", texts().parameters.softcap_hint},
+        {texts().parameters.causal, texts().parameters.causal_hint},
+        {"window", texts().parameters.window_hint},
+        {texts().parameters.keys_before, texts().parameters.keys_before_hint},
+        {texts().parameters.keys_after, texts().parameters.keys_after_hint},
+        {"ALiBi", texts().parameters.alibi_hint},
+        {"RoPE", texts().parameters.rope_hint},
+        {"pattern", texts().parameters.pattern_hint},
+        {"dropout", texts().parameters.dropout_hint},
+        {"probability", texts().parameters.probability_hint},
+        {texts().parameters.dropout_seed, texts().parameters.dropout_seed_hint},
+        {texts().parameters.weight_seed, texts().parameters.weight_seed_hint},
+        {"heads", texts().parameters.heads_hint},
+        {texts().parameters.kv_heads, texts().parameters.kv_heads_hint},
+        {"tokens", texts().parameters.tokens_hint},
+        {texts().parameters.after_softmax, texts().parameters.after_softmax_hint},
+    };
+    const auto at = std::find_if(std::begin(hints), std::end(hints),
                                  [&](const auto& hint) { return hint.first == label; });
-    return at == std::end(kHints) ? nullptr : at->second;
+    return at == std::end(hints) ? nullptr : at->second;
 }
 
 void draw_parameters_panel(PanelContext& ui) {
-    heading(ui, "Parameters");
+    heading(ui, texts().parameters.title);
     draw_reset(ui);
     ImGui::BeginChild("knobs");
     Knobs knobs{ui, ui.bench.document.settings()};
@@ -174,23 +166,23 @@ void draw_parameters_panel(PanelContext& ui) {
     const int last =
         map ? int(map->head().call.len_kv) - 1 : std::max(int(ui.bench.computation.tokens().size()) - 1, 1);
     bool scaled = is_scaled(s);
-    const std::string scale_label = s.scale == "auto" || s.scale == "none" ? "scale by 1/\xe2\x88\x9a"
-                                                                             "d"
-                                                                           : "scale by 1/" + s.scale;
+    const std::string scale_label = s.scale == "auto" || s.scale == "none"
+                                        ? texts().parameters.scale_by_width
+                                        : fill(texts().parameters.scale_by, {s.scale});
     if (check_box(ui, scale_label.c_str(), &scaled)) {
         s.scale = scaled ? "auto" : "none";
         ui.bench.document.change(s);
     }
     hint("scale");
     knobs.slider("temperature", s.temperature, 0.05f, 10, "%.2f");
-    knobs.slider("softcap", s.softcap, 0, 10, s.softcap == 0 ? "off" : "%.2f");
+    knobs.slider("softcap", s.softcap, 0, 10, s.softcap == 0 ? texts().parameters.off : "%.2f");
     ImGui::Dummy({0, 3 * ui.scale});
     draw_causal(knobs, map);
     ImGui::SameLine(std::max(130 * ui.scale, ImGui::GetItemRectSize().x + 16 * ui.scale));
     knobs.toggle("window", s.windowed);
     if (s.windowed) {
-        knobs.slider("keys before", s.window_left, -1, last);
-        knobs.slider("keys after", s.window_right, -1, last);
+        knobs.slider(texts().parameters.keys_before, s.window_left, -1, last);
+        knobs.slider(texts().parameters.keys_after, s.window_right, -1, last);
     }
     knobs.toggle("ALiBi", s.alibi);
     const bool of_level = !shows_model(s);  // a model has its own weights, heads and positions
@@ -210,29 +202,29 @@ void draw_parameters_panel(PanelContext& ui) {
     hint("dropout");
     if (s.dropout_p > 0) {
         knobs.slider("probability", s.dropout_p, 0, 0.9f, "%.2f");
-        knobs.seed("dropout seed", s.dropout_seed);
+        knobs.seed(texts().parameters.dropout_seed, s.dropout_seed);
     }
-    if (s.level > 1 && of_level && !map) knobs.seed("weight seed", s.seed);
+    if (s.level > 1 && of_level && !map) knobs.seed(texts().parameters.weight_seed, s.seed);
     if (s.level >= 5 && of_level && !map) {
         constexpr uint32_t kMaxHeads = 12;
         choose_heads(knobs, "heads", s.heads, kMaxHeads);
-        choose_heads(knobs, "KV heads", s.kv_heads, s.heads);
+        choose_heads(knobs, texts().parameters.kv_heads, s.kv_heads, s.heads);
     }
     if (s.level == 7 && of_level && !map) {
         auto length = int(s.length);
         ImGui::SetNextItemWidth(knob_width(ui));
-        if (ImGui::SliderInt("tokens", &length, 0, 1024, length == 0 ? "as typed" : "%d",
+        if (ImGui::SliderInt("tokens", &length, 0, 1024, length == 0 ? texts().parameters.as_typed : "%d",
                              ImGuiSliderFlags_AlwaysClamp)) {
             s.length = uint32_t(length);
             ui.bench.document.change(s, ImGui::GetID("tokens"));
         }
     }
     bool after = s.route == MaskRoute::after;
-    if (check_box(ui, "mask after the softmax", &after)) {
+    if (check_box(ui, texts().parameters.after_softmax, &after)) {
         s.route = after ? MaskRoute::after : MaskRoute::before;
         ui.bench.document.change(s);
     }
-    hint("mask after the softmax");
+    hint(texts().parameters.after_softmax);
     ImGui::EndChild();
 }
 

@@ -27,9 +27,8 @@ void draw_pipeline_panel(PanelContext& ui) {
     Workbench& bench = ui.bench;
     const Settings& settings = bench.document.settings();
     const bool from_file = settings.file && settings.mapping.kind != ImportKind::tables;
-    const std::string layer = "layer " + std::to_string(settings.mapping.layer) + " of ";
     heading(ui, "Pipeline",
-            (from_file ? layer + "the file"
+            (from_file ? fill(texts().pipeline.file_layer, {std::to_string(settings.mapping.layer)})
              : shows_model(settings)
                  ? fill(texts().pipeline.layer, {std::to_string(settings.mapping.layer),
                                                  std::to_string(shown_layers(settings).size() - 1)})
@@ -84,11 +83,12 @@ void draw_pipeline_panel(PanelContext& ui) {
         if (ImGui::IsItemHovered() && stage.stats) {
             const StageStats& stats = *stage.stats;
             ImGui::SetTooltip(
-                "%s\nsmallest %s, mean %s, largest %s\n%llu masked, %llu not numbers, %llu infinite\n%s",
-                stage.name.c_str(), format_number(stats.low, 5).c_str(), format_number(stats.mean, 5).c_str(),
-                format_number(stats.high, 5).c_str(), static_cast<unsigned long long>(stats.hidden),
-                static_cast<unsigned long long>(stats.nan), static_cast<unsigned long long>(stats.infinite),
-                format_bytes(stage.buffer->size_bytes()).c_str());
+                "%s",
+                fill(texts().pipeline.stage_hint,
+                     {stage.name, format_number(stats.low, 5), format_number(stats.mean, 5),
+                      format_number(stats.high, 5), std::to_string(stats.hidden), std::to_string(stats.nan),
+                      std::to_string(stats.infinite), format_bytes(stage.buffer->size_bytes())})
+                    .c_str());
         }
         ImGui::PopID();
     }

@@ -1,5 +1,6 @@
 // Errors and warnings: files rejected, changes rejected, values that cannot be right.
 #include "panels/panels.hpp"
+#include "texts/texts.hpp"
 
 #include <algorithm>
 
@@ -12,11 +13,10 @@ void draw_problems_panel(PanelContext& ui) {
         const Stage* weights = bench.computation.find_stage(StageId::weights);
         const bool others = bench.document.settings().dropout_p > 0 ||
                             (weights && weights->formula.find("sink") != std::string::npos);
-        ImGui::TextDisabled("None: no file was refused, %severy number is finite.",
-                            others ? "" : "every row of weights sums to 1, ");
+        soft_text(others ? texts().problems.none : texts().problems.none_and_sums);
         return;
     }
-    if (ImGui::SmallButton("Clear")) {
+    if (ImGui::SmallButton(texts().problems.clear)) {
         bench.problems.clear();
         return;
     }

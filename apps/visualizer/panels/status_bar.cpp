@@ -9,19 +9,18 @@ namespace {
 
 void draw_map_status(Workbench& bench) {
     const MapPlace& place = bench.map.place;
-    ImGui::Text("query %s \xe2\x86\x92 key %s", format_count(place.picked_row).c_str(),
-                format_count(place.picked_key).c_str());
+    ImGui::TextUnformatted(
+        fill(texts().status.cell, {format_count(place.picked_row), format_count(place.picked_key)}).c_str());
     if (const Derivation* d = bench.map.derivation()) {
         ImGui::SameLine(0, 16);
         ImGui::Text("%.9g", double(d->has_dropout ? d->dropped_weight : d->weight));
     }
     const MapProgress progress = bench.map.head()->tiles().progress();
     const std::string side = format_count(uint64_t{1} << progress.level);
-    std::string where = "a pixel: " + side + " x " + side + " weights; ";
+    std::string where = fill(texts().status.pixel, {side});
     if (bench.map.head()->rows_known() < 1)
-        where +=
-            "sums of " + std::to_string(int(100 * bench.map.head()->rows_known())) + "% of the rows known; ";
-    where += "tiles: " + bench.map.head()->where() + "; cached " + format_bytes(progress.cached_bytes);
+        where += fill(texts().status.rows_known, {std::to_string(int(100 * bench.map.head()->rows_known()))});
+    where += fill(texts().status.tiles, {bench.map.head()->where(), format_bytes(progress.cached_bytes)});
     ImGui::SameLine(ImGui::GetWindowWidth() - ImGui::CalcTextSize(where.c_str()).x - 14);
     soft_text(where);
 }
@@ -38,7 +37,7 @@ void draw_status_bar(PanelContext& ui) {
         ImGui::TextUnformatted((bench.preparing() + " \xe2\x80\xa6").c_str());
         if (bench.computation.runs_model()) {
             ImGui::SameLine(0, 10 * ui.scale);
-            if (ImGui::SmallButton("Cancel")) bench.computation.cancel_run();
+            if (ImGui::SmallButton(texts().status.cancel)) bench.computation.cancel_run();
         }
     } else if (bench.window.centre == CentreTab::map && bench.map) {
         draw_map_status(bench);
@@ -57,7 +56,9 @@ void draw_status_bar(PanelContext& ui) {
         }
         if (!bench.computation.complete()) {
             ImGui::SameLine(0, 16 * ui.scale);
-            ImGui::Text("computing, %.0f%%", 100 * bench.computation.run().progress());
+            ImGui::TextUnformatted(
+                fill(texts().matrix.computing, {format_fixed(100 * bench.computation.run().progress(), 0)})
+                    .c_str());
         }
         if (const KeptResult* kept = bench.past.kept()) {
             ImGui::SameLine(0, 16 * ui.scale);

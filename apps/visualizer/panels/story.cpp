@@ -1,6 +1,7 @@
 #include "panels/panels.hpp"
 
 #include "data/session_file.hpp"
+#include "texts/texts.hpp"
 
 #include <algorithm>
 #include <map>
@@ -51,8 +52,7 @@ void show_step(Workbench& bench, size_t number) {
 void step_story(Workbench& bench, int by) {
     const Settings& s = bench.document.settings();
     const std::vector<StoryStep>& all = steps_of(s);
-    if (all.empty())
-        return bench.window.tell("A walk belongs to a level or a task: choose one of them above.");
+    if (all.empty()) return bench.window.tell(texts().story.none);
     const int next = s.step == 0 ? 1 : int(s.step) + by;
     if (next < 1) return;
     next > int(all.size()) ? end_story(bench) : show_step(bench, size_t(next));
@@ -92,19 +92,19 @@ void draw_story(PanelContext& ui) {
     ImGui::PopFont();
     ImGui::PushTextWrapPos(size.x - 14 * s);
     ImGui::TextUnformatted(step->text.c_str());
-    colored_text(done ? colors.text_soft : colors.text, "Try: " + step->instruction);
+    colored_text(done ? colors.text_soft : colors.text, fill(texts().story.instruction, {step->instruction}));
     if (done) {
-        colored_text(colors.accent, "You now see: " + step->sight);
+        colored_text(colors.accent, fill(texts().story.sight, {step->sight}));
     }
     ImGui::PopTextWrapPos();
     ImGui::Dummy({0, 2 * s});
-    if (ImGui::Button("Back")) step_story(bench, -1);
+    if (ImGui::Button(texts().story.back)) step_story(bench, -1);
     tooltip("Shift+F3");
     ImGui::SameLine(0, 6 * s);
-    if (ImGui::Button("Next")) step_story(bench, 1);
+    if (ImGui::Button(texts().story.next)) step_story(bench, 1);
     tooltip("F3");
     ImGui::SameLine(0, 6 * s);
-    if (ImGui::Button("End")) end_story(bench);
+    if (ImGui::Button(texts().story.end)) end_story(bench);
     tooltip("Ctrl+F3");
     ImGui::End();
     ImGui::PopStyleColor(2);
@@ -114,9 +114,11 @@ void draw_story(PanelContext& ui) {
 std::string describe_story(const Workbench& bench) {
     const StoryStep* const step = step_of(bench.document.settings());
     if (!step) return "";
-    return "story, step " + std::to_string(bench.document.settings().step) + " of " +
-           std::to_string(steps_of(bench.document.settings()).size()) + ": " + step->title +
-           (is_done(bench, *step) ? "; done: " + step->sight : "; to do: " + step->instruction) + "\n";
+    const bool done = is_done(bench, *step);
+    return fill(done ? texts().story.said_done : texts().story.said,
+                {std::to_string(bench.document.settings().step),
+                 std::to_string(steps_of(bench.document.settings()).size()), step->title,
+                 done ? step->sight : step->instruction});
 }
 
 }  // namespace fovea::visualizer

@@ -1,5 +1,6 @@
 // Queries on the left, keys on the right, and a line for each of a query's largest weights.
 #include "panels/canvas.hpp"
+#include "texts/texts.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -10,7 +11,7 @@ namespace {
 
 // The most lines of one picture; what is left out is said.
 constexpr size_t kMaxLines = 20000;
-constexpr float kLabels = 0.36f;  // of the width, on either side
+constexpr float kLabels = 0.36f;  // share of the width on either side
 
 struct TokenLine {
     uint64_t query, key;
@@ -34,11 +35,11 @@ void draw_line_controls(PanelContext& ui) {
     WindowState& state = ui.bench.window;
     ImGui::SetNextItemWidth(104 * ui.scale);
     ImGui::SliderInt("##top", &state.lines_top, 1, 32, "top %d", ImGuiSliderFlags_AlwaysClamp);
-    static constexpr const char* kOfAll = "of every query";
+    const char* const of_all = texts().tokens.every_query;
     same_line_if_room(
-        ImGui::GetFrameHeight() + ImGui::GetStyle().ItemInnerSpacing.x + ImGui::CalcTextSize(kOfAll).x,
+        ImGui::GetFrameHeight() + ImGui::GetStyle().ItemInnerSpacing.x + ImGui::CalcTextSize(of_all).x,
         8 * ui.scale);
-    check_box(ui, kOfAll, &state.lines_of_all);
+    check_box(ui, of_all, &state.lines_of_all);
 }
 
 void draw_label(PanelContext& ui, ImVec2 at, float width, uint64_t token, bool is_query) {
@@ -139,7 +140,7 @@ void draw_token_lines(PanelContext& ui) {
     }
     ImGui::SetCursorScreenPos({origin.x, origin.y + step * float(std::max(queries, keys))});
     if (all > kMaxLines)
-        ImGui::TextDisabled("showing %zu of %zu lines", kMaxLines, all);
+        soft_text(fill(texts().tokens.lines_shown, {std::to_string(kMaxLines), std::to_string(all)}));
     else
         ImGui::Dummy({1, 1});
     ImGui::EndChild();

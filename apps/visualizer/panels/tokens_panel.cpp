@@ -82,15 +82,15 @@ void offer_words(PanelContext& ui) {
     if (s.file || !reads_no_words(s) || s.text == level_session(s.level, s.task).text) return;
     ImGui::PushFont(ui.fonts.small);
     ImGui::AlignTextToFramePadding();
-    ImGui::TextDisabled("This model reads %s.", text_hint(s).c_str());
+    soft_text(fill(texts().tokens.reads, {text_hint(s)}));
     ImGui::PopFont();
-    same_line_if_room(button_width("Use words"), 8 * ui.scale);
-    if (ImGui::SmallButton("Use words")) {
+    same_line_if_room(button_width(texts().tokens.use_words), 8 * ui.scale);
+    if (ImGui::SmallButton(texts().tokens.use_words)) {
         Settings next = level_settings(2, s);
         next.text = s.text;
         bench.document.change(next);
     }
-    tooltip("This text at level 2, whose tokens are words and whose weights come from a seed");
+    tooltip(texts().tokens.use_words_hint);
 }
 
 // "6 words", and the choice of what a token is; a file of queries and keys has its own tokens.
@@ -99,11 +99,11 @@ void draw_tokenizer(PanelContext& ui) {
     const Settings& s = bench.document.settings();
     const std::string count = std::to_string(bench.computation.tokens().size()) + " ";
     if (has_own_tokens(s) || shows_model(s)) {
-        heading(ui, "Text", (count + "tokens").c_str());
+        heading(ui, texts().tokens.title, (count + "tokens").c_str());
         return;
     }
     ImGui::PushFont(ui.fonts.strong);
-    ImGui::TextUnformatted("Text");
+    ImGui::TextUnformatted(texts().tokens.title);
     ImGui::PopFont();
     ImGui::SameLine(0, 8 * ui.scale);
     const ImVec2 at = ImGui::GetCursorPos();
@@ -140,7 +140,7 @@ void draw_tokens_panel(PanelContext& ui) {
     bool typed = false;
     ImGui::SetNextItemWidth(-1);
     if (has_own_tokens(next))
-        soft_text(next.file->tokens.empty() ? "the file names no tokens" : "the file's own tokens");
+        soft_text(next.file->tokens.empty() ? texts().tokens.unnamed : texts().tokens.of_file);
     else
         typed = draw_text_field(ui, next);
     if (typed) {
@@ -168,8 +168,8 @@ void draw_tokens_panel(PanelContext& ui) {
     const StageText* const of = weights.stage->id && weights.stage->id != StageId::weights
                                     ? &stage_text(*weights.stage->id)
                                     : nullptr;
-    const std::string from = "from \xe2\x80\x9c" + drawn_name(bench, uint64_t(bench.view.picked_row)) +
-                             "\xe2\x80\x9d to" + (of ? ": " + in_a_sentence(of->label) : "");
+    const std::string from = fill(texts().tokens.from, {drawn_name(bench, uint64_t(bench.view.picked_row))}) +
+                             (of ? ": " + in_a_sentence(of->label) : "");
     soft_text(from);
     const std::span<const float> row = weights.row(uint64_t(bench.view.picked_row));
     std::vector<uint64_t> order(row.size());
@@ -181,7 +181,8 @@ void draw_tokens_panel(PanelContext& ui) {
     for (size_t i = 0; i < shown; ++i)
         draw_bar(ui, weights, order[i], row[order[i]], shown ? row[order[0]] : 0);
     ImGui::PopStyleVar();
-    if (shown < row.size()) ImGui::TextDisabled("%zu of %zu keys", shown, row.size());
+    if (shown < row.size())
+        soft_text(fill(texts().tokens.keys_shown, {std::to_string(shown), std::to_string(row.size())}));
 }
 
 }  // namespace fovea::visualizer

@@ -2,6 +2,7 @@
 
 #include "data/session_file.hpp"
 #include "document/imported_file.hpp"
+#include "texts/texts.hpp"
 
 #include <fovea/model/learned.hpp>
 
@@ -37,8 +38,9 @@ void draw_levels(PanelContext& ui) {
                                                          : "");
         if (ImGui::Button((label + "###level" + std::to_string(level)).c_str())) bench.show_level(level);
         if (!plain && ImGui::IsItemHovered())
-            ImGui::SetTooltip(current ? "%s with changes; a click puts it back (Alt+%d)" : "%s (Alt+%d)",
-                              level_name(level).c_str(), level);
+            ImGui::SetTooltip("%s", fill(current ? texts().bar.changed_level_hint : texts().bar.level_hint,
+                                         {level_name(level), std::to_string(level)})
+                                        .c_str());
         if (current) ImGui::PopStyleColor(3);
     }
     const ImVec2 last = ImGui::GetItemRectMax();
@@ -51,7 +53,7 @@ void draw_tasks(PanelContext& ui) {
     const Settings& s = bench.document.settings();
     const bool current = shows_model(s) && !s.model && !shows_synthetic_map(bench);
     const Palette& colors = palette(bench.window.theme);
-    const std::string name = current ? s.task : "learned";
+    const std::string name = current ? s.task : texts().bar.learned;
     ImGui::SetNextItemWidth(ImGui::CalcTextSize("induction").x + 44 * ui.scale);
     if (current) {
         ImGui::PushStyleColor(ImGuiCol_FrameBg, colors.accent);
@@ -61,11 +63,7 @@ void draw_tasks(PanelContext& ui) {
     }
     const bool open = ImGui::BeginCombo("##task", name.c_str());
     if (current) ImGui::PopStyleColor(4);
-    if (!open && ImGui::IsItemHovered())
-        ImGui::SetTooltip(
-            "Opens a small model whose heads learned a task (Alt+0); the levels next to it have weights from "
-            "a "
-            "seed.");
+    if (!open && ImGui::IsItemHovered()) ImGui::SetTooltip(texts().bar.task_hint);
     if (!open) return;
     for (const std::string& task : learned_tasks())
         if (ImGui::Selectable((task + "  ").c_str(), current && s.task == task)) bench.show_task(task);
@@ -83,10 +81,10 @@ void draw_file(PanelContext& ui) {
         else
             bench.window.open_dialog(Dialog::import_sheet);
     }
-    tooltip(model ? "Shows all layers and heads of the model (Shift+H)." : "Shows how the tensors are read.");
+    tooltip(model ? texts().bar.model_hint : texts().bar.file_hint);
     ImGui::SameLine(0, 4 * ui.scale);
     if (ImGui::Button("\xc3\x97")) bench.show_level(bench.document.settings().level);
-    tooltip("Closes the file.");
+    tooltip(texts().bar.close_hint);
 }
 
 void draw_device(PanelContext& ui) {
@@ -109,14 +107,9 @@ void draw_precision(PanelContext& ui) {
     const Precision current = bench.document.settings().precision;
     ImGui::SetNextItemWidth(136 * ui.scale);
     const bool open = ImGui::BeginCombo("##precision", std::string(precision_name(current)).c_str());
-    if (!open && ImGui::IsItemHovered())
-        ImGui::SetTooltip(
-            "How queries, keys and values are stored and multiplied (E).\n"
-            "Keep a result as A (A) and choose another to see what it costs in digits.");
+    if (!open && ImGui::IsItemHovered()) ImGui::SetTooltip(texts().bar.precision_hint);
     if (!open) return;
-    constexpr const char* kWhat[kPrecisionCount] = {
-        "all numbers as float32", "q, k and v rounded to float16, sums and products in float32",
-        "the context by cooperative matrices: factors of products rounded to float16, where the device can"};
+    const char* const hints[kPrecisionCount] = {texts().bar.f32, texts().bar.f16, texts().bar.f16_inputs};
     for (int i = 0; i < kPrecisionCount; ++i) {
         const auto precision = Precision(i);
         if (ImGui::Selectable(std::string(precision_name(precision)).c_str(), precision == current)) {
@@ -124,7 +117,7 @@ void draw_precision(PanelContext& ui) {
             next.precision = precision;
             bench.document.change(next);
         }
-        tooltip(kWhat[i]);
+        tooltip(hints[i]);
     }
     ImGui::EndCombo();
 }
@@ -139,11 +132,11 @@ void draw_top_bar(PanelContext& ui) {
     ImGui::TextUnformatted("Fovea");
     ImGui::PopFont();
     ImGui::SameLine(0, 18 * ui.scale);
-    if (ImGui::Button("Open")) bench.window.open_dialog(Dialog::open);
-    tooltip("Opens tensors, a model or a session (Ctrl+O); you can also drop a file here.");
+    if (ImGui::Button(texts().bar.open)) bench.window.open_dialog(Dialog::open);
+    tooltip(texts().bar.open_hint);
     ImGui::SameLine(0, 4 * ui.scale);
-    if (ImGui::Button("Export")) bench.window.open_dialog(Dialog::save);
-    tooltip("Exports a picture, the values of the matrix or the session (Ctrl+E, Ctrl+S).");
+    if (ImGui::Button(texts().bar.export_file)) bench.window.open_dialog(Dialog::save);
+    tooltip(texts().bar.export_hint);
     ImGui::SameLine(0, 18 * ui.scale);
     draw_tasks(ui);
     ImGui::SameLine(0, 8 * ui.scale);
@@ -151,8 +144,7 @@ void draw_top_bar(PanelContext& ui) {
     draw_file(ui);
     if (!bench.window.restorable.empty()) {
         ImGui::SameLine(0, 10 * ui.scale);
-        if (ImGui::Button("Restore the last session"))
-            open_any(bench, std::exchange(bench.window.restorable, ""));
+        if (ImGui::Button(texts().bar.restore)) open_any(bench, std::exchange(bench.window.restorable, ""));
     }
     if (ImGui::GetWindowWidth() >= 1100 * ui.scale) {
         ImGui::SameLine(ImGui::GetWindowWidth() - 560 * ui.scale);
@@ -166,20 +158,20 @@ void draw_top_bar(PanelContext& ui) {
         return;
     }
     ImGui::BeginDisabled(!bench.document.can_undo());
-    if (ImGui::Button("Undo")) bench.document.undo();
+    if (ImGui::Button(texts().bar.undo)) bench.document.undo();
     ImGui::EndDisabled();
     tooltip("Ctrl+Z");
     ImGui::SameLine(0, 4 * ui.scale);
     ImGui::BeginDisabled(!bench.document.can_redo());
-    if (ImGui::Button("Redo")) bench.document.redo();
+    if (ImGui::Button(texts().bar.redo)) bench.document.redo();
     ImGui::EndDisabled();
     tooltip("Ctrl+Shift+Z");
     ImGui::SameLine(0, 12 * ui.scale);
-    if (ImGui::Button(bench.window.theme == Theme::dark ? "Light" : "Dark"))
+    if (ImGui::Button(bench.window.theme == Theme::dark ? texts().bar.light : texts().bar.dark))
         bench.window.theme = bench.window.theme == Theme::dark ? Theme::light : Theme::dark;
     ImGui::SameLine(0, 4 * ui.scale);
     if (ImGui::Button("?")) bench.window.open_dialog(Dialog::help);
-    tooltip("Lists all keys (?); Ctrl+P finds a command by its name.");
+    tooltip(texts().bar.help_hint);
     const ImVec2 low = ImGui::GetItemRectMin(), size = ImGui::GetItemRectSize();
     ui.help = {low.x, low.y, size.x, size.y};
 }

@@ -1,4 +1,5 @@
 #include "panels/panels.hpp"
+#include "texts/texts.hpp"
 
 #include <algorithm>
 
@@ -10,23 +11,15 @@ constexpr float kCardWidth = 320, kArrow = 9;
 struct Hint {
     const char *title, *text;
 };
-constexpr Hint kHints[kTourSteps] = {
-    {"Attention as numbers",
-     "Each row is a query, each column a key. Move over the cells to pick one, click to pin it; wheel and "
-     "drag zoom and pan."},
-    {"Every number taken apart",
-     "The picked cell from its products to its weight and what it adds to the context. Copy it as CSV, "
-     "Python or LaTeX."},
-    {"From tokens to context",
-     "The stages in order, with formulas and shapes. Click one to see its tensor, or go through them with "
-     "PgUp and PgDn."},
-    {"Seven levels, many knobs",
-     "Levels 1 to 7 follow the tutorials. Parameters beside the matrix change the call at once; Ctrl+Z takes "
-     "it back."},
-    {"All by name and by key",
-     "Ctrl+P finds every command, ? lists the keys, Ctrl+O opens tensors of your own. F2 begins this tour "
-     "again."},
-};
+Hint hint_of(int step) {
+    const Texts::Tour& of = texts().tour;
+    const Hint hints[kTourSteps] = {{of.matrix, of.matrix_text},
+                                    {of.cell, of.cell_text},
+                                    {of.stages, of.stages_text},
+                                    {of.levels, of.levels_text},
+                                    {of.keys, of.keys_text}};
+    return hints[step - 1];
+}
 
 // Where a bubble's arrow ends, and which way it points: 'l', 'r', 'u', or ' ' where what it is about is
 // hidden.
@@ -97,7 +90,7 @@ void draw_buttons(PanelContext& ui) {
     const bool last = state.tour_step == kTourSteps;
     ImGui::SetCursorPosX(ImGui::GetWindowWidth() - (last ? 76 : 138) * s);
     if (!last) {
-        if (ImGui::Button("Skip")) {
+        if (ImGui::Button(texts().tour.skip)) {
             state.tour_step = 0;
             return;
         }
@@ -106,18 +99,19 @@ void draw_buttons(PanelContext& ui) {
     ImGui::PushStyleColor(ImGuiCol_Button, colors.accent);
     ImGui::PushStyleColor(ImGuiCol_ButtonHovered, colors.accent);
     ImGui::PushStyleColor(ImGuiCol_Text, colors.accent_text);
-    if (ImGui::Button(last ? "Done" : "Next", {62 * s, 0})) state.tour_step = last ? 0 : state.tour_step + 1;
+    if (ImGui::Button(last ? texts().tour.done : texts().tour.next, {62 * s, 0}))
+        state.tour_step = last ? 0 : state.tour_step + 1;
     ImGui::PopStyleColor(3);
 }
 
 }  // namespace
 
-const char* tour_text(int step) { return kHints[step - 1].text; }
+const char* tour_text(int step) { return hint_of(step).text; }
 
 void draw_tour(PanelContext& ui) {
     WindowState& state = ui.bench.window;
     if (state.tour_step < 1 || state.tour_step > kTourSteps || state.dialog != Dialog::none) return;
-    const Hint& hint = kHints[state.tour_step - 1];
+    const Hint hint = hint_of(state.tour_step);
     const Palette& colors = ui.colors();
     const float s = ui.scale;
     const ImVec2 screen = ImGui::GetIO().DisplaySize;

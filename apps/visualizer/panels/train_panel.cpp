@@ -268,7 +268,7 @@ std::string describe_training(Workbench& bench) {
         text += head_name(uint32_t(head) / v.task.model.heads, uint32_t(head) % v.task.model.heads) + " " +
                 fovea::head_label(v.probe.scores[head]).text + (v.heads_off >> head & 1u ? ", off" : "") +
                 "\n";
-    return text + std::to_string(v.others.size()) + " runs beside it\n" +
+    return text + fill(texts().train.other_runs, {std::to_string(v.others.size())}) +
            (v.problem.empty() ? "" : v.problem + "\n");
 }
 

@@ -134,7 +134,8 @@ void draw_plot(PanelContext& ui, const PlotFrame& plot, const std::vector<Vector
         }
         draw.AddCircleFilled(at, (query ? 6 : 4 + 5 * weight_of(p)) * s, ink);
         if (p.tried) draw.AddCircle(at, 10 * s, colors.accent, 0, 1.5f * s);
-        const std::string name = (query ? "query of " : "") + drawn_label(bench, p.token);
+        const std::string name =
+            query ? fill(texts().vectors.query, {drawn_label(bench, p.token)}) : drawn_label(bench, p.token);
         const std::string place = name + format_fixed(double(at.x), 0) + " " + format_fixed(double(at.y), 0);
         if (std::find(named.begin(), named.end(), place) != named.end())
             continue;  // equal words have one label

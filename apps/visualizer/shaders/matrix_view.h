@@ -16,7 +16,7 @@ using uint = uint32_t;
 #define MATRIX_BINDING_COUNT 4
 #define MATRIX_COLORS_PER_MAP 256
 #define MATRIX_HATCH_PERIOD 7.0      // units of the layout: says how many pixels one unit is
-#define MATRIX_FRAME_SHARE 0.125     // of a small cell that the picked cell's frame may take on each side
+#define MATRIX_FRAME_SHARE 0.125     // share of a small cell that the picked cell's frame may take on each side
 #define MATRIX_MOST_CELLS_A_SIDE 16  // for a pixel that holds several cells
 
 #define MATRIX_FLAG_LOG 1u     // color by the logarithm, between range_low and range_high

@@ -14,7 +14,7 @@ namespace {
 constexpr double kDefaultSliceCost = 5e8;
 // Fewer keys than this are not worth a task; more splits than this only cost the merge.
 constexpr uint64_t kMinSplit = 512, kMaxSplits = 64;
-// The first rows of a split are not prefetched. Splits are no shorter than this if the heads already make
+// The first rows of a split are not prefetched. Splits are not shorter than this if the heads already make
 // enough tasks for the threads.
 constexpr uint64_t kGoodSplit = 2048, kEnoughTasks = 32;
 // Limit for the partial results of a slice.

@@ -30,11 +30,11 @@ FoveaResult check_flash_tiles(const FoveaDeviceProperties& properties, FoveaDiag
         if (is_flash_tile(t)) continue;
         char field[32];
         snprintf(field, sizeof field, "properties.flash_tiles[%d]", i);
-        return fail(
-            diag, FOVEA_INVALID_ARGUMENT, field,
-            "%s is %u rows, %u threads, %u column quads; 1 to 8, 8 or 16 or 32, 1 or 2 are possible, or "
-            "all 0",
-            field, t.rows, t.threads, t.column_quads);
+        return fail(diag, FOVEA_INVALID_ARGUMENT, field,
+                    "%s is %u rows, %u threads, %u column quads; rows must be 1 to 8, threads 8, 16 or 32, "
+                    "column quads 1 or "
+                    "2, or all three 0",
+                    field, t.rows, t.threads, t.column_quads);
     }
     return FOVEA_OK;
 }

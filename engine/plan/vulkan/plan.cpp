@@ -14,7 +14,7 @@
 namespace fovea {
 namespace {
 
-// Rounds sizes to 32-bit words. Inputs are read in words, even float16 ones. Outputs are written in words if
+// Rounds sizes to 32-bit words. Inputs are read as words, even float16 ones. Outputs are written as words if
 // there is no 16-bit storage; gradients and quantized outputs always are.
 void round_to_words(const FoveaPlan_T& plan, FoveaPlanInfo& info) {
     BindingMask rounded = info.binding_mask & ~info.output_mask;

@@ -257,10 +257,10 @@ Embedding CheckpointModel::Loader::embedding() {
                             {all.values.begin() + int64_t(first * config_.width), all.values.end()});
     if (config_.pad_token) {
         if (*config_.pad_token >= all.rows()) {
-            fail(bad_checkpoint("pad_token_id", "pad_token_id is " + std::to_string(*config_.pad_token) +
-                                                    "; the table of positions has " +
-                                                    std::to_string(all.rows()) +
-                                                    " rows, and that of the first token comes after it"));
+            fail(bad_checkpoint("pad_token_id",
+                                "pad_token_id is " + std::to_string(*config_.pad_token) +
+                                    "; it must be below " + std::to_string(all.rows() - 1) +
+                                    ", as the rows of positions after it are those of tokens"));
             return e;
         }
         e.pad_token = config_.pad_token;

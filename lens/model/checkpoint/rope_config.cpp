@@ -175,7 +175,8 @@ std::vector<double> numbers_of(const Checkpoint& files, std::string_view name, u
     if (!weight) return {};
     std::vector<float> values(count);
     if (weight->shape != std::vector<uint64_t>{count})
-        s.fail(wrong_setting("shape", "tensor '" + std::string(name) + "' does not have " +
+        s.fail(wrong_setting("shape", "tensor '" + std::string(name) + "' has shape " +
+                                          format_shape(weight->shape) + "; it must have " +
                                           std::to_string(count) + " elements"));
     else if (Result<void> r = read_rows(*weight, 0, values); !r)
         s.fail(r.error());

@@ -546,8 +546,7 @@ Session SessionReading::take() {
     Session s = reading.take(all);
     for (SessionNote& one : reading.notes) add_note(notes, std::move(one));
     if (unknown > kMaxUnknown)
-        note("", "a session does not have " + std::to_string(unknown - kMaxUnknown) +
-                     " more of the keys; they are left out");
+        note("", std::to_string(unknown - kMaxUnknown) + " more keys are unknown; they are left out");
     return s;
 }
 

@@ -64,7 +64,8 @@ Result<void> read_values(const std::string& name, const JsonValue& json, Session
         out.shape.push_back(uint64_t(n));
     }
     if (out.shape.size() < 2 || out.shape.size() > 4)
-        return refused_session("the shape of " + name + " must be [heads, tokens, width]");
+        return refused_session(name + " has " + std::to_string(out.shape.size()) +
+                               " dimensions; it must be [heads, tokens, width]");
     if (json["f32"].kind() != JsonValue::Kind::text) return refused_session(name + " has no data");
     const std::optional<std::vector<uint8_t>> bytes = from_base64(json["f32"].text());
     if (!bytes) return refused_session("the data of " + name + " are not base64");

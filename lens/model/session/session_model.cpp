@@ -205,7 +205,8 @@ Result<F32Tensor> as_heads(const std::string& name, const SessionTensor& t) {
     if (shape.size() == 4 && shape[0] == 1) shape.erase(shape.begin());
     if (shape.size() == 2) shape.insert(shape.begin(), 1);
     if (shape.size() != 3)
-        return refused("tensors", "the shape of " + name + " must be [heads, tokens, width]");
+        return refused("tensors", name + " has " + std::to_string(shape.size()) +
+                                      " dimensions; it must be [heads, tokens, width]");
     return F32Tensor(std::move(shape), t.values);
 }
 
@@ -225,9 +226,9 @@ Result<void> take_tensors(const SessionTensors& tensors, SessionModel& out) {
         return refused("tensors", "q or k is missing or has no elements; both are needed");
     const uint64_t rows = out.input.q.shape[1], keys = out.input.k.shape[1], count = tensors.tokens.size();
     if (count != 0 && (count != rows || count != keys))
-        return refused("tensors", "there are " + std::to_string(count) + " tokens for " +
+        return refused("tensors", "the session names " + std::to_string(count) + " tokens for " +
                                       std::to_string(rows) + " queries and " + std::to_string(keys) +
-                                      " keys");
+                                      " keys; all three must be equal");
     for (const std::string& text : tensors.tokens) out.input.tokens.push_back({text, 0, 0});
     return {};
 }
@@ -300,7 +301,7 @@ Result<SessionModel> session_model(const Session& s, const SessionModel* previou
         settle_rope(s, out.input.q.shape[2], part, out.notes);
     } else {
         SessionTokens tokens = session_tokens(s, most ? most : most_tokens(s.level));
-        if (tokens.tokens.empty()) return refused("text", "the text has no token");
+        if (tokens.tokens.empty()) return refused("text", "the text has no token; give at least one word");
         const LevelShape shape = shape_of(s.level);
         out.input.tokens = std::move(tokens.tokens);
         out.notes = std::move(tokens.notes);

@@ -24,9 +24,9 @@ Error wrong(std::string field, std::string text) {
 Result<void> round_to_half(F32Tensor& tensor, const char* name) {
     for (float& value : tensor.values) {
         if (std::isfinite(value) && std::abs(value) >= kBeyondHalf) {
-            return wrong("precision", std::string(name) + " hold " +
+            return wrong("precision", std::string(name) + " contain " +
                                           files::number_by("%.*g", 6, double(value)) +
-                                          ", and float16 ends at 65504");
+                                          "; the largest float16 is 65504");
         }
         value = foveaHalfToFloat(foveaFloatToHalf(value));
     }
@@ -191,7 +191,7 @@ Result<void> Trace::Impl::supply(uint32_t n, F32Tensor context) {
     const uint64_t columns = value_width(n) * block(n).attention.heads;
     if (context.values.size() != rows() * columns)
         return wrong("context", "the context has " + std::to_string(context.values.size()) +
-                                    " numbers; the layer's has " + std::to_string(rows() * columns));
+                                    " values; it must have " + std::to_string(rows() * columns));
     if (Result<void> r = attend(n); !r) return r;  // lse
     for (size_t behind = n; behind < layers_.size(); ++behind) {
         if (behind > n) layers_[behind] = {};

@@ -11,7 +11,7 @@ namespace fovea::onnx {
 struct AttentionChoice {
     FoveaKernel kernel = FOVEA_KERNEL_AUTO;
     FoveaPrecision precision = FOVEA_PRECISION_F32;
-    uint64_t most_bytes = kMaxFileBytes;  // of each tensor that is made: a file has no larger ones
+    uint64_t most_bytes = kMaxFileBytes;  // each tensor that is made: a file has no larger ones
 };
 
 // Outputs by place, those that the node names. FOVEA_UNSUPPORTED where the node, a type or an option is not

@@ -192,8 +192,7 @@ export class App {
         this.showLater();
     }
 
-    // Shows a level as it was left; the sentence is kept. A walk continues only on request, and leaves nothing
-    // behind.
+    // Shows a level as it was left; the sentence is kept. A walk continues only on request.
     setLevel(level: number, step = 0): void {
         const { state } = this,
             own = presetState(level);

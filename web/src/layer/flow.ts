@@ -20,7 +20,7 @@ const columns = [
     ["output"],
     ["probabilities"],
 ];
-const either = new Set(["masked", "dropped"]); // of the stages in a column the first that the layer has is shown
+const either = new Set(["masked", "dropped"]); // shows the first of a column's stages that the layer has
 const mostCell = 26,
     stepMs = 200;
 // All of it stays on one screen and, but on a phone, in one row.
