@@ -39,7 +39,7 @@ class Arguments {
     const std::vector<std::pair<std::string_view, std::string_view>>& given() const { return given_; }
     // The first of `names` that was given; empty where none was.
     std::string_view first_of(std::initializer_list<std::string_view> names) const;
-    // Numbers must be the whole text: "12x" is refused with the option's name.
+    // Numbers must be the whole text: "12x" is rejected with the option's name.
     Result<int64_t> integer(std::string_view name, int64_t fallback) const;
     Result<uint64_t> unsigned_integer(std::string_view name, uint64_t fallback) const;
     Result<double> number(std::string_view name, double fallback) const;

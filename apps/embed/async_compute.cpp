@@ -310,7 +310,7 @@ void wait(const Host& h, const Queue& q, uint64_t value) {
     require(vkWaitSemaphores(h.device, &info, 60'000'000'000) == VK_SUCCESS, "a queue did not finish");
 }
 
-// The last rows of each head, in plain loops over the numbers that inputs.comp makes.
+// The last rows of each head, in plain loops over the values that inputs.comp makes.
 float largest_difference(const float* o) {
     std::vector<float> x(3 * kTensor);
     for (uint32_t i = 0; i < x.size(); ++i) x[i] = float((i * 2654435761u) >> 8) / 8388608.0f - 1.0f;

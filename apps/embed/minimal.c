@@ -12,7 +12,7 @@
 enum { kHeads = 4, kRows = 96, kDim = 32, kTensor = kHeads * kRows * kDim };
 enum { kTensorBytes = kTensor * sizeof(float) }; /* a multiple of 256, so that tensors may be contiguous */
 
-/* Causal attention in plain loops over the numbers that inputs.comp makes. */
+/* Causal attention in plain loops over the values that inputs.comp makes. */
 static float largest_difference(const float* o) {
     static float x[3 * kTensor];
     float largest = 0;

@@ -1,5 +1,5 @@
 /* The parts that every application has: a Vulkan device with a queue, a command buffer, a host-visible
- * buffer, and a compute pass of its own. */
+ * buffer, and its own compute pass. */
 #ifndef FOVEA_EMBED_MINIMAL_HOST_H
 #define FOVEA_EMBED_MINIMAL_HOST_H
 

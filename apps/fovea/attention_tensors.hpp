@@ -41,7 +41,7 @@ struct AttentionCall {
 Result<void> read_attention_tensors(const TensorSet& file, std::optional<bool> rows_first,
                                     AttentionCall& call);
 
-// The element type of a file that holds numbers of the engine's `type`.
+// The element type of a file that holds values of the engine's `type`.
 FoveaDtype element_type_of(FoveaDtype type);
 
 // Points a binding at a tensor, or at a copy of it in the call's storage. Float16 and bfloat16 stay what they

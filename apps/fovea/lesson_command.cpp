@@ -85,7 +85,7 @@ void print_lesson(const Lesson& lesson, const LessonRun& run) {
     for (const LessonStage& stage : run.stages) print_stage(lesson, stage);
 }
 
-// One line for each other backend and driver: how far its numbers are from `runs`.
+// One line for each other backend and driver: how far its values are from `runs`.
 void print_other_backends(const std::vector<Lesson>& lessons, const std::vector<LessonRun>& runs) {
     std::printf("\nlargest difference of the other backends from this run\n");
     std::vector<Backend> others;

@@ -61,7 +61,7 @@ void print_map_help(std::span<const OptionSpec> specs) {
 
 struct Job {
     AttentionCall call;
-    LongContext preset;  // owns its numbers
+    LongContext preset;  // owns its values
     std::vector<float> lse;
     bool has_lse = false;
     FoveaMapTileDesc tile{};

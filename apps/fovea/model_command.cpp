@@ -149,7 +149,7 @@ Result<int> run_input(const CheckpointModel& model, const Arguments& a) {
         Result<F32Tensor> entering = embedded_patches(model, a.text("--patches"));
         if (!entering) return entering.error();
         options.entering = std::move(*entering);
-        // Each entering row gets an ID of its own, so that no head can attend to another of the same kind.
+        // Each entering row gets its own ID, so that no head can attend to another of the same kind.
         input->ids.resize(options.entering.rows());
         std::iota(input->ids.begin(), input->ids.end(), 0u);
     } else {

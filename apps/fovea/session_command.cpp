@@ -1,4 +1,4 @@
-// fovea session: what a session file shows, as numbers.
+// fovea session: prints the values that a session file shows.
 #include "commands.hpp"
 
 #include "arguments.hpp"

@@ -35,7 +35,7 @@ void fill_closed_streams();
 // ending the program with a part of it left.
 void let_large_files_fail();
 
-// `code`, or that of a refusal where standard output could not take all that was printed.
+// `code`, or that of an error where standard output could not take all that was printed.
 int check_standard_output(int code);
 
 }  // namespace fovea::app

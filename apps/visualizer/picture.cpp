@@ -88,7 +88,7 @@ struct Pixels {
     std::vector<std::byte> rgba;
 };
 
-// The size in pixels, refused where the device has no image so large.
+// The size in pixels, rejected where the device has no image so large.
 Result<void> check_size(const GpuDevice& device, uint32_t width, uint32_t height) {
     uint32_t most = 16384;
     if (device.has_vulkan()) {

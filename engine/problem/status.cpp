@@ -15,7 +15,7 @@ void copy_cut(char* to, size_t room, const char* from) {
     to[length] = '\0';
 }
 
-// Maps the VkResult values that have a FoveaResult of their own. The values are those of the Vulkan API and
+// Maps the VkResult values that have their own FoveaResult. The values are those of the Vulkan API and
 // never change.
 FoveaResult code_of_vk_result(int vk_result) {
     switch (vk_result) {

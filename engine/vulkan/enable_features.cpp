@@ -9,7 +9,7 @@
 namespace fovea::vulkan {
 namespace {
 
-// The switch of a feature: in a struct of its own and, from some version on, in the struct of a core version.
+// The switch of a feature: in its own struct and, from some version on, in the struct of a core version.
 // A chain contains one of them, never both (VkDeviceCreateInfo's valid usage).
 struct Switch {
     const char* feature;

@@ -2,10 +2,10 @@
 // JSON as the safetensors header needs it read: nothing is allocated while reading.
 //
 // Written here and not taken from a library, because the rules for an untrusted header (duplicate keys
-// refused, depth <= 4, byte offset in each error, no allocation before the whole header is known to be right)
-// leave nothing of a library to use: a document tree costs many times the header, and an event parser such as
-// the SAX interface of nlohmann/json allocates every string, is silent about duplicates and gives no offset
-// of a value.
+// rejected, depth <= 4, byte offset in each error, no allocation before the whole header is known to be
+// right) leave nothing of a library to use: a document tree costs many times the header, and an event parser
+// such as the SAX interface of nlohmann/json allocates every string, is silent about duplicates and gives no
+// offset of a value.
 #include <cstddef>
 #include <cstdint>
 #include <optional>

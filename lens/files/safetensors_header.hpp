@@ -49,7 +49,7 @@ class SafetensorsHeader {
     /// header_bytes() or all there is.
     static Result<SafetensorsHeader> read(FileHead file);
     /// How much of a file that begins with these bytes its header takes with the length before it; what a
-    /// reader would refuse is at most the least that is refused.
+    /// reader would reject is at most the least that is rejected.
     static uint64_t header_bytes(std::span<const std::byte> begin, uint64_t file_bytes);
 
     uint64_t tensor_count() const { return tensor_count_; }

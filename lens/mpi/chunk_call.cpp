@@ -306,7 +306,7 @@ std::optional<Error> ChunkCalls::run_backward(Engine& engine, uint32_t b, const 
     add(FOVEA_GRAD_K, FOVEA_BIND_DK, all_keys.dk, keys, d.heads_kv, d.dim_qk);
     add(FOVEA_GRAD_V, FOVEA_BIND_DV, all_keys.dv, keys, d.heads_kv, d.dim_v);
     g.accumulate = g.gradients;
-    // Packed rows, without strides of their own, even if an entry ends within the chunk.
+    // Packed rows, without their own strides, even if an entry ends within the chunk.
     std::vector<float> lse, dlse;
     const auto rows_of = [&](FoveaBinding binding, const float* chunk, std::vector<float>& packed) {
         for (uint64_t h = 0; h < d.heads_q; ++h) {

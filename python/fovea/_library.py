@@ -93,8 +93,6 @@ def error_of(code: int, diag: c.FoveaDiag) -> Exception:
     """The exception for a call that returned `code`."""
     field = diag.field.decode()
     text = diag.text.decode(errors='replace') or lib.foveaResultText(code).decode()
-    if field and field not in text:
-        text = f'{field}: {text}'
     if code in _REFUSALS:
         return Refused(text, field)
     return MemoryError(text) if code in _MEMORY else FoveaError(text, code, field)

@@ -14,7 +14,7 @@ static void require(int ok, const char* what) {
 }
 
 int main(void) {
-    /* 1. A device of your own. If you have one already, continue at 2. */
+    /* 1. Your own device. If you have one already, continue at 2. */
     const VkApplicationInfo app = {.sType = VK_STRUCTURE_TYPE_APPLICATION_INFO, .apiVersion = VK_API_VERSION_1_1};
     const VkInstanceCreateInfo instance_info = {.sType = VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO,
                                                 .pApplicationInfo = &app};

@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # Sourced: own_folder makes a folder that a script may empty. No other script removes a folder that a caller names:
-# house_rules.py refuses it.
+# house_rules.py rejects it.
 own_folder_marker=.written-by-fovea
 
 own_folder() { # FOLDER: made, or emptied where its marker says that a script of this project filled it

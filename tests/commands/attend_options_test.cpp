@@ -188,7 +188,7 @@ TEST(Attend, help_lists_the_values_that_are_taken) {
             const CommandRun run = run_command(
                 scratch, "explain --backend cpu --lengths 6 --dims 32 " + std::string(option) + " " + value);
             if (run.exit_code == 0) continue;
-            // A kernel may be another backend's; then the refusal is the library's, by the field's name.
+            // A kernel may be another backend's; then the error is the library's, by the field's name.
             EXPECT_STREQ(option, "--kernel") << run.error;
             expect_refused(run, "error: --kernel ");
         }

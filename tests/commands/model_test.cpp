@@ -138,7 +138,7 @@ TEST(GenerateCommand, goes_on_with_the_same_tokens_for_the_same_seed) {
                    "--count: capacity is 33; the model has learned 32 positions");
 }
 
-// A copy of a small model with one thing wrong with it, each refused by what is wrong.
+// A copy of a small model with one thing wrong with it, each rejected by what is wrong.
 TEST(ModelCommand, refuses_a_model_whose_files_do_not_fit_by_name_and_reason) {
     const Scratch scratch;
     const std::string config = read_file(kFamilies + "llama2/config.json");

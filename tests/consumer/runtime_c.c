@@ -1,5 +1,5 @@
 /* A program in C99 against libfovea_runtime.so: devices, an engine, a call on host and on device memory,
- * progress, cancelling, a tuning file, and refusals that name the field. */
+ * progress, cancelling, a tuning file, and errors that name the field. */
 #include <fovea/fovea_inspect.h>
 #include <fovea/fovea_runtime.h>
 
@@ -19,7 +19,7 @@ static int failures = 0;
         }                                                          \
     } while (0)
 
-/* A refusal has the code, names the field, and speaks of it. */
+/* An error has the code, names the field, and speaks of it. */
 #define EXPECT_REFUSED(call, expected_code, expected_field)                                                \
     do {                                                                                                   \
         diag = foveaDiag();                                                                                \
@@ -177,7 +177,7 @@ static void test_runs(void) {
         run.buffers = NULL;
     }
     EXPECT(foveaRun(engine, plan, &run, NULL, &diag) ==
-           FOVEA_OK); /* usable after it was cancelled and refused */
+           FOVEA_OK); /* usable after it was cancelled and rejected */
     run.binding_count = FOVEA_BIND_COUNT + 1;
     EXPECT_REFUSED(foveaRun(engine, plan, &run, NULL, &diag), FOVEA_INVALID_ARGUMENT, "binding_count");
     run.binding_count = 3; /* no output */

@@ -1,4 +1,4 @@
-// GGUF files and stored weights: values, types, shapes. What is refused, and how: malformed_test.cpp.
+// GGUF files and stored weights: values, types, shapes. What is rejected, and how: malformed_test.cpp.
 #include <fovea/files/checkpoint.hpp>
 
 #include <algorithm>

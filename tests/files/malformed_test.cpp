@@ -1,4 +1,4 @@
-// Every file of the committed corpus: refused with the expected words, in one printable line, at no cost
+// Every file of the committed corpus: rejected with the expected words, in one printable line, at no cost
 // beyond the file's own size.
 #include <fovea/files/checkpoint.hpp>
 
@@ -79,7 +79,7 @@ TEST_P(Malformed, RefusedInOneLineWithTheReason) {
     EXPECT_EQ(files, corpus(GetParam()).size());
 }
 
-/// A file that is read, not mapped, is refused in the same words, and costs no more.
+/// A file that is read, not mapped, is rejected in the same words, and costs no more.
 TEST(MalformedRead, GgufFilesThatAreReadAreRefusedAsMappedOnesAre) {
     struct Read final : StoredFile {
         explicit Read(std::string all) : bytes(std::move(all)) {}
@@ -181,7 +181,7 @@ INSTANTIATE_TEST_SUITE_P(Corpus, Malformed,
 
 TEST(MalformedLarge, AHeaderOfTwentyMegabytesCostsLessThanItself) {
     if (!can_count_allocations()) GTEST_SKIP() << "no way to count allocations on this system";
-    // The densest header there is, refused at the very end of the checks: every name twice.
+    // The densest header there is, rejected at the very end of the checks: every name twice.
     std::string header = "{";
     for (int i = 0; header.size() < 20'000'000; ++i) {
         if (i != 0) header += ',';
@@ -203,7 +203,7 @@ TEST(MalformedLarge, AHeaderOfTwentyMegabytesCostsLessThanItself) {
 }
 
 /// The texts that cost a tree most for their size, and what each reader of JSON may take for one: four times
-/// its size and a constant, whether it is refused or served.
+/// its size and a constant, whether it is rejected or served.
 TEST(Json, CostsAtMostFourTimesTheFile) {
     if (!can_count_allocations()) GTEST_SKIP() << "no way to count allocations on this system";
     constexpr size_t kSize = 900'000;
@@ -294,7 +294,7 @@ TEST(Json, ValuesAreThoseOfTheText) {
     EXPECT_EQ(python->items()[1].number(), -INFINITY);
 }
 
-/// A tensor of a type that nobody here reads refuses nothing but itself.
+/// A tensor of a type that nobody here reads rejects nothing but itself.
 TEST(Unsupported, TensorsAreListedWithTheirReason) {
     const std::string header =
         R"({"q":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"s":{"dtype":"F8_E4M3","shape":[3],"data_offsets":[4,7]},)"

@@ -1,5 +1,5 @@
 // Reading costs memory and time in proportion to the file: each reader on the shapes of input that cost most
-// for their size, at two sizes. Refused or served, at most four times the file and 1 MiB; four times the
+// for their size, at two sizes. Rejected or served, at most four times the file and 1 MiB; four times the
 // input takes less than six times as long. A shape is what a file could be of: many keys, deep or empty
 // values, long texts.
 #include <fovea/files/checkpoint.hpp>

@@ -71,7 +71,7 @@ struct HostBuffer {
     void* data = nullptr;
 };
 
-// Zeros in buffers that end where they must; the sanitizers see a step beyond. It may be refused, as an
+// Zeros in buffers that end where they must; the sanitizers see a step beyond. It may be rejected, as an
 // instruction set that is not here is.
 void run_here(const Plan& plan, const FoveaPlanInfo& info) {
     constexpr uint64_t kMaxBytes = 1 << 18;

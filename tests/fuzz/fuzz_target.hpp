@@ -29,7 +29,7 @@ inline void require(bool holds, const char* promise) {
     std::abort();
 }
 
-/// Runs `read` on an input of `size` bytes. Refused or served, it costs at most four times the input and 1
+/// Runs `read` on an input of `size` bytes. Rejected or served, it costs at most four times the input and 1
 /// MiB, `more_bytes` apart that the reader's own limits allow, and time in proportion to the input. The bound
 /// on the time is a hundred times what readers take under the sanitizers: it finds loops without end and
 /// cubes.

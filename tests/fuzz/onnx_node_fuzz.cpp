@@ -21,7 +21,7 @@ namespace {
 constexpr uint64_t kMaxElements = 1 << 12, kMaxBytes = 1 << 20;
 constexpr const char* kNames[] = {"a", "b", "c", "d"};
 
-// The reader refuses names with control characters.
+// The reader rejects names with control characters.
 std::string name_of(std::string_view text) {
     std::string name(text.substr(0, 256));
     std::erase_if(name, [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; });
@@ -41,7 +41,7 @@ std::optional<onnx::Tensor> tensor_of(const JsonValue& json) {
     for (size_t n = 1; n < json.items().size(); ++n) {
         tensor.dims.push_back(int64_t(whole(json.items()[n], 0x1p40)));
         count *= double(tensor.dims.back());
-        // The reader refuses a product beyond 64 bits, though the next side be 0.
+        // The reader rejects a product beyond 64 bits, though the next side be 0.
         if (count > 0x1p60) return std::nullopt;
     }
     if (count > double(kMaxElements) || tensor.dims.size() > onnx::kMaxRank || !onnx::size_of(tensor.type))

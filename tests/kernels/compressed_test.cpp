@@ -103,7 +103,7 @@ TEST(Compressed, a_block_that_cannot_be_told_is_nan_as_a_whole) {
     }
 }
 
-// The refusal of a call, "" where there is none.
+// The error of a call, "" where there is none.
 std::string refusal(const FoveaAttentionDesc& d, const FoveaDeviceProperties& properties) {
     Diag diag;
     return foveaCheckAttention(&properties, &d, &diag) == FOVEA_OK

@@ -58,7 +58,7 @@ bool is_integer(uint32_t binding) {
 }
 
 // Random finite values, bytes of any value in compressed caches; integers stay small and include some
-// that must be clamped or refused by the kernels.
+// that must be clamped or rejected by the kernels.
 Bytes random_contents(Random& random, uint32_t binding, FoveaDtype type, uint64_t bytes) {
     Bytes out(bytes, kUntouched);
     if (is_integer(binding)) {

@@ -26,7 +26,7 @@ int run_one(Executor& executor, uint64_t seed, const SweepOptions& options) {
     return print_report(describe(prepared->c), executor, run_composed(executor, options.of, *prepared));
 }
 
-// One-pass kernels by name: a case that asks for what they never hold would be refused and prove nothing.
+// One-pass kernels by name: a case that asks for what they never hold would be rejected and prove nothing.
 bool refuses_matrices(const std::string& executor) {
     return executor.find(":flash") != executor.npos || executor.find(":decode") != executor.npos;
 }

@@ -1,4 +1,5 @@
-// Many cases on one executor: what failed, how many were refused and why, and how often each feature was met.
+// Many cases on one executor: what failed, how many were rejected and why, and how often each feature was
+// met.
 #pragma once
 
 #include "support/composed.hpp"

@@ -31,11 +31,11 @@ void on_each_executor(const std::function<void(Executor&)>& body);
 // Ends the devices before the process does: drivers do not survive their own static data.
 void close_executors();
 
-// Runs and judges a case on each executor under test. A refusal is a failure, unless it is float16 storage
+// Runs and judges a case on each executor under test. An error is a failure, unless it is float16 storage
 // that the device lacks: that is printed as a skip.
 void expect_right(Case c);
 
-// True for the one refusal that is a property of some devices.
+// True for the one error that is a property of some devices.
 bool is_lack_of_float16(FoveaResult code, const std::string& text);
 
 // Runs `desc` and expects it to run, with the same exception; ask Outcome::ran.

@@ -154,7 +154,7 @@ TEST(DispatchCode, declares_what_is_bound_once_in_every_call) {
                     if (set & 1) d.dim_qk = 41;
                     if (set & 2) d.flags |= FOVEA_FLAG_FIXED_SPLITS;
                     if (kernel == FOVEA_KERNEL_FLASH_COOPMAT2 && (d.outputs & FOVEA_OUTPUT_ROW_STATS))
-                        continue;  // refused
+                        continue;  // rejected
                     if (kernel == FOVEA_KERNEL_STAGED && half)
                         d.outputs |= FOVEA_OUTPUT_SCORES | FOVEA_OUTPUT_CAPPED | FOVEA_OUTPUT_MASKED |
                                      FOVEA_OUTPUT_WEIGHTS | FOVEA_OUTPUT_ROW_STATS;

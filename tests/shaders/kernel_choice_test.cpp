@@ -123,7 +123,7 @@ TEST(KernelChoice, flexible_matrices_go_by_this_table) {
         uint32_t workgroup;  // size of the matrices' workgroup; 0: a subgroup
         uint32_t len_q, dim;
         std::function<void(FoveaDeviceProperties&)> change;
-        uint32_t rows, keys, columns;  // 0: refused
+        uint32_t rows, keys, columns;  // 0: rejected
         const char* text;              // part of the explanation or the error
     };
     using Properties = FoveaDeviceProperties;

@@ -116,7 +116,7 @@ TEST(MapTilePlan, a_pixel_above_the_callers_budget_is_refused) {
     EXPECT_EQ(refused.error().code, FOVEA_LIMIT_EXCEEDED);
     EXPECT_EQ(refused.error().field, "max_slice_cost");
     EXPECT_TRUE(plan_map_tile(floor_properties(), desc, tile_of(0, 4096, 0, 4096, 2, 2)));
-    desc.max_slice_cost = 0;  // the planner's own budget refuses nothing
+    desc.max_slice_cost = 0;  // the planner's own budget rejects nothing
     EXPECT_TRUE(plan_map_tile(floor_properties(), desc, one));
 }
 

@@ -1,5 +1,5 @@
 // A device at the minimum of each limit that a pipeline layout, a descriptor, a dispatch or a timestamp
-// needs: refused by the limit's name, or served.
+// needs: rejected by the limit's name, or served.
 #include "unit/fake_host.hpp"
 
 #include <gtest/gtest.h>
@@ -103,7 +103,7 @@ FoveaAttentionDesc everything(FoveaKernel kernel) {
     return call;
 }
 
-// One limit after another, from the specification's minimum up: each plan is refused by the limit's name, or
+// One limit after another, from the specification's minimum up: each plan is rejected by the limit's name, or
 // made of shaders that keep to it and compiled.
 TEST(DeviceLimits, PlansKeepToTheNumberOfStorageBuffersOrAreRefusedByName) {
     uint32_t served[2][FOVEA_KERNEL_FLASH + 1] = {};  // the least number of buffers that was enough

@@ -274,7 +274,7 @@ TEST(EnableFeatures, RefusesByNameAndChangesNothing) {
     EXPECT_EQ(on.features, nullptr);
 }
 
-// The last word of the host's room serves, and one word less is refused with nothing written.
+// The last word of the host's room serves, and one word less is rejected with nothing written.
 TEST(EnableFeatures, FillsItsRoomToTheLastWord) {
     FakeHost host(rich_device());
     const FoveaRecommendedFeatures recommended = needs_of(host);

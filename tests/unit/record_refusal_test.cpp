@@ -1,4 +1,4 @@
-// Each bad argument of foveaCmdRun: refused by code and field, with nothing recorded.
+// Each bad argument of foveaCmdRun: rejected by code and field, with nothing recorded.
 #include "unit/fake_host.hpp"
 
 #include <gtest/gtest.h>

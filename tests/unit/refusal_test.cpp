@@ -374,7 +374,7 @@ TEST(Refusal, masks_biases_and_keeps) { expect_refusals(kMatrices, true); }
 TEST(Refusal, packing_and_paging) { expect_refusals(kStorage, true); }
 TEST(Refusal, what_only_a_device_can_tell) { expect_refusals(kBackend, false); }
 
-// A stride of 0 is refused only where it would make several rows one; FOVEA_BROADCAST says that they are.
+// A stride of 0 is rejected only where it would make several rows one; FOVEA_BROADCAST says that they are.
 TEST(Refusal, strides_that_do_not_count_may_be_zero_and_a_broadcast_is_said_by_name) {
     const auto k_bytes = [](FoveaStrides k, const std::function<void(D&)>& edit) {
         FoveaAttentionDesc d = good();
@@ -515,7 +515,7 @@ TEST(Refusal, a_struct_size_beyond_reason_is_not_believed) {
 
 TEST(Refusal, an_older_struct_has_zeros_for_its_missing_tail) {
     FoveaAttentionDesc desc = good();
-    desc.workspace_limit = 1;  // would be refused
+    desc.workspace_limit = 1;  // would be rejected
     desc.kernel = FOVEA_KERNEL_REFERENCE;
     desc.struct_size = offsetof(FoveaAttentionDesc, workspace_limit);
     const FoveaDeviceProperties properties = cpu_device(2);

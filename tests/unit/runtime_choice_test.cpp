@@ -35,7 +35,7 @@ struct ChoiceCase {
     const char* name;
     std::vector<DeviceInfo> devices;
     EngineOptions options;
-    int expected;      // -1: refused
+    int expected;      // -1: rejected
     const char* text;  // part of the reason or the error
 };
 

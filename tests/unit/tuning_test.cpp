@@ -1,4 +1,4 @@
-// A tuning as text: what is written is read again, and what is wrong is refused by its field and line.
+// A tuning as text: what is written is read again, and what is wrong is rejected by its field and line.
 #include "shaders/planned.hpp"
 
 #include <fovea/runtime.hpp>

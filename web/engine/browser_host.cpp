@@ -10,7 +10,7 @@
 #include <new>
 #include <string>
 
-// Places and sizes are numbers of the page: exact up to 2^53.
+// Places and sizes are doubles of JavaScript: exact up to 2^53.
 EM_JS(int, host_read, (uint32_t file, double first, uint32_t size, void* out),
       { return Module["host"].read(file, first, size, out >>> 0); });
 EM_JS(void, host_progress, (double share), { Module["host"].progress(share); });

@@ -95,7 +95,7 @@ DeepZoom::DeepZoom(FoveaAttentionDesc call, std::shared_ptr<const void> owner,
       inputs_(inputs),
       tiles_({call.len_q, call.len_kv}, kTileBytes),
       lse_(call.len_q) {
-    // Values play no part in the weights; where some must be bound it is the keys, of which the first numbers
+    // Values play no part in the weights; where some must be bound it is the keys, of which the first values
     // do.
     call_.dim_v = 1;
     call_.v_type = call_.k_type;

@@ -1,4 +1,4 @@
-// Colors and numbers as text for the page: those of the inspection library, and two maps in the page's own
+// Colors and values as text for the page: those of the inspection library, and two maps in the page's own
 // colors.
 #include "web_engine.h"
 
@@ -22,7 +22,7 @@ constexpr std::array<Rgb, 6> kInkLight = {rgb(0xf4f3ee), rgb(0xdfe3f7), rgb(0xbc
                                           rgb(0x91a6f0), rgb(0x5f7ae6), rgb(0x2447d6)};
 constexpr std::array<Rgb, 6> kInkDark = {rgb(0x1f2127), rgb(0x26305a), rgb(0x33458f),
                                          rgb(0x4660cc), rgb(0x6c87f5), rgb(0xa9baff)};
-// Signed numbers around the background.
+// Signed values around the background.
 constexpr std::array<Rgb, 7> kBalanceLight = {rgb(0x1d4f9e), rgb(0x5f8fd0), rgb(0xb5cdea), rgb(0xf4f3ee),
                                               rgb(0xf3c9a0), rgb(0xdd8a3c), rgb(0xa5500c)};
 constexpr std::array<Rgb, 7> kBalanceDark = {rgb(0x9cc4ff), rgb(0x4f86cf), rgb(0x2b4770), rgb(0x1d1f25),

@@ -19,7 +19,7 @@ const check = (name: string, value: string) => {
         radio.checked = radio.value === value;
 };
 
-// Fields of whole numbers, and the keys that they set.
+// Integer fields, and the keys that they set.
 const seeds = [
     ["seed", "seed"],
     ["dropSeed", "dseed"],

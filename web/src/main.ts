@@ -116,7 +116,7 @@ function showBadge(): void {
         .join("; ");
 }
 
-// While nothing can compute, disables controls that would change text but not numbers.
+// While nothing can compute, disables controls that would change text but not values.
 function withoutEngine(failed: boolean): void {
     app.failed = failed;
     document.documentElement.classList.toggle("no-engine", failed);
@@ -284,7 +284,7 @@ Object.assign(globalThis, {
         toHash,
     },
 });
-// The plane of queries and keys is loaded after the first numbers. The single-file page does not have it.
+// The plane of queries and keys is loaded after the first values. The single-file page does not have it.
 declare const VECTORS_FILE: string;
 if (VECTORS_FILE)
     app.onResult.add(function load() {

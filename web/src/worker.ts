@@ -71,7 +71,7 @@ let session: EngineSession | null = null;
 let gpu: GpuHost | null = null;
 let memoryRefused = false;
 
-// The engine's C library turns a refusal into a null pointer or an abort; this keeps the reason.
+// The engine's C library turns an error into a null pointer or an abort; this keeps the reason.
 if (typeof WebAssembly !== "undefined") {
     const grow = WebAssembly.Memory.prototype.grow;
     WebAssembly.Memory.prototype.grow = function (this: WebAssembly.Memory, pages: number) {

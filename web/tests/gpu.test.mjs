@@ -3,7 +3,7 @@
 //
 //   build/default/bin/fovea_test_semantics --sweep SEED --on webgpu:flash --count 300
 //
-// The same on Dawn in node, a second implementation with a compiler of its own for WGSL, where FOVEA_DAWN names a folder
+// The same on Dawn in node, a second implementation with its own compiler for WGSL, where FOVEA_DAWN names a folder
 // with npm's package `webgpu`; it is 130 MB, so that no set-up fetches it unasked.
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";

@@ -6,7 +6,7 @@
 // Words of 32 bits, little-endian. At first the player sends a frame with its limits. A request: a count of slices, of each
 // a count and its words (web/engine/gpu_plan.hpp); a count of bindings, of each its number, 1 if it is to be sent back, its
 // bytes, then those, filled to whole words. An answer: 0, then of each such binding the bytes and their contents; or 1 (2:
-// the device refuses the call), a count of bytes and a text. Each frame begins with its length, counted in words.
+// the device rejects the call), a count of bytes and a text. Each frame begins with the number of its words.
 //
 //   --dawn        npm's package `webgpu` in node, from the folder that FOVEA_DAWN names (npm install --prefix FOLDER webgpu)
 //   --buffers N   ask the adapter for N storage buffers a kernel and no more

@@ -36,7 +36,7 @@ test("an address is written as the model writes it, and read back says the same"
         try {
             answer = JSON.parse(askText(engine, "webReadSession", read(name), 1));
         } catch {
-            continue; // refused: the files of tests/sessions say so
+            continue; // rejected: the files of tests/sessions say so
         }
         ++count;
         const { state, desktop } = answer.session,

@@ -25,7 +25,7 @@ function place(engine, value) {
     return address;
 }
 
-// Calls a function of the engine with texts (or their bytes) and numbers; what it answers, as text. Its refusal is an
+// Calls a function of the engine with texts (or their bytes) and values; what it answers, as text. Its error is an
 // Error.
 export function askText(engine, name, ...given) {
     const texts = given.map((value) => place(engine, value));

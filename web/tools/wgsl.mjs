@@ -138,7 +138,7 @@ function withKnownEdges(assembly) {
         .join("\n");
 }
 
-// The names of the modules; their order gives the numbers by which plans call them.
+// The names of the modules; their order gives the indices by which plans call them.
 export const moduleNames = () => Object.keys(modules());
 
 // SPIR-V of one module with `constants` ({ id: value }) baked in, as bytes.

@@ -275,7 +275,7 @@ bool Window::draw() {
                         uint32_t((at.y - p.y) / p.height * float(denoiser_.height())));
         }
     }
-    Frame& drawn = frames_.next();  // inspecting a pixel has used frames of its own
+    Frame& drawn = frames_.next();  // inspecting a pixel has used its own frames
     frames_.collect(drawn, time);
     if (!canvas_.begin(drawn.index)) return false;
     frames_.begin(drawn);

@@ -43,7 +43,7 @@ class Canvas {
     Image image_;
     VkSurfaceKHR surface_ = VK_NULL_HANDLE;
     VkSwapchainKHR swapchain_ = VK_NULL_HANDLE;
-    std::vector<Image> images_;  // images of the swapchain, without memory of their own
+    std::vector<Image> images_;  // images of the swapchain, without their own memory
     VkSemaphore acquired_[kFramesInFlight] = {};
     std::vector<VkSemaphore> drawn_;
     uint32_t current_ = 0;

@@ -1,5 +1,5 @@
 // The parts that every renderer has, with or without attention: a Vulkan 1.3 device with one queue, VMA,
-// buffers, and passes of its own. Shared by the flock and the denoiser.
+// buffers, and its own passes. Shared by the flock and the denoiser.
 #pragma once
 
 #include <volk.h>

@@ -107,7 +107,7 @@ void svg_labels(const Workbench& bench, const Stage& stage, const CellRect& cell
     }
 }
 
-// Vector cells with their numbers, labels and a title: for papers.
+// Vector cells with their values, labels and a title: for papers.
 Result<void> export_svg(const Workbench& bench, const std::string& path) {
     const Stage& stage = *bench.shown().stage;
     const uint32_t head = bench.shown().head;

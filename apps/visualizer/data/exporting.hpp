@@ -1,4 +1,4 @@
-// The shown head's matrix as numbers or a drawing; the same code with a window and without.
+// The shown head's matrix as values or a drawing; the same code with a window and without.
 #pragma once
 
 #include "document/workbench.hpp"
@@ -11,7 +11,7 @@ namespace fovea::visualizer {
 // Pictures (.png) are drawn by picture.hpp.
 Result<void> export_file(const Workbench& bench, const std::string& path);
 
-// From the window: .png is drawn after the frame, the rest written now; what is refused goes to the Problems
+// From the window: .png is drawn after the frame, the rest written now; what is rejected goes to the Problems
 // panel.
 void save_shown(Workbench& bench, const std::string& path);
 

@@ -45,7 +45,7 @@ std::string plain_number(double value, int digits) {
     return out;
 }
 
-// The parts between the commas as numbers; what is none is 0.
+// The parts between the commas as values; other text is 0.
 std::vector<double> numbers_of(std::string_view text) {
     std::vector<double> all;
     while (!text.empty()) {

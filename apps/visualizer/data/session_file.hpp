@@ -24,7 +24,7 @@ Result<void> read_session(Workbench& bench, std::string_view text, const std::fi
 Result<void> set_session_key(Workbench& bench, std::string_view key, std::string_view value,
                              uint64_t gesture = 0);
 Result<void> open_session(Workbench& bench, const std::filesystem::path& path);
-// A session by its extension, else tensors; what is refused goes to the Problems panel.
+// A session by its extension, else tensors; what is rejected goes to the Problems panel.
 bool open_any(Workbench& bench, const std::string& path);
 
 }  // namespace fovea::visualizer

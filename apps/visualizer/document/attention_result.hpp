@@ -30,7 +30,7 @@ struct Stage {
     std::optional<StageId> id;  // none: the mean of the heads, or a file's table
     uint64_t heads = 1, rows = 0, columns = 0;
     const GpuBuffer* buffer = nullptr;  // [heads, rows, columns]
-    std::span<const float> values;      // the same numbers, for digits
+    std::span<const float> values;      // the same values, for digits
     bool over_keys = false;             // columns are keys and rows queries: a cell has a derivation
     bool row_tokens = false;            // rows are tokens
     bool is_sum = false;                // a row of it adds up to 1
@@ -43,7 +43,7 @@ struct Stage {
     // Weights after dropout: cells that the dropout mask has 0 for are hatched the other way; else null.
     const GpuBuffer* dropping = nullptr;
     std::span<const float> dropping_values;
-    bool of_heads = false;  // a mean over the heads, whose cells have no derivation of their own
+    bool of_heads = false;  // a mean over the heads, whose cells have no derivation
 
     std::span<const float> head_values(uint32_t head) const {
         return values.subspan(head * rows * columns, rows * columns);
@@ -84,7 +84,7 @@ Result<std::shared_ptr<AttentionResult>> make_result(GpuDevice& device, Projecte
 // The stages that the call did not write, once it has ended: the model's trace computes them from the call's
 // outputs. On the CPU all values are the trace's, the same in every program.
 Result<void> fill_traced_stages(AttentionResult& result);
-// Statistics and color ranges of every stage, once its numbers are there.
+// Statistics and color ranges of every stage, once its values are there.
 void measure_stages(AttentionResult& result);
 // A cell of the mean over heads, term by term.
 CellSum mean_sum(const AttentionResult& result, uint64_t row, uint64_t column);

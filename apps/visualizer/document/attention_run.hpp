@@ -58,7 +58,7 @@ class AttentionRun {
     const GpuBuffer& buffer(FoveaBinding binding) const { return buffers_[binding]; }
     // Returns the bindings for derive_cell: the inputs in host memory.
     std::vector<FoveaHostBuffer> host_bindings() const;
-    // The numbers of an output, for digits and picking; valid when finished() and the last submission has
+    // The values of an output, for digits and picking; valid when finished() and the last submission has
     // ended.
     std::span<const float> values(FoveaBinding binding) const;
     // Replaces the values of an output, on the CPU.

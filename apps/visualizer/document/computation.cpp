@@ -160,7 +160,7 @@ Result<bool> Computation::advance(VkCommandBuffer cmd, double flops) {
     return true;
 }
 
-// Statistics, and alarms for numbers that cannot be right.
+// Statistics, and alarms for values that cannot be right.
 void Computation::measure() {
     if (measured_) return;
     measured_ = true;

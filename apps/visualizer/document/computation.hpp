@@ -23,7 +23,7 @@ class Computation {
 
     // ---- the present result ----
     bool ready() const { return result_ != nullptr; }
-    // The numbers of all stages are there to be read.
+    // The values of all stages are there to be read.
     bool complete() const { return result_ && run().finished() && updates_since_end_ >= frames_in_flight_; }
     // Complete, with its statistics.
     bool measured() const { return complete() && measured_; }

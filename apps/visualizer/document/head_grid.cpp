@@ -155,7 +155,7 @@ Result<void> HeadGrid::run_learned() {
     const Result<Projected> projected = project(settings_);
     if (!projected) return projected.error();
     Trace& trace = *projected->trace;
-    // Equal tokens have equal numbers.
+    // Equal tokens have equal values.
     std::vector<uint32_t> ids;
     const std::vector<std::string>& tokens = projected->tokens;
     for (const std::string& token : tokens)

@@ -1,4 +1,4 @@
-// All heads of all layers of a model as thumbnails with their figures: a PromptRun on a thread of its own, so
+// All heads of all layers of a model as thumbnails with their figures: a PromptRun on its own thread, so
 // that the window keeps its frame rate. The same run gives the predictions after a token.
 #pragma once
 

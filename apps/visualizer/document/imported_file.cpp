@@ -302,7 +302,7 @@ void take_bias(CallExtras& extras, Cells cells) {
     extras.bias = std::move(cells.values);
 }
 
-// A mask of numbers is added.
+// A mask of values is added.
 void take_mask(CallExtras& extras, const Tensor& t, Cells cells) {
     if (t.type != FOVEA_BOOL && t.type != FOVEA_U8) return take_bias(extras, std::move(cells));
     extras.mask_heads = cells.heads, extras.mask_rows = cells.rows;

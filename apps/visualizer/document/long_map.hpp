@@ -1,5 +1,5 @@
 // The weights of one long head as a map to zoom into: the head of a preset or file under the settings' masks
-// and rules, and the numbers of a picked cell. MapSource computes the tiles; the matrix itself is never
+// and rules, and the values of a picked cell. MapSource computes the tiles; the matrix itself is never
 // there.
 #pragma once
 

@@ -23,7 +23,7 @@ struct PrincipalPlane {
     std::vector<float> moved(std::span<const float> vector, std::array<double, 2> to) const;
 };
 
-// `rows` of `width` numbers each. `centred`: about their mean. Two numbers through the origin keep their own
+// `rows` of `width` values each. `centred`: about their mean. Two values through the origin keep their own
 // axes.
 PrincipalPlane principal_plane(std::span<const float> rows, size_t width, bool centred);
 
@@ -55,7 +55,7 @@ class VectorPlot {
     // The largest coordinate of a point as the plane was laid: the picture ends a little beyond it.
     double reach() const { return of_words ? word_reach_ : pair_reach_; }
 
-    // Keys that are the same numbers move as one.
+    // Keys that are the same values move as one.
     void try_out(VectorKind kind, uint32_t token, std::array<double, 2> to);
     void take_back();
     bool tries() const { return tried_; }

@@ -131,7 +131,7 @@ class Workbench {
     // large file: then this returns false without a problem. The file opens some frames later, with the sheet
     // that says how it is read.
     bool open_file(const std::string& path);
-    // Shows the shown head of the refused settings as a map, which keeps no matrices.
+    // Shows the shown head of the rejected settings as a map, which keeps no matrices.
     void show_refused_as_map();
 
     // Runs a request once the result is complete. The Problems panel reports requests whose settings changed
@@ -189,7 +189,7 @@ class Workbench {
     HeadSummary summary_;
 };
 
-// The open file's name, and whether the shown numbers are not yet or will not be its own; empty: no file is
+// The open file's name, and whether the shown values are not yet or will not be its own; empty: no file is
 // open.
 std::string file_title(const Workbench& bench);
 // Characters of the text and the tokens that are beyond Latin, Greek and mathematics.

@@ -28,7 +28,7 @@ struct Kernel {
 // The kernels of all slices of a Vulkan plan, each once.
 std::vector<Kernel> kernels_of(const Plan& plan);
 
-// To be used by one thread; it works on a thread of its own, which the first request starts.
+// To be used by one thread; it works on its own thread, which the first request starts.
 class KernelWarmer {
   public:
     explicit KernelWarmer(GpuDevice& device) : device_(device) {}

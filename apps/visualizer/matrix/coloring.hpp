@@ -1,4 +1,4 @@
-// From numbers to a place on a colormap: what the shader, the color bar, digits and drawings agree on.
+// From values to a place on a colormap: what the shader, the color bar, digits and drawings agree on.
 #pragma once
 
 #include <fovea/inspect/colormap.hpp>
@@ -14,7 +14,7 @@ inline constexpr int kSpreadCount = 4;
 // The reader's choice of colors for a view.
 struct ColorChoice {
     Colormap map = Colormap::viridis;
-    bool automatic_map = true;  // diverging for stages with negative numbers
+    bool automatic_map = true;  // diverging for stages with negative values
     Spread spread = Spread::automatic;
     float range_low = NAN, range_high = NAN;  // NaN: that of the values
 };

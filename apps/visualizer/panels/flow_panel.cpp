@@ -58,7 +58,7 @@ float common_cell(const PanelContext& ui, const std::vector<PathMatrix>& path, I
     return 0;
 }
 
-// The picked token's numbers in this matrix: one, or a short vector; else empty.
+// The picked token's values in this matrix: one, or a short vector; else empty.
 std::string numbers_of(const PathMatrix& matrix, int digits) {
     if (matrix.cells.empty()) return "";
     const CellRect& cells = matrix.cells.front();

@@ -174,7 +174,7 @@ void draw_roof_plot(PanelContext& ui, const Roof& roof, double intensity, double
     };
     ImDrawList& draw = *ImGui::GetWindowDrawList();
     draw.AddRectFilled(frame, {frame.x + kPlotWidth * s, frame.y + tall}, colors.raised, 4 * s);
-    // Powers of ten, of which those have numbers that have room.
+    // Powers of ten; those with room have labels.
     float free_from = -1e9f;
     for (double x = std::pow(10, std::ceil(std::log10(low_x))); x < high_x; x *= 10) {
         const float across = place(x, low_y).x;

@@ -52,7 +52,7 @@ std::string format_power(double value, int digits) {
     return {text, end};
 }
 
-// A column of numbers in one format, so that points and digits are under each other: as many decimals as the
+// A column of values in one format, so that points and digits are under each other: as many decimals as the
 // smallest needs, or powers of ten for all. Of what is wider than the room, fewer digits.
 std::vector<std::string> column_texts(const std::vector<float>& values, float room) {
     constexpr int kDecimals = 4, kMaxDecimals = 7;
@@ -86,7 +86,7 @@ void right_align(float width) {
     ImGui::SetCursorPosX(ImGui::GetCursorPosX() + std::max(ImGui::GetContentRegionAvail().x - width, 0.0f));
 }
 
-// A table's heads, each above the end of its numbers; of those before `first` above the begin of its words.
+// A table's heads, each above the end of its values; of those before `first` above the begin of its words.
 void draw_heads(std::span<const char* const> titles, size_t first = 0) {
     for (const char* title : titles) ImGui::TableSetupColumn(title);
     ImGui::TableNextRow(ImGuiTableRowFlags_Headers);
@@ -99,7 +99,7 @@ void draw_heads(std::span<const char* const> titles, size_t first = 0) {
     }
 }
 
-// A table's numbers, row by row, each column in one format and at its right end. `names` are a first column.
+// A table's values, row by row, each column in one format and at its right end. `names` are a first column.
 void draw_numbers(const PanelContext& ui, const std::vector<float>& values, size_t columns,
                   const std::vector<std::string>& names = {}) {
     std::vector<std::vector<std::string>> texts(columns);

@@ -108,7 +108,7 @@ void draw_centre_tabs(PanelContext& ui) {
 // Draws the shown stage's name and formula next to the tabs.
 void draw_stage_title(PanelContext& ui) {
     const Workbench& bench = ui.bench;
-    // Many tabs leave no room for the stage and the controls, which then have a line of their own.
+    // Many tabs leave no room for the stage and the controls, which then have their own line.
     const float width = ImGui::GetWindowWidth();
     const bool crowded = width >= 640 * ui.scale &&
                          ImGui::GetItemRectMax().x - ImGui::GetWindowPos().x > width - 500 * ui.scale;

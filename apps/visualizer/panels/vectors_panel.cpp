@@ -191,7 +191,7 @@ void draw_weights(PanelContext& ui, std::span<const float> weights, std::span<co
     }
 }
 
-// The held point's place in numbers, which the keyboard can change, too.
+// The held point's coordinates, which the keyboard can change, too.
 void draw_held(PanelContext& ui, const std::vector<VectorPoint>& points) {
     Workbench& bench = ui.bench;
     VectorPlot& vectors = bench.vectors;

@@ -26,7 +26,7 @@ using uint = uint32_t;
 #define MATRIX_FLAG_DIFFERENCE 32u  // values minus those of the other buffer
 #define MATRIX_FLAG_WHOLE 64u       // every pixel of the rectangle has a cell, the nearest
 #define MATRIX_FLAG_DROPPED 256u    // a cell that the other buffer has 0 for was dropped
-#define MATRIX_FLAG_MASS 128u  // the values are a map tile's mass: whole numbers of 64 bits, low word first
+#define MATRIX_FLAG_MASS 128u  // the values are a map tile's mass: 64-bit integers, low word first
 #define MATRIX_FLAG_UPPER 16u  // only cells above the diagonal: the other half is another picture's
 
 struct MatrixView {

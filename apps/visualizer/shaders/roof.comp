@@ -17,7 +17,7 @@ void main() {
         return;
     }
     vec4 sum[kChains];
-    // Each thread's own numbers: what is the same for all of them a driver may compute once.
+    // Each thread's own values: a driver may compute equal ones once.
     for (uint n = 0u; n < kChains; ++n) sum[n] = vec4(float(n), 1.0, 2.0, 3.0) + float(at);
     const vec4 factor = from[0], term = from[1];
     for (uint round = 0u; round < rounds; ++round)

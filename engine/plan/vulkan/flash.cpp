@@ -29,7 +29,7 @@ constexpr uint32_t kMinLanes = 4, kMinSoftwareLanes = 8;
 // they are a tenth faster, and their pipeline takes two seconds longer to compile.
 constexpr double kMuchWork = 512.0 * 512;
 
-// Uses few shapes, because each is a pipeline of its own to compile.
+// Uses few shapes, because each is its own pipeline to compile.
 uint32_t rows_for(const FoveaPlan_T& plan) {
     const uint64_t packed_rows = uint64_t(plan.problem.len_q) * plan.problem.group;
     if (packed_rows == 1) return 1;

@@ -614,7 +614,7 @@ FoveaResult operation_slice(const FoveaPlan_T& plan, uint64_t slice, FoveaDispat
                             FoveaDiag*) {
     using Fill = void (*)(const FoveaPlan_T& plan, const RowBlock& block, FoveaDispatch& out);
     constexpr Fill kFills[] = {
-        // indexed by Operation; attention, its gradients and map tiles make slices by functions of their own
+        // indexed by Operation; attention, its gradients and map tiles make slices by their own functions
         nullptr,   fill_rope,      fill_linear, fill_append, nullptr, nullptr, fill_merge, fill_gather,
 #ifndef FOVEA_NO_ROW_PARTS
         fill_norm, fill_pointwise,

@@ -27,7 +27,7 @@ class ConfigReader {
                 architecture_ = std::string(v->text().value_or(""));
             return;
         }
-        // Multimodal models keep the configuration of their text part in an object of its own.
+        // Multimodal models keep the configuration of their text part in its own object.
         const JsonValue text = files.config["text_config"];
         json_ = text.kind() == JsonValue::Kind::object ? text : files.config;
         architecture_ = std::string(json_["model_type"].text());

@@ -151,7 +151,7 @@ constexpr WeightNames kGguf = {.roots = {""},
                                .ignored = {"rope_freqs.weight", "rope_factors_long.weight",
                                            "rope_factors_short.weight", ".attn_rot_embd.weight"}};
 
-// Returns the names for encoders with norms after the sums, which have names of their own.
+// Returns the names for encoders with norms after the sums, which have their own names.
 constexpr WeightNames with_norms_behind(WeightNames names) {
     names.attention_norm = "blk.{}.attn_output_norm";
     names.feed_forward_norm = "blk.{}.layer_output_norm";

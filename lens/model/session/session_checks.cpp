@@ -52,7 +52,7 @@ std::optional<size_t> choice_of(const std::string& text, const SessionKey& key) 
     return size_t(found - key.choices.begin());
 }
 
-// How one key is taken from a text, which may be refused, and written as one.
+// How one key is taken from a text, which may be rejected, and written as one.
 struct Field {
     std::string_view key;
     bool (*set)(Session&, const std::string&, const SessionKey&);

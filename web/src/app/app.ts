@@ -18,13 +18,13 @@ import { largeModel, megabytes } from "./views.ts";
 const thumbnailSize = 48;
 // Slider drags and typing within this time are one step for the Back button.
 const burstMs = 900;
-// Browsers refuse an address that changes too often, and each change costs milliseconds: within a burst it follows this much
+// Browsers reject an address that changes too often, and each change costs milliseconds: within a burst it follows this much
 // later than the last one.
 const addressMs = 600;
 // Keys of an address that are of the frame around the layer, not of the session: `bare` for a page within another
 // (1, or what of the page to keep, by comma), `big` for a projector.
 const frameKeys = /&(?:bare|big)=[^&]*/g;
-// How long a change waits for its numbers, so that both are drawn in one frame.
+// How long a change waits for its values, so that both are drawn in one frame.
 const patienceMs = 40;
 // If one of these changes, a place in the matrix loses its meaning.
 const moving: (keyof State)[] = ["level", "task", "text", "len", "stage", "heads"];
@@ -52,7 +52,7 @@ export class App {
     derived: Derived | null = null;
     own: OwnTensors | null = null;
     ownName = "";
-    // Called at most once a frame, after a change of the state or of the numbers. `show` reads nothing of the page's
+    // Called at most once a frame, after a change of the state or of the values. `show` reads nothing of the page's
     // layout, so that a frame has one layout; `shown` follows when all have written.
     readonly onShow = new Set<() => void>();
     readonly onShown = new Set<() => void>();
@@ -64,12 +64,12 @@ export class App {
     following = false;
     // True without an engine: the page shows its static content, and its controls are off.
     failed = false;
-    // The numbers are of an earlier state, and newer ones are on their way.
+    // The values are of an earlier state, and newer ones are on their way.
     stale = true;
     private loading = 0; // files and scripts on their way
     private running = false;
     private again = true;
-    private waking: boolean | null = null; // once numbers are shown
+    private waking: boolean | null = null; // once values are shown
     private frame = 0;
     private patience = 0;
     private lastBurst = { field: "", time: 0 };
@@ -167,7 +167,7 @@ export class App {
         this.showLater();
     }
 
-    // `numbers`: the change concerns what is computed, not only what is shown. A burst of changes of the same field
+    // `values`: the change concerns what is computed, not only what is shown. A burst of changes of the same field
     // (typing, dragging) is one step back.
     change(fields: Partial<State>, options: { numbers?: boolean; burst?: string } = {}): void {
         const before = this.state;
@@ -238,7 +238,7 @@ export class App {
         this.frame = this.patience = 0;
         void this.during(this.tellAll(this.waking === null && !!this.result));
     }
-    // The first numbers wake every part of the page. On a phone, one task for all would keep a touch waiting.
+    // The first values wake every part of the page. On a phone, one task for all would keep a touch waiting.
     private async tellAll(first: boolean): Promise<void> {
         if (first) this.waking = true;
         try {
@@ -257,7 +257,7 @@ export class App {
         if (this.failed || (this.result && !this.stale))
             document.documentElement.classList.remove("is-addressed");
     }
-    // When the numbers have come, or have kept the reader waiting.
+    // When the values have come, or have kept the reader waiting.
     private showLater(): void {
         this.patience ||= window.setTimeout(() => this.showSoon(), patienceMs);
     }

@@ -16,7 +16,7 @@ export interface Arithmetic {
     terms: Term[];
     steps: [string, number][]; // after the sum
     value: number; // the result
-    uses: [string, "row" | "column", number][]; // the numbers it takes, by stage
+    uses: [string, "row" | "column", number][]; // the values it takes, by stage
 }
 
 // The input of the arithmetic: a result of the page, or of a test.

@@ -1,4 +1,4 @@
-// Calls the engine module's C functions. Used by the Worker, and at build time for the numbers in the HTML.
+// Calls the engine module's C functions. Used by the Worker, and at build time for the values in the HTML.
 import { allTables, type Tables } from "../page/colors.ts";
 import type { EngineModule, Pointer } from "./engine_abi.ts";
 import { allocateText } from "./memory.ts";

@@ -1,4 +1,4 @@
-// The shown matrix as a picture, a drawing, numbers or an array, and the state as a session file.
+// The shown matrix as a picture, a drawing, values or an array, and the state as a session file.
 import type { App } from "../app/app.ts";
 import { colorAt, css, inkOn } from "../page/colors.ts";
 import { byId, saveFile } from "../page/dom.ts";

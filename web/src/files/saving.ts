@@ -1,4 +1,4 @@
-// The formats of an export: numbers, an array, a drawing, a notebook. Loaded when a reader first saves one. The page
+// The formats of an export: values, an array, a drawing, a notebook. Loaded when a reader first saves one. The page
 // passes in its own function for drawing cells, because a shared module would be a file that the first view waits
 // for.
 import type { Rgb, Scale } from "../page/colors.ts";

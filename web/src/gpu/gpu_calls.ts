@@ -1,5 +1,5 @@
 // Calls by number: planned by the engine's module, run on a GPU by gpu.ts or on the CPU by the module itself. fovea.h
-// documents the calls; this file names their numbers and their buffers. It does not depend on a page.
+// documents the calls; this file names their fields and their buffers. It does not depend on a page.
 import type { CallModule } from "../engine/call_abi.ts";
 import { allocate } from "../engine/memory.ts";
 import type { Gpu } from "./gpu.ts";
@@ -52,7 +52,7 @@ export class Calls {
         return JSON.parse(this.module.UTF8ToString(address)) as T;
     }
 
-    // An array of numbers in the engine's memory for the time of one call.
+    // An array of values in the engine's memory for the time of one call.
     private withNumbers<T>(numbers: number[] | null, use: (address: number) => T): T {
         if (!numbers) return use(0);
         const address = allocate(this.module, 8 * numbers.length);

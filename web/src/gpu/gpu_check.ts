@@ -1,4 +1,4 @@
-// Checks that this machine's GPU gives the CPU engine's results: a browser may assume that all numbers are finite,
+// Checks that this machine's GPU gives the CPU engine's results: a browser may assume that all values are finite,
 // drivers have bugs, and neither is reported. Uses small problems with fragile features: fully masked rows, a NaN in
 // a masked key, softcap, key splits, map tiles.
 import type { Gpu } from "./gpu.ts";
@@ -14,11 +14,11 @@ import {
     type Tensors,
 } from "./gpu_calls.ts";
 
-// For numbers of about 1, computed in another order. Real faults are larger by far.
+// For values of about 1, computed in another order. Real faults are larger by far.
 const tolerance = 2e-5;
 const dim = 64;
 
-// The same numbers everywhere: a linear congruential generator, about -1.7 to 1.7.
+// The same values everywhere: a linear congruential generator, about -1.7 to 1.7.
 function numbersOf(count: number, seed: number): Float32Array {
     let state = seed >>> 0;
     return Float32Array.from({ length: count }, () => {

@@ -1,5 +1,5 @@
 // The Worker's side of the GPU: loads gpu_page.ts when something is asked for that a GPU is good for, and says why there is
-// none. Whatever the GPU does not do, the CPU engine does: a reader sees the same numbers, later.
+// none. Whatever the GPU does not do, the CPU engine does: a reader sees the same values, later.
 import type { CallModule } from "../engine/call_abi.ts";
 import type { EngineModule } from "../engine/engine_abi.ts";
 import type { GpuState } from "../engine/protocol.ts";

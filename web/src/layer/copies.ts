@@ -1,4 +1,4 @@
-// One weight as LaTeX and as CSV, from the words' vectors and the weight matrices to the number: the same numbers that the
+// One weight as LaTeX and as CSV, from the words' vectors and the weight matrices to the number: the same values that the
 // Python copy computes with. Loaded when a reader first copies.
 import type { Copied } from "./python_copy.ts";
 import type { Stage } from "../engine/protocol.ts";

@@ -1,5 +1,5 @@
 // Edits a number in a cell of X or of a weight matrix in a field over the cell. Loaded when the first cell is opened.
-// It imports only types: code shared with the page would become a file of its own that the first view waits for.
+// It imports only types: code shared with the page would become its own file that the first view waits for.
 import type { App, Result } from "../app/app.ts";
 import type { Stage } from "../engine/protocol.ts";
 import type { MatrixView } from "../matrix/matrix.ts";

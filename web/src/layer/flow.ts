@@ -44,7 +44,7 @@ export class Flow {
     private of: Result | null = null;
     private numbers = ""; // which head, in which theme
     private readonly pictures = new Map<string, HTMLCanvasElement>(); // by stage
-    private readonly current = new Set<string>(); // stages whose picture is of these numbers: a pick moves frames only
+    private readonly current = new Set<string>(); // stages whose picture is of these values: a pick moves frames only
 
     constructor(
         private readonly app: App,

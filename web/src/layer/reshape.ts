@@ -1,4 +1,4 @@
-// How one projection becomes heads and heads become one again: the first tokens' numbers move to where the shape puts them.
+// How one projection becomes heads and heads become one again: the first tokens' values move to where the shape puts them.
 import { labels, type App, type Result } from "../app/app.ts";
 import { autoRange, colorAt, colorTable, css } from "../page/colors.ts";
 import { fill } from "../page/format.ts";

@@ -228,7 +228,7 @@ export class Workbench {
         return stage.data.subarray(head * size, (head + 1) * size);
     }
 
-    // Words and numbers of one result, never of two: while newer numbers are on their way, nothing changes.
+    // Words and values of one result, never of two: while newer values are on their way, nothing changes.
     private toShow(): { result: Result; stage: Stage } | null {
         const { result, stale, engine } = this.app,
             stage = this.stage();
@@ -344,7 +344,7 @@ export class Workbench {
             { state } = this.app;
         const canvas = byId<HTMLCanvasElement>("bar");
         if (this.barScale !== scale) {
-            // one for each set of numbers and range
+            // one for each set of values and range
             const context = canvas.getContext("2d")!;
             this.barScale = scale;
             context.clearRect(0, 0, 256, 18);

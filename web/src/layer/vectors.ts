@@ -1,5 +1,5 @@
 // Queries and keys with two dimensions as arrows in a plane: the picked word's query and any key can be dragged, and
-// the weights follow. Dragging is only a trial: the layer's numbers do not change.
+// the weights follow. Dragging is only a trial: the layer's values do not change.
 import type { App, Result } from "../app/app.ts";
 import { byId, setHtml, setText } from "../page/dom.ts";
 import { escape, fill, fixed, short } from "../page/format.ts";

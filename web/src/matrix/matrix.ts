@@ -80,7 +80,7 @@ export class MatrixView {
     private widths: [number, number] = [0, 0]; // widths of the widest row label and column label
     private viewTimer = 0;
     private readonly pixels = document.createElement("canvas");
-    private image: HTMLCanvasElement | null = null; // `pixels`, when they are of these numbers
+    private image: HTMLCanvasElement | null = null; // `pixels`, when they are of these values
     columnSums: Float32Array | null = null;
     scale: Scale = { table: new Uint8Array(768), low: 0, high: 1, log: false };
     painting = false;
@@ -454,7 +454,7 @@ export class MatrixView {
 
     digitsFrom = ({ signed }: MatrixContent) => (signed ? wideSigned : wideDigits) * this.type;
 
-    // Words get room if cells are large enough for them; smaller cells get numbers.
+    // Words get room if cells are large enough for them; smaller cells get indices.
     private measure(): void {
         const content = this.content!;
         this.layout = this.layoutWith(content.rows <= 200 && content.columns <= 200);

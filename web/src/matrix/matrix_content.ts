@@ -16,13 +16,13 @@ export interface MatrixContent {
     upper?: Float32Array;
     // The scores as the softmax saw them: minus infinity where a mask hides the cell, whose 0 is then no weight.
     masked?: Float32Array;
-    edited?: Set<number>; // cells with the reader's own numbers
+    edited?: Set<number>; // cells with the reader's own values
 }
 
 export const isHidden = (content: MatrixContent, cell: number): boolean =>
     content.masked?.[cell] === -Infinity;
 
-// A pick shows the same numbers again: a million of them need no second look.
+// A pick shows the same values again: a million of them need no second look.
 export function sameNumbers(a: MatrixContent, b: MatrixContent): boolean {
     const same = (x?: Float32Array, y?: Float32Array) =>
         x?.buffer === y?.buffer && x?.byteOffset === y?.byteOffset && x?.length === y?.length;

@@ -1,4 +1,4 @@
-// The markup of a reader's own model, from its numbers.
+// The markup of a reader's own model, from its values.
 import type { AppKit } from "../app/kit.ts";
 import type {
     HeadFigures,

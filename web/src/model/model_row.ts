@@ -1,4 +1,4 @@
-// One token's numbers of one stage of a layer, and the arithmetic of one of them.
+// One token's values of one stage of a layer, and the arithmetic of one of them.
 import type { AppKit } from "../app/kit.ts";
 import { sumHtml } from "./model_html.ts";
 import type { ModelRow, ModelRun } from "./model_protocol.ts";
@@ -21,7 +21,7 @@ export class TokenRow {
     private unit = -1; // the largest, when it is known
     private row: ModelRow | null = null;
     private readonly matrix: InstanceType<AppKit["MatrixView"]>;
-    private across = 1; // numbers in a line of the picture
+    private across = 1; // values in a line of the picture
 
     constructor(
         private readonly kit: AppKit,

@@ -36,7 +36,7 @@ export class OpenModel {
     private computing = false;
     private wanted = false; // a run of the newest state
     private moves = false; // to its end
-    private fetching = false; // numbers of a head are on their way
+    private fetching = false; // values of a head are on their way
     private fresh = true; // nothing was looked at yet
     private readonly matrix: InstanceType<AppKit["MatrixView"]>;
     private readonly grid: HeadGrid;
@@ -222,7 +222,7 @@ export class OpenModel {
             await this.kit.app.during(this.fetchHead()).catch((error: Error) => this.say(error.message));
     }
 
-    // The numbers of the head that is looked at when they come, whatever was looked at when they were asked for.
+    // The values of the head that is looked at when they come, whatever was looked at when they were asked for.
     private async fetchHead(): Promise<void> {
         if (this.fetching) return;
         this.fetching = true;

@@ -54,7 +54,7 @@ const editable = new Set(["inputs", "w_query", "w_key", "w_value", "w_output"]);
 export const isEditable = (stage: string, task: string, own: unknown): boolean =>
     editable.has(stage) && !task && !own;
 
-// Addresses longer than this are cut or refused on their way.
+// Addresses longer than this are cut or rejected on their way.
 export const longestAddress = 2000;
 export const isWhole = (state: State) => toHash(state).length <= longestAddress;
 

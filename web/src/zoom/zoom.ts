@@ -307,7 +307,7 @@ export class DeepZoom {
         return Math.max(mostZoomed, Math.min(Math.max(this.rows, this.keys) / 64, cells));
     }
 
-    // The whole map together with its words or numbers.
+    // The whole map together with its words or values.
     fit(): void {
         const [width, height] = this.size;
         const toFit = ([left, top]: [number, number]) =>

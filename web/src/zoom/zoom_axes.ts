@@ -1,4 +1,4 @@
-// Draws over a map: numbers and words along its edges, the weights' digits, and the legend of colors.
+// Draws over a map: values and words along its edges, the weights' digits, and the legend of colors.
 import type { Rgb, Scale } from "../page/colors.ts";
 import type { PageKit } from "../app/kit.ts";
 
@@ -144,7 +144,7 @@ export class MapAxes {
         }
     }
 
-    // Writes numbers at round distances, followed by the word at that place.
+    // Writes indices at round distances, followed by the word at that place.
     private numberAxes(): void {
         const { place } = this,
             { width, height, cell, words } = place,
