@@ -226,7 +226,7 @@ TEST_F(SessionTest, every_key_runs_and_undo_restores_the_settings) {
     compute();
     ASSERT_GE(key_commands().size(), 50u);
     for (const KeyCommand& command : key_commands()) {
-        const std::string what = command.what;
+        const std::string what = texts().keys.*command.what;
         if (what == "undo" || what == "redo") continue;
         // Each key is bound once.
         const auto same = [&](const KeyCommand& other) {

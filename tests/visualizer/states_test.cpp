@@ -252,8 +252,8 @@ TEST_F(StatesTest, sessions_of_a_published_model_bring_it_back) {
         return changed.replace(at, from.size(), to);
     };
     Workbench other(*device, false);
-    for (const auto& [bad, said] : {std::pair{with("0 1 0", "7 1 0"), "'7 1 0' is not LAYER HEAD FACTOR"},
-                                    {with("1 2 0.5", "1 2 half"), "factors 0 to 2"},
+    for (const auto& [bad, said] : {std::pair{with("0 1 0", "7 1 0"), "'7 1 0'; it must be LAYER HEAD SCALE"},
+                                    {with("1 2 0.5", "1 2 half"), "scales 0 to 2"},
                                     {with("reads-words", "no-such"), "no-such"}}) {
         const Result<void> refused = read_session(other, bad, folder);
         ASSERT_FALSE(refused) << said;

@@ -327,7 +327,7 @@ TEST_F(WordsTest, a_dialogs_title_begins_above_what_stands_below_it) {
     bench->window.folder = std::filesystem::path(folder).string();
     ASSERT_TRUE(run_key(*bench, {ImGuiKey_E, control}));
     const std::vector<DrawnWords> all = words_of("Export");
-    const DrawnWords *title = find_words(all, "Export"), *hint = find_beginning(all, ".png a picture");
+    const DrawnWords *title = find_words(all, "Export"), *hint = find_beginning(all, ".png: a picture");
     ASSERT_TRUE(title && hint) << all_words(all);
     EXPECT_NEAR(title->left, hint->left, 3);
 }

@@ -202,7 +202,7 @@ bool LongMap::follow(const Settings& settings, GpuDevice* device) {
 std::string LongMap::where() const {
     const std::string refusal = source_.refusal();
     if (!device_ || !refusal.empty())
-        return "processor, " + std::to_string(workers()) + (workers() == 1 ? " thread" : " threads") +
+        return "CPU, " + std::to_string(workers()) + (workers() == 1 ? " thread" : " threads") +
                (refusal.empty() ? "" : " (the device: " + refusal + ")");
     const double seconds = source_.slice_seconds();
     return device_->name() + (seconds > 0 ? ", " + format_number(1e3 * seconds, 2) + " ms a slice" : "");

@@ -75,7 +75,7 @@ class LongMap {
     bool on_device() const { return device_ && source_.refusal().empty(); }
     // The device's driver compiles the first kernels.
     bool waits() const { return on_device() && source_.finished() == 0 && source_.rows_known() == 0; }
-    // "processor, 1 thread", and the reason if a requested device is not used.
+    // "CPU, 1 thread", and the reason if a requested device is not used.
     std::string where() const;
 
     // In float32 from q and k, whatever the tiles say; on this thread, about one row's work. These may run on
