@@ -4,9 +4,7 @@
 #define FOVEA_FLASH_GLSL
 
 #include "flash_rows.glsl"
-#include "dropout.glsl"
 #include "logit.glsl"
-#include "mask.glsl"
 
 FOVEA_WORDS(page_bits, FOVEA_SLOT_BLOCK_TABLE, kGatherBlockTable, extra.at.block_table)
 

@@ -11,8 +11,6 @@ layout(push_constant, std430) uniform Push { SoftmaxPush push; };
 
 #define FOVEA_GATHERS
 #include "slice.glsl"
-#include "mask.glsl"
-#include "dropout.glsl"
 #include "logit.glsl"
 
 layout(set = 0, binding = FOVEA_SLOT_SCORES, std430) buffer Scores { uvec4 score_quads[]; };
