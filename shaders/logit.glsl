@@ -1,5 +1,5 @@
-// From scaled scores to what the softmax and the weighted sum take, in every attention kernel alike: softcap,
-// boolean mask, additive bias, ALiBi slopes and dropout. Matrices are read in 32-bit words.
+// Softcap, boolean mask, additive bias, ALiBi slopes and dropout of a logit, for every attention kernel.
+// Matrices are read in 32-bit words.
 #ifndef FOVEA_LOGIT_GLSL
 #define FOVEA_LOGIT_GLSL
 
@@ -20,8 +20,8 @@ uvec4 philox4x32_10(uvec4 counter, uvec2 key) {
     return counter;
 }
 
-// Which of keys j .. j+3 of query i are kept, as the whole call counts them; j is a multiple of 4, bh = batch
-// entry * query heads + head.
+// Which of keys j .. j+3 of query i dropout keeps. i and j count from the start of the call, j in fours;
+// bh = batch entry * query heads + head.
 bvec4 philox_keeps(uint bh, uint i, uint j, PhiloxView philox) {
     const uvec4 words =
         philox4x32_10(uvec4(j / 4u, i, bh, philox.counter), uvec2(philox.key_low, philox.key_high));

@@ -15,8 +15,8 @@ using uint = uint32_t;
 #define MATRIX_BINDING_OTHER 3
 #define MATRIX_BINDING_COUNT 4
 #define MATRIX_COLORS_PER_MAP 256
-#define MATRIX_HATCH_PERIOD 7.0      // units of the layout: says how many pixels one unit is
-#define MATRIX_FRAME_SHARE 0.125     // share of a small cell that the picked cell's frame may take on each side
+#define MATRIX_HATCH_PERIOD 7.0   // units of the layout: says how many pixels one unit is
+#define MATRIX_FRAME_SHARE 0.125  // share of a small cell that the picked cell's frame may take on each side
 #define MATRIX_MOST_CELLS_A_SIDE 16  // for a pixel that holds several cells
 
 #define MATRIX_FLAG_LOG 1u     // color by the logarithm, between range_low and range_high
@@ -26,8 +26,8 @@ using uint = uint32_t;
 #define MATRIX_FLAG_DIFFERENCE 32u  // values minus those of the other buffer
 #define MATRIX_FLAG_WHOLE 64u       // every pixel of the rectangle has a cell, the nearest
 #define MATRIX_FLAG_DROPPED 256u    // a cell that the other buffer has 0 for was dropped
-#define MATRIX_FLAG_MASS 128u  // the values are a map tile's mass: 64-bit integers, low word first
-#define MATRIX_FLAG_UPPER 16u  // only cells above the diagonal: the other half is another picture's
+#define MATRIX_FLAG_MASS 128u       // the values are a map tile's mass: 64-bit integers, low word first
+#define MATRIX_FLAG_UPPER 16u       // only cells above the diagonal: the other half is another picture's
 
 struct MatrixView {
     // Pixels of the framebuffer: the picture's corner and size, and where cell (0, 0) begins.
