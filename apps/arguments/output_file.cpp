@@ -32,6 +32,12 @@ Error cannot(std::string_view path, const std::string& why) {
     return Error{FOVEA_IO_ERROR, std::string(path), printable_name(path, 400) + " cannot be written: " + why};
 }
 
+// Replaces "No such file", which says nothing to whoever asks for a new one.
+Error cannot(std::string_view path, int code) {
+    return cannot(path, code == ENOENT ? "its folder does not exist; create it, or give another name"
+                                       : std::string(std::strerror(code)));
+}
+
 // Returns an unused name in the same folder: the mode "x" below rejects an existing file.
 std::string temporary_name(std::string_view path) {
     const auto now = std::chrono::steady_clock::now().time_since_epoch().count();
@@ -85,7 +91,7 @@ Result<void> check_writable(std::string_view path, std::string_view format,
     const HeldInterrupts held;
     errno = 0;
     std::FILE* made = std::fopen(temporary.c_str(), "wbx");
-    if (!made) return cannot(path, std::strerror(errno));
+    if (!made) return cannot(path, errno);
     std::fclose(made);
     std::filesystem::remove(temporary, code);
     return {};
@@ -98,7 +104,7 @@ Result<void> write_text_file(std::string_view path, std::string_view text) {
     std::error_code code;
     errno = 0;
     std::FILE* file = std::fopen(temporary.c_str(), "wbx");
-    if (!file) return cannot(path, std::strerror(errno));
+    if (!file) return cannot(path, errno);
     const bool written = std::fwrite(text.data(), 1, text.size(), file) == text.size();
     const bool closed = std::fclose(file) == 0;
     const std::string why = std::strerror(errno);

@@ -169,10 +169,10 @@ Result<void> read_qkv(const TensorSet& file, bool rows_first, AttentionCall& cal
         return bad_tensor("v", "has shape " + format_shape(v.shape) +
                                    "; it must have as many heads and rows as k, " + format_shape(k.shape));
     if (axes[1].columns != axes[0].columns)
-        return bad_tensor("k", "has rows of " + std::to_string(axes[1].columns) + " elements and q rows of " +
-                                   std::to_string(axes[0].columns) + "; they must be equal");
+        return bad_tensor("k", "has a head size of " + std::to_string(axes[1].columns) + " and q has " +
+                                   std::to_string(axes[0].columns) + "; the two must be equal");
     if (axes[1].heads > 0 && axes[0].heads % axes[1].heads != 0)
-        return bad_tensor("q", "has " + std::to_string(axes[0].heads) + " heads and k " +
+        return bad_tensor("q", "has " + std::to_string(axes[0].heads) + " heads and k has " +
                                    std::to_string(axes[1].heads) +
                                    "; the heads of q must be a multiple of those of k");
     FoveaAttentionDesc& d = call.desc;

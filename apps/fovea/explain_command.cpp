@@ -47,9 +47,9 @@ Result<void> shapes_from_options(const Arguments& a, FoveaAttentionDesc& d) {
     for (const Result<Pair>* r : {&batch, &heads, &lengths, &dims})
         if (!*r) return r->error();
     if (!a.has("--lengths"))
-        return Error{
-            FOVEA_INVALID_ARGUMENT, "--lengths",
-            "--lengths is missing; give a file, or --lengths LQ,LKV (with --heads, --dims, --batch)"};
+        return Error{FOVEA_INVALID_ARGUMENT, "input",
+                     "explain needs a file or --lengths; give one of them, such as --lengths 1,4096 (1 "
+                     "query, 4096 keys)"};
     d.batch = uint32_t(batch->first);
     d.heads_q = uint32_t(heads->first), d.heads_kv = uint32_t(heads->second);
     d.len_q = lengths->first, d.len_kv = lengths->second;

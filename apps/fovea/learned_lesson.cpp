@@ -77,8 +77,12 @@ Result<int> teach_task(std::string_view task, const Arguments& arguments) {
         arguments.first_of({"--check", "--backend", "--device", "--kernel", "--threads"});
     if (!other.empty())
         return Error{FOVEA_INVALID_ARGUMENT, std::string(other),
-                     std::string(other) + " needs a tutorial's lesson; '" + std::string(task) +
-                         "' is a trained model, which has no printed tables and runs on the CPU"};
+                     other == "--check"
+                         ? "--check compares with a tutorial's printed tables, and '" + std::string(task) +
+                               "' is a trained model; give a tutorial's lesson, such as t1-08"
+                         : std::string(other) + " needs a tutorial's lesson; '" + std::string(task) +
+                               "' is a trained model, which runs on the CPU: leave " + std::string(other) +
+                               " out"};
     Result<LearnedModel> learned = learned_model(task);
     if (!learned) return learned.error();
     const Result<LearnedLesson> lesson = learned_lesson(std::move(*learned));

@@ -231,8 +231,8 @@ Result<void> check_words(const Arguments& a) {
                      "lesson takes one name or level; the second is '" + printable_name(names[1], 40) + "'"};
     if (a.has("--list") && !names.empty())
         return Error{FOVEA_INVALID_ARGUMENT, "--list",
-                     "--list names all lessons and takes none, but '" + std::string(names[0]) +
-                         "' is given; leave one of them out"};
+                     "--list names every lesson and takes no name; leave out '" +
+                         printable_name(names[0], 40) + "' or --list"};
     if (const std::string_view other = a.first_of({"--check", "--png"}); a.has("--list") && !other.empty())
         return Error{FOVEA_INVALID_ARGUMENT, "--list",
                      "--list cannot be combined with " + std::string(other)};

@@ -268,7 +268,7 @@ Result<void> tell_memory(uint64_t bytes) {
     if (free > 0 && bytes > free)
         return Error{FOVEA_LIMIT_EXCEEDED, "memory",
                      "this run needs about " + bytes_text(bytes) + " of memory, and " + bytes_text(free) +
-                         " is free; give fewer tokens, leave --out out, or add --no-scores"};
+                         " is free; give fewer tokens, omit --out, or add --no-scores"};
     if (bytes > uint64_t{1} << 30)
         std::fprintf(stderr, "fovea: note: this takes about %s of memory\n", bytes_text(bytes).c_str());
     return {};

@@ -81,8 +81,9 @@ Result<DeviceChoice> by_number(std::span<const DeviceInfo> devices, const std::s
         if (int64_t{d.number} == options.device) return take(d, options, "asked for by number");
     }
     return Error{FOVEA_INVALID_ARGUMENT, "device",
-                 "device is " + std::to_string(options.device) + "; this machine has devices 0 to " +
-                     std::to_string(devices.size() - 1) +
+                 "device is " + std::to_string(options.device) + "; this machine has " +
+                     (devices.size() == 1 ? "only device 0, the CPU"
+                                          : "devices 0 to " + std::to_string(devices.size() - 1)) +
                      (vulkan_note.empty() ? "" : " (" + vulkan_note + ")")};
 }
 

@@ -119,7 +119,7 @@ Result<JsonValue> load_json(const ModelFolder& folder, const std::string& name, 
                    JsonNumbers::python);
     if (!value) return files::in_file(path, files::malformed("file", value.error().text));
     if (value->kind() != JsonValue::Kind::object)
-        return files::in_file(path, files::malformed("file", "byte 0: this is not a JSON object"));
+        return files::in_file(path, files::malformed("file", "byte 0: the file must hold a JSON object"));
     return value;
 }
 

@@ -71,7 +71,7 @@ std::optional<Error> add_model_config(std::span<const std::byte> json, TensorSet
         return config_fault(fault->offset, "file", fault->reason);
     JsonCursor cursor(text);
     if (cursor.kind() != JsonKind::object)
-        return config_fault(cursor.offset(), "file", "this is not a JSON object");
+        return config_fault(cursor.offset(), "file", "the file must hold a JSON object");
     Entries found;
     cursor.enter();
     while (cursor.next()) {

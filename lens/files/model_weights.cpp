@@ -121,7 +121,7 @@ std::optional<Error> check_rank2(const Tensor& tensor) {
 std::optional<Error> check_divides(std::string_view key, uint64_t parts, std::string_view of,
                                    uint64_t whole) {
     if (whole % parts == 0) return std::nullopt;
-    return bad_argument(std::string(key), cat(key, " ", parts, " does not divide ", of, ", ", whole));
+    return bad_argument(std::string(key), cat(key, " is ", parts, "; it must divide ", of, ", ", whole));
 }
 
 /// Heads and widths from the shapes of q_proj and k_proj and from what caller and metadata say; they must
@@ -148,15 +148,16 @@ std::optional<Error> llama_sizes(const TensorSet& checkpoint, const LayerNames& 
         return error;
     out.head_dim = q->shape[0] / out.heads;
     if (*head_dim != 0 && *head_dim != out.head_dim)
-        return bad_argument("head_dim", cat("head_dim ", *head_dim, " does not fit: q_proj.weight has ",
-                                            q->shape[0], " rows for ", out.heads, " heads"));
+        return bad_argument("head_dim",
+                            cat("head_dim is ", *head_dim, "; it must be ", out.head_dim,
+                                ", as q_proj.weight has ", q->shape[0], " rows for ", out.heads, " heads"));
     if (auto error = check_divides("head_dim", out.head_dim, "the rows of k_proj.weight", k->shape[0]))
         return error;
     out.kv_heads = k->shape[0] / out.head_dim;
     if (*kv_heads != 0 && *kv_heads != out.kv_heads)
-        return bad_argument("num_key_value_heads",
-                            cat("num_key_value_heads ", *kv_heads, " does not fit: k_proj.weight has ",
-                                k->shape[0], " rows of head_dim ", out.head_dim));
+        return bad_argument("num_key_value_heads", cat("num_key_value_heads is ", *kv_heads, "; it must be ",
+                                                       out.kv_heads, ", as k_proj.weight has ", k->shape[0],
+                                                       " rows and head_dim is ", out.head_dim));
     return check_divides("num_key_value_heads", out.kv_heads, "num_attention_heads", out.heads);
 }
 

@@ -101,7 +101,7 @@ class NpyDictionary {
             return unsupported(
                 "descr", cat("byte ", offset_ + at_, ": descr is a structured type; save one array a field"));
         const auto text = quoted();
-        if (!text) return fault("descr", "descr is not text");
+        if (!text) return fault("descr", "descr must be text");
         const char order = text->empty() ? '\0' : text->front();
         const std::string_view code = text->substr(text->empty() ? 0 : 1);
         if (code.starts_with('O'))
@@ -124,12 +124,12 @@ class NpyDictionary {
     std::optional<Error> order(NpyHeader& header) {
         header.fortran_order = take_word("True");
         if (!header.fortran_order && !take_word("False"))
-            return fault("fortran_order", "fortran_order is not True or False");
+            return fault("fortran_order", "fortran_order must be True or False");
         return std::nullopt;
     }
 
     std::optional<Error> shape(NpyHeader& header) {
-        if (!take('(')) return fault("shape", "shape is not a tuple");
+        if (!take('(')) return fault("shape", "shape must be a tuple of integers");
         bool comma = true;
         for (skip_space(); !take(')'); skip_space()) {
             if (!comma) return fault("shape", "',' or ')' expected");
@@ -144,7 +144,8 @@ class NpyDictionary {
             skip_space();
             comma = take(',');
         }
-        if (header.rank == 1 && !comma) return fault("shape", "shape is a number, not a tuple");
+        if (header.rank == 1 && !comma)
+            return fault("shape", "shape must be a tuple, such as (3,); it is a number");
         return std::nullopt;
     }
 
@@ -184,11 +185,12 @@ Result<NpyHeader> read_npy_header(std::span<const std::byte> file) {
     const uint64_t length = little_endian(file.subspan(8, length_bytes));
     if (length > kMaxNpyHeaderBytes)
         return malformed("header_length",
-                         cat("byte 8: header length ", length, " is above the limit, ", kMaxNpyHeaderBytes));
+                         cat("byte 8: the header length is ", length, "; the limit is ", kMaxNpyHeaderBytes));
     const uint64_t start = 8 + length_bytes;
     if (length > file.size() - start)
-        return malformed("header_length", cat("byte 8: header length ", length, " is more than the ",
-                                              file.size() - start, " bytes that follow"));
+        return malformed("header_length",
+                         cat("byte 8: the header has ", length, " bytes, but only ", file.size() - start,
+                             " follow; the file was cut short: save or download it again"));
     const std::string_view dictionary = text.substr(start, static_cast<size_t>(length));
     if (const size_t fault = utf8_fault(dictionary); fault != dictionary.size())
         return malformed("header", cat("byte ", start + fault, ": header: not valid UTF-8"));

@@ -29,9 +29,9 @@ std::string_view inflate_fault(InflateState state) {
         case InflateState::more:
             return "the deflated data is cut short";
         case InflateState::too_long:
-            return "inflates to more bytes than its header says";
+            return "the entry inflates to more bytes than its header says";
         case InflateState::no_memory:
-            return "no memory to inflate";
+            return "not enough memory to inflate the entry";
         default:
             return "the deflated data is corrupt";
     }
@@ -58,8 +58,8 @@ class EntryCheck {
             if (inflater.unread_bytes() != 0 || inflater.produced_bytes() != entry.inflated_bytes)
                 return zip_fault(
                     "sizes", entry.name, entry.data_offset,
-                    cat("inflates to ", inflater.produced_bytes(), " bytes with ", inflater.unread_bytes(),
-                        " left over, its header says ", entry.inflated_bytes));
+                    cat("the entry inflates to ", inflater.produced_bytes(), " bytes with ",
+                        inflater.unread_bytes(), " left over, its header says ", entry.inflated_bytes));
         }
         if (crc != entry.crc) return zip_fault("crc", entry.name, entry.data_offset, "the checksum is wrong");
         const auto header = read_npy_header({prefix_.data(), prefix_size_bytes_});
@@ -92,7 +92,7 @@ std::optional<Error> check_contents(const ZipArchive& archive, const LoadLimits&
     return archive.for_each([&](const ZipEntry& entry) -> std::optional<Error> {
         if (!entry.name.ends_with(kSuffix))
             return zip_fault("name", entry.name, entry.record_offset,
-                             "is not an array: its name does not end in .npy");
+                             "this is not an array; the name of each entry must end in .npy");
         if (entry.inflated_bytes > limits.inflated_bytes - inflated)
             return Error{
                 FOVEA_LIMIT_EXCEEDED, "inflated_bytes",
@@ -118,7 +118,7 @@ Result<Tensor> read_tensor(const ZipEntry& entry, std::span<const std::byte> pac
     });
     // Checked before, so only a file that is being changed gets here.
     if (state != InflateState::ended || at != buffer.bytes().size())
-        return zip_fault("data", entry.name, entry.data_offset, "changed while it was read");
+        return zip_fault("data", entry.name, entry.data_offset, "the file changed while it was read");
     return parse_npy(buffer.bytes(), buffer.owner());
 }
 

@@ -109,19 +109,20 @@ std::optional<Error> SafetensorsHeader::check_length(FileHead file) {
                              " bytes are too few for a safetensors file, the least is ", kLengthBytes + 2));
     uint64_t length = 0;
     std::memcpy(&length, file.bytes.data(), kLengthBytes);
-    const auto refuse = [&](std::string_view rule, uint64_t limit) {
-        return malformed("header_length", cat("byte 0: header length ", length, rule, limit));
+    const auto out_of_range = [&] {
+        return malformed("header_length", cat("byte 0: the header length is ", length,
+                                              "; it must be from 2 to ", kMaxHeaderBytes));
     };
-    if (length < 2) return refuse(" is below the least, ", 2);
+    if (length < 2) return out_of_range();
     // Eight letters where the length should be: a file of text, or of another format under this name.
     const std::string_view begin = letters_at_begin(file.bytes);
     if (length > kMaxHeaderBytes && !begin.empty())
         return malformed("file", cat("byte 0: this is not a safetensors file: it begins with '", begin, "'"));
-    if (length > kMaxHeaderBytes) return refuse(" is above the limit, ", kMaxHeaderBytes);
+    if (length > kMaxHeaderBytes) return out_of_range();
     if (length > file.file_bytes - kLengthBytes)
-        return malformed("header_length",
-                         cat("byte 0: header length ", length, " is more than the ",
-                             file.file_bytes - kLengthBytes, " bytes that follow; the file was cut short"));
+        return malformed("header_length", cat("byte 0: the header has ", length, " bytes, but only ",
+                                              file.file_bytes - kLengthBytes,
+                                              " follow; the file was cut short: save or download it again"));
     text_ = {reinterpret_cast<const char*>(file.bytes.data()) + kLengthBytes, static_cast<size_t>(length)};
     data_bytes_ = file.file_bytes - kLengthBytes - length;
     return std::nullopt;
@@ -150,13 +151,13 @@ std::optional<Error> SafetensorsHeader::check_members() {
 
 std::optional<Error> SafetensorsHeader::check_metadata(JsonCursor& cursor) {
     if (cursor.kind() != JsonKind::object)
-        return header_fault(cursor.offset(), "__metadata__ is not an object");
+        return header_fault(cursor.offset(), "__metadata__ must be an object of strings");
     metadata_offset_ = cursor.offset();
     cursor.enter();
     while (cursor.next()) {
         const JsonString key = cursor.key();
         if (cursor.kind() != JsonKind::string)
-            return header_fault(cursor.offset(), cat("__metadata__ ", quoted(key), " is not a string"));
+            return header_fault(cursor.offset(), cat("__metadata__ ", quoted(key), " must be a string"));
         cursor.string();
         ++metadata_count_;
         if (cursor.offset() - metadata_offset_ > kMaxMetadataBytes)
@@ -167,7 +168,9 @@ std::optional<Error> SafetensorsHeader::check_metadata(JsonCursor& cursor) {
 }
 
 std::optional<Error> SafetensorsHeader::read_entry(JsonCursor& cursor, TensorEntry& entry) const {
-    if (cursor.kind() != JsonKind::object) return fault("header", entry, cursor.offset(), "is not an object");
+    if (cursor.kind() != JsonKind::object)
+        return fault("header", entry, cursor.offset(),
+                     "the entry must be an object with dtype, shape and data_offsets");
     const size_t offset = cursor.offset();
     unsigned seen = 0;
     cursor.enter();
@@ -194,7 +197,7 @@ std::optional<Error> SafetensorsHeader::read_field(JsonCursor& cursor, TensorEnt
     if (key.equals("dtype")) {
         if (!first_time(1)) return twice("dtype");
         if (cursor.kind() != JsonKind::string)
-            return fault("dtype", entry, cursor.offset(), "dtype is not a string");
+            return fault("dtype", entry, cursor.offset(), "dtype must be a string");
         const size_t value_offset = cursor.offset();
         const JsonString dtype = cursor.string();
         const auto type = element_type_of_dtype(dtype);
@@ -215,7 +218,7 @@ std::optional<Error> SafetensorsHeader::read_field(JsonCursor& cursor, TensorEnt
 
 std::optional<Error> SafetensorsHeader::read_shape(JsonCursor& cursor, TensorEntry& entry) const {
     if (cursor.kind() != JsonKind::array)
-        return fault("shape", entry, cursor.offset(), "shape is not an array");
+        return fault("shape", entry, cursor.offset(), "shape must be an array of integers");
     cursor.enter();
     while (cursor.next()) {
         const size_t offset = cursor.offset();
@@ -234,23 +237,25 @@ std::optional<Error> SafetensorsHeader::read_shape(JsonCursor& cursor, TensorEnt
 std::optional<Error> SafetensorsHeader::read_offsets(JsonCursor& cursor, TensorEntry& entry) const {
     const size_t start = cursor.offset();
     if (cursor.kind() != JsonKind::array)
-        return fault("data_offsets", entry, start, "data_offsets is not an array");
+        return fault("data_offsets", entry, start, "data_offsets must be an array of two integers");
     std::array<uint64_t, 2> values{};
     size_t count = 0;
     cursor.enter();
     while (cursor.next()) {
         const size_t offset = cursor.offset();
         if (count == values.size())
-            return fault("data_offsets", entry, offset, "data_offsets has more than two numbers");
+            return fault("data_offsets", entry, offset,
+                         "data_offsets has more than two elements; it must have two");
         std::optional<uint64_t> value;
         if (cursor.kind() == JsonKind::number) value = json_unsigned(cursor.number());
         if (!value)
             return fault("data_offsets", entry, offset,
-                         "data_offsets holds something that is not an integer");
+                         "each of data_offsets must be an integer of at least 0");
         values[count++] = *value;
     }
     if (count != values.size())
-        return fault("data_offsets", entry, start, "data_offsets has fewer than two numbers");
+        return fault("data_offsets", entry, start,
+                     "data_offsets has fewer than two elements; it must have two");
     entry.begin = values[0];
     entry.end = values[1];
     return std::nullopt;

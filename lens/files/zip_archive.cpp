@@ -97,7 +97,8 @@ std::optional<Error> ZipArchive::find_end() {
     if (marked || has_zip64_locator(file_, at)) {
         if (auto error = read_zip64_end(at)) return error;
     } else if (disk != 0 || directory_disk != 0 || read_le(file_, at + 8, 2) != entry_count_) {
-        return archive_fault(at, "the archive is spread over several disks");
+        return archive_fault(
+            at, "the archive is spread over several disks, which is not supported; save it as one file");
     }
     if (directory_size_bytes_ > directory_end_ || directory_offset_ != directory_end_ - directory_size_bytes_)
         return archive_fault(at, cat("central directory of ", directory_size_bytes_, " bytes at ",
@@ -118,7 +119,8 @@ std::optional<Error> ZipArchive::read_zip64_end(uint64_t end_offset) {
         return archive_fault(locator, "the zip64 end record is not where its locator says");
     if (read_le(file_, at + 16, 4) != 0 || read_le(file_, at + 20, 4) != 0 ||
         read_le(file_, at + 24, 8) != read_le(file_, at + 32, 8))
-        return archive_fault(at, "the archive is spread over several disks");
+        return archive_fault(
+            at, "the archive is spread over several disks, which is not supported; save it as one file");
     entry_count_ = read_le(file_, at + 32, 8);
     directory_size_bytes_ = read_le(file_, at + 40, 8);
     directory_offset_ = read_le(file_, at + 48, 8);
@@ -149,13 +151,19 @@ Result<ZipEntry> ZipArchive::read_entry(uint64_t at) const {
     if (utf8_fault(entry.name) != entry.name.size())
         return zip_fault("name", entry.name, at, "name is not valid UTF-8");
     if ((entry.flags & ~kZipKnownFlags) != 0)
-        return zip_fault("flags", entry.name, at,
-                         (entry.flags & 1u) != 0 ? "is encrypted" : "has flags of no known meaning");
+        return zip_fault(
+            "flags", entry.name, at,
+            (entry.flags & 1u) != 0
+                ? "the entry is encrypted, which is not supported; save the file without a password"
+                : "the entry has flags that are not supported");
     if (method != 0 && method != 8)
         return zip_fault("method", entry.name, at,
-                         cat("compression method ", method, " is neither stored (0) nor deflated (8)"));
+                         cat("compression method is ", method, "; it must be 0 (stored) or 8 (deflated)"));
     entry.method = static_cast<ZipMethod>(method);
-    if (read_le(file_, at + 34, 2) != 0) return zip_fault("archive", entry.name, at, "is on another disk");
+    if (read_le(file_, at + 34, 2) != 0)
+        return zip_fault(
+            "archive", entry.name, at,
+            "the entry is on another disk, which is not supported; save the archive as one file");
     if (auto error = check_local(entry)) return *std::move(error);
     return entry;
 }
@@ -185,8 +193,9 @@ std::optional<Error> ZipArchive::check_local(ZipEntry& entry) const {
             return zip_fault("sizes", entry.name, at, "the local header has other sizes or another checksum");
     }
     if (entry.method == ZipMethod::stored && entry.packed_bytes != entry.inflated_bytes)
-        return zip_fault("sizes", entry.name, entry.record_offset,
-                         cat("is stored, yet ", entry.packed_bytes, " bytes become ", entry.inflated_bytes));
+        return zip_fault(
+            "sizes", entry.name, entry.record_offset,
+            cat("the entry is stored, yet ", entry.packed_bytes, " bytes become ", entry.inflated_bytes));
     entry.data_offset = at + kZipLocalBytes + name_bytes + extra_bytes;
     return std::nullopt;
 }
@@ -231,8 +240,9 @@ std::optional<Error> ZipArchive::check_overlap(std::span<Place> places) const {
     std::sort(places.begin(), places.end(), [](const Place& a, const Place& b) { return a.begin < b.begin; });
     for (size_t i = 1; i < places.size(); ++i)
         if (places[i].begin < places[i - 1].end)
-            return zip_fault("local_offset", name_at(places[i].record_offset), places[i].begin,
-                             cat("overlaps the entry before, which ends at byte ", places[i - 1].end));
+            return zip_fault(
+                "local_offset", name_at(places[i].record_offset), places[i].begin,
+                cat("the entry overlaps the one before, which ends at byte ", places[i - 1].end));
     return std::nullopt;
 }
 

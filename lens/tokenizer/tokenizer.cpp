@@ -229,8 +229,8 @@ Result<void> TextTokenizer::Impl::words(AlignedText piece, std::vector<SplitToke
             if (!model->split(word.text, made))
                 return broken_tokenizer(
                     "'" + printable_name(word.text, 60) +
-                    "' is not in the vocabulary, and the tokenizer has no token for what is "
-                    "unknown");
+                    "' is not in the vocabulary, and the tokenizer has no unknown token to use instead; "
+                    "leave the text out");
             for (const WordToken& token : made) {
                 const ByteRange place = word.source(token.begin, token.end);
                 out.push_back({token.id, place.begin, place.end});

@@ -26,7 +26,8 @@ Error no_number(std::string_view text) {
 
 Result<void> read_vocabulary(const JsonValue& model, Impl& out) {
     const auto& vocabulary = model["vocab"].members();
-    if (vocabulary.empty()) return broken_tokenizer("the tokenizer has no vocabulary");
+    if (vocabulary.empty())
+        return broken_tokenizer("the tokenizer has no vocabulary; model.vocab must have at least one token");
     size_t tokens = 0, bytes = 0;
     for (const auto& [text, number] : vocabulary) ++tokens, bytes += text.size();
     out.table->reserve(tokens, bytes);
@@ -104,7 +105,8 @@ Result<void> read_unigram(const JsonValue& model, Impl& out) {
         rows.scores.push_back(pair[1].number());
         ++id;
     }
-    if (id == 0) return broken_tokenizer("the tokenizer has no vocabulary");
+    if (id == 0)
+        return broken_tokenizer("the tokenizer has no vocabulary; model.vocab must have at least one token");
     UnknownRule unknown;
     const JsonValue& given = model["unk_id"];
     if (given.kind() != JsonValue::Kind::null) {

@@ -83,8 +83,9 @@ Result<void> add_tensors(const Task& task, const std::vector<float>& values, con
                          bool half, TensorSet& set) {
     for (const WeightEntry& entry : weight_entries(task.model)) {
         if (entry.offset + entry.count > values.size())
-            return bad("state.weights",
-                       "has " + std::to_string(values.size()) + " numbers, too few for its task");
+            return bad("state.weights", "has " + std::to_string(values.size()) + " elements; '" + entry.name +
+                                            "' of its task ends at element " +
+                                            std::to_string(entry.offset + entry.count));
         const std::span<const float> part(values.data() + entry.offset, entry.count);
         std::vector<uint16_t> halves;
         std::span<const std::byte> bytes = std::as_bytes(part);

@@ -184,12 +184,12 @@ class Call:
         batch, heads, rows, dim = self.q.shape
         for name, view in (('k', self.k), ('v', self.v)):
             if view.shape[0] != batch:
-                raise Refused(f'{name} has a batch of {view.shape[0]} and q of {batch}; they must be equal', name)
+                raise Refused(f'{name} has a batch of {view.shape[0]} and q has {batch}; the two must be equal', name)
         if self.k.shape[1:3] != self.v.shape[1:3]:
             raise Refused(f'v has {self.v.shape[1]} heads of {self.v.shape[2]} tokens, and k {self.k.shape[1]} of '
                           f'{self.k.shape[2]}; both must be equal', 'v')
         if self.k.shape[3] != dim:
-            raise Refused(f'k has rows of {self.k.shape[3]} elements and q of {dim}; they must be equal', 'k')
+            raise Refused(f'k has a head size of {self.k.shape[3]} and q has {dim}; the two must be equal', 'k')
         for field, count in (('batch', batch), ('heads_q', heads), ('heads_kv', self.k.shape[1]), ('dim_qk', dim),
                              ('dim_v', self.v.shape[3]), ('len_q', rows), ('len_kv', self.k.shape[2])):
             put(desc, field, count)

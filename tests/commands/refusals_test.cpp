@@ -57,13 +57,13 @@ TEST(Refusals, a_person_sees_one_line_with_field_value_and_limit) {
     const std::vector<uint64_t> plain{1, 2, 5, 4};
     const BadCall calls[] = {
         {"heads that do not divide",
-         "error: tensor 'q' has 3 heads and k 2; the heads of q must be a multiple of those of k",
+         "error: tensor 'q' has 3 heads and k has 2; the heads of q must be a multiple of those of k",
          {1, 3, 5, 4},
          {1, 2, 5, 4},
          {1, 2, 5, 4},
          ""},
         {"rows of other sizes",
-         "tensor 'k' has rows of 6 elements and q rows of 4; they must be equal",
+         "tensor 'k' has a head size of 6 and q has 4; the two must be equal",
          plain,
          {1, 2, 5, 6},
          {1, 2, 5, 4},

@@ -89,7 +89,7 @@ TEST(Gpt2, HeadsComeFromTheCallOrTheMetadata) {
     TensorSet set = gpt2("transformer.");
     EXPECT_EQ(load_gpt2_attention(set, 0, {2})->heads, 2u);
     EXPECT_EQ(load_gpt2_attention(set, 0, {4}).error().text,
-              "n_head 4 does not divide the width of the model, 6");
+              "n_head is 4; it must divide the width of the model, 6");
     set.metadata.clear();
     EXPECT_EQ(load_gpt2_attention(set, 0).error().field, "n_head");
     EXPECT_EQ(load_gpt2_attention(set, 0).error().text,
@@ -150,10 +150,11 @@ TEST(Llama, NumbersOfTheCallWinAndMustFit) {
     const auto refusal = [&](const LlamaConfig& config) {
         return load_llama_attention(set, 1, config).error().text;
     };
-    EXPECT_EQ(refusal({5}), "num_attention_heads 5 does not divide the rows of q_proj.weight, 12");
-    EXPECT_EQ(refusal({4, 3}), "num_key_value_heads 3 does not fit: k_proj.weight has 6 rows of head_dim 3");
-    EXPECT_EQ(refusal({4, 0, 4}), "head_dim 4 does not fit: q_proj.weight has 12 rows for 4 heads");
-    EXPECT_EQ(refusal({3}), "head_dim 4 does not divide the rows of k_proj.weight, 6");
+    EXPECT_EQ(refusal({5}), "num_attention_heads is 5; it must divide the rows of q_proj.weight, 12");
+    EXPECT_EQ(refusal({4, 3}),
+              "num_key_value_heads is 3; it must be 2, as k_proj.weight has 6 rows and head_dim is 3");
+    EXPECT_EQ(refusal({4, 0, 4}), "head_dim is 4; it must be 3, as q_proj.weight has 12 rows for 4 heads");
+    EXPECT_EQ(refusal({3}), "head_dim is 4; it must divide the rows of k_proj.weight, 6");
     EXPECT_EQ(refusal({4, 0, 0, -1}), "rope_theta must be a finite number above 0");
 }
 
@@ -221,7 +222,7 @@ TEST_F(ModelConfig, RefusesAScaledRotaryEmbedding) {
 }
 
 TEST_F(ModelConfig, SaysWhatIsWrong) {
-    EXPECT_EQ(refusal("[]"), "byte 0: this is not a JSON object");
+    EXPECT_EQ(refusal("[]"), "byte 0: the file must hold a JSON object");
     EXPECT_EQ(refusal("{\"a\": 1,}"), "byte 8: a key in quotes expected");
     EXPECT_EQ(refusal(R"({"num_attention_heads": "4"})"), "byte 24: num_attention_heads is not a number");
     EXPECT_EQ(refusal(R"({"head_dim": 4, "head_dim": 5})"),

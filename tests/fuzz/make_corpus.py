@@ -73,12 +73,12 @@ def make_safetensors():
     folder.add("file_seven_bytes", bytes(7), "7 bytes are too few")
     folder.add("file_nine_bytes", struct.pack("<Q", 1) + b"{", "9 bytes are too few")
     for name, length, expected in (
-        ("length_zero", 0, "header length 0 is below the least, 2"),
-        ("length_one", 1, "header length 1 is below the least, 2"),
-        ("length_above_limit", 100_000_001, "header length 100000001 is above the limit, 100000000"),
-        ("length_past_file", 60, "header length 60 is more than the 54 bytes that follow"),
-        ("length_max", 2**64 - 1, "header length 18446744073709551615 is above the limit"),
-        ("length_sign_bit", 2**63, "is above the limit"),
+        ("length_zero", 0, "the header length is 0; it must be from 2 to 100000000"),
+        ("length_one", 1, "the header length is 1; it must be from 2 to 100000000"),
+        ("length_above_limit", 100_000_001, "the header length is 100000001; it must be from 2 to 100000000"),
+        ("length_past_file", 60, "the header has 60 bytes, but only 54 follow; the file was cut short"),
+        ("length_max", 2**64 - 1, "the header length is 18446744073709551615; it must be"),
+        ("length_sign_bit", 2**63, "; it must be from 2 to 100000000"),
     ):
         folder.add(name, struct.pack("<Q", length) + (good + "}").encode(), expected)
     bad("first_byte_bracket", "[]", "byte 8: header: does not begin with '{'", b"")
@@ -112,8 +112,8 @@ def make_safetensors():
     bad("json_leading_zero", '{"a":01}', "leading zero")
     bad("json_bare_point", '{"a":1.}', "digits expected after '.'")
     bad("json_bare_exponent", '{"a":1e}', "digits expected in the exponent")
-    bad("tensor_not_object", '{"a":5}', "tensor 'a', byte 13: is not an object")
-    bad("tensor_null", '{"a":null}', "is not an object")
+    bad("tensor_not_object", '{"a":5}', "tensor 'a', byte 13: the entry must be an object")
+    bad("tensor_null", '{"a":null}', "the entry must be an object with dtype, shape and data_offsets")
     for field in ("dtype", "shape", "data_offsets"):
         partial = entry()
         del partial[field]
@@ -121,11 +121,11 @@ def make_safetensors():
         value = json.dumps(entry()[field])
         bad(f"twice_{field}", good[:-1] + f',"{field}":{value}}}}}', f"{field} appears twice")
     bad("unknown_key", {"a": {**entry(), "strides": [1]}}, "unknown key 'strides'")
-    bad("dtype_number", {"a": entry(5)}, "dtype is not a string")
+    bad("dtype_number", {"a": entry(5)}, "dtype must be a string")
     bad("dtype_unknown", {"a": entry("F8_E9M9")}, "dtype 'F8_E9M9' is not one of BOOL")
     bad("dtype_lower_case", {"a": entry("f32")}, "dtype 'f32' is not one of")
     bad("dtype_control_character", '{"a":{"dtype":"\\u001b[31m","shape":[2],"data_offsets":[0,8]}}', "dtype '\\x1b[31m' is not")
-    bad("shape_not_array", {"a": {**entry(), "shape": 2}}, "shape is not an array")
+    bad("shape_not_array", {"a": {**entry(), "shape": 2}}, "shape must be an array of integers")
     bad("shape_of_text", {"a": entry(shape=("2",))}, "dimension 0 of shape is not an integer")
     bad("shape_negative", {"a": entry(shape=(-2,))}, "dimension 0 of shape is not an integer")
     bad("shape_fraction", {"a": entry(shape=(2.5,))}, "dimension 0 of shape is not an integer")
@@ -135,11 +135,11 @@ def make_safetensors():
     bad("shape_nine_dims", {"a": entry(shape=(1,) * 8 + (2,))}, "more dimensions than the limit, 8")
     bad("shape_product_overflow", {"a": entry(shape=(2**40, 2**40))}, "needs more than 2^64 - 1 bytes")
     bad("shape_product_wraps_to_8", {"a": entry("U8", (2**32 + 1, 2**32 + 1, 8))}, "needs more than 2^64 - 1 bytes")
-    bad("offsets_not_array", {"a": {**entry(), "data_offsets": 8}}, "data_offsets is not an array")
-    bad("offsets_one", {"a": entry(offsets=(8,))}, "fewer than two numbers")
-    bad("offsets_three", {"a": entry(offsets=(0, 4, 8))}, "more than two numbers")
-    bad("offsets_negative", {"a": entry(offsets=(-8, 0))}, "not an integer")
-    bad("offsets_above_64_bits", {"a": entry(offsets=(0, 2**64))}, "not an integer")
+    bad("offsets_not_array", {"a": {**entry(), "data_offsets": 8}}, "data_offsets must be an array of two integers")
+    bad("offsets_one", {"a": entry(offsets=(8,))}, "fewer than two elements; it must have two")
+    bad("offsets_three", {"a": entry(offsets=(0, 4, 8))}, "more than two elements; it must have two")
+    bad("offsets_negative", {"a": entry(offsets=(-8, 0))}, "each of data_offsets must be an integer")
+    bad("offsets_above_64_bits", {"a": entry(offsets=(0, 2**64))}, "each of data_offsets must be an integer")
     bad("offsets_reversed", {"a": entry(offsets=(8, 0))}, "tensor 'a', byte 9: data_offsets begin at 8, after their end 0")
     bad("offsets_past_data", {"a": entry(offsets=(8, 16))}, "data_offsets end at 16, the data has 8 bytes")
     bad("offsets_wrong_size", {"a": entry(offsets=(0, 4))}, "data_offsets span 4 bytes, shape [2] of F32 needs 8")
@@ -154,9 +154,9 @@ def make_safetensors():
     bad("name_twice", good + "," + good[1:] + "}", "the name appears twice")
     bad("name_twice_escaped", good + "," + good[1:].replace('"a"', '"\\u0061"') + "}", "tensor 'a', byte 62: the name appears twice")
     bad("name_with_escape_sequence", '{"\\u001b]0;x":1}', "tensor '\\x1b]0;x'")
-    bad("metadata_not_object", '{"__metadata__":"x"}', "__metadata__ is not an object", b"")
-    bad("metadata_number", '{"__metadata__":{"k":5}}', "__metadata__ 'k' is not a string", b"")
-    bad("metadata_nested", '{"__metadata__":{"k":{"l":"m"}}}', "__metadata__ 'k' is not a string", b"")
+    bad("metadata_not_object", '{"__metadata__":"x"}', "__metadata__ must be an object of strings", b"")
+    bad("metadata_number", '{"__metadata__":{"k":5}}', "__metadata__ 'k' must be a string", b"")
+    bad("metadata_nested", '{"__metadata__":{"k":{"l":"m"}}}', "__metadata__ 'k' must be a string", b"")
     bad("metadata_key_twice", '{"__metadata__":{"k":"1","j":"2","k":"3"}}', "__metadata__ 'k' appears twice", b"")
     bad("metadata_twice", '{"__metadata__":{},"__metadata__":{}}', "__metadata__ appears twice", b"")
     folder.close()
@@ -199,10 +199,10 @@ def make_npy():
     folder.add("version_1_1", npy(version=(1, 1)), "version 1.1 is not")
     folder.add("length_missing_v1", b"\x93NUMPY\x01\x00\x10", "ends before the header length")
     folder.add("length_missing_v2", b"\x93NUMPY\x02\x00\x10\x00\x00", "ends before the header length")
-    folder.add("length_past_file", npy(length=200), "header length 200 is more than the 65 bytes that follow")
-    folder.add("length_past_file_by_less_than_the_prefix", npy(length=70), "header length 70 is more than the 65 bytes that follow")
-    folder.add("length_above_limit", npy(version=(2, 0), length=70_000), "header length 70000 is above the limit, 65536")
-    folder.add("length_max", npy(version=(3, 0), length=2**32 - 1), "header length 4294967295 is above the limit")
+    folder.add("length_past_file", npy(length=200), "the header has 200 bytes, but only 65 follow; the file was cut short")
+    folder.add("length_past_file_by_less_than_the_prefix", npy(length=70), "the header has 70 bytes, but only 65 follow")
+    folder.add("length_above_limit", npy(version=(2, 0), length=70_000), "the header length is 70000; the limit is 65536")
+    folder.add("length_max", npy(version=(3, 0), length=2**32 - 1), "the header length is 4294967295; the limit is 65536")
     folder.add("length_zero", npy("", b""), "does not begin with '{'")
     bad_text("utf8_stray_byte", b"{'descr\xff': '<f4'}", "byte 17: header: not valid UTF-8")
     bad_text("not_a_dictionary", "['descr']", "does not begin with '{'")
@@ -229,13 +229,13 @@ def make_npy():
     bad("descr_no_order", "descr 'f4' is not", descr="'f4'")
     bad("descr_bar_wide", "descr '|f4' is not", descr="'|f4'")
     bad("descr_empty", "descr '' is not", descr="''")
-    bad("descr_number", "descr is not text", descr="4")
+    bad("descr_number", "descr must be text", descr="4")
     bad("descr_escape_sequence", "descr '\\x1b[2J' is not", descr="'\x1b[2J'")
-    bad("order_number", "fortran_order is not True or False", order="0")
-    bad("order_lower_case", "fortran_order is not True or False", order="false")
-    bad("shape_list", "shape is not a tuple", shape="[2]")
-    bad("shape_number", "shape is not a tuple", shape="2")
-    bad("shape_no_comma", "shape is a number, not a tuple", shape="(2)")
+    bad("order_number", "fortran_order must be True or False", order="0")
+    bad("order_lower_case", "fortran_order must be True or False", order="false")
+    bad("shape_list", "shape must be a tuple of integers", shape="[2]")
+    bad("shape_number", "shape must be a tuple of integers", shape="2")
+    bad("shape_no_comma", "shape must be a tuple, such as (3,); it is a number", shape="(2)")
     bad("shape_negative", "dimension 0 of shape is not an integer", shape="(-2,)")
     bad("shape_fraction", "',' or ')' expected", shape="(2.0,)")
     bad("shape_text", "dimension 0 of shape is not an integer", shape="('2',)")
@@ -367,14 +367,14 @@ def make_npz():
     bad("zip64_extra_past_end", "a 64-bit size is announced and missing", size_bytes=2**32 - 1,
         extra=struct.pack("<HHQ", 1, 60, 73))
     bad("record_past_directory", "reaches past its end", name_bytes=60)
-    bad("name_not_npy", "entry 'a.txt', byte 110: is not an array: its name does not end in .npy", name="a.txt")
+    bad("name_not_npy", "entry 'a.txt', byte 110: this is not an array; the name of each entry must end in .npy", name="a.txt")
     bad("name_folder", "is not an array", name="folder/")
     bad("name_not_utf8", "name is not valid UTF-8", name=b"\xff.npy")
     bad("name_local_differs", "the local header has another name", local_name=b"b.npy")
     folder.add("name_twice", Zip().add().add().end(), "the name appears twice")
     bad("flag_encrypted", "is encrypted", flags=1)
-    bad("flag_unknown", "has flags of no known meaning", flags=0x2000)
-    bad("method_bzip2", "compression method 12 is neither stored (0) nor deflated (8)", method=12, packed=b"x")
+    bad("flag_unknown", "the entry has flags that are not supported", flags=0x2000)
+    bad("method_bzip2", "compression method is 12; it must be 0 (stored) or 8 (deflated)", method=12, packed=b"x")
     bad("method_local_differs", "the local header has another compression method",
         local_fields=struct.pack("<HHHHHIII", 20, 0, 8, 0, 0x21, zlib.crc32(npy()), len(npy()), len(npy())))
     bad("entry_disk", "is on another disk", disk=1)
@@ -388,7 +388,7 @@ def make_npz():
     bad("stored_sizes_differ", "is stored, yet 75 bytes become 80", size_bytes=80)
     folder.add("overlap_same_data", Zip().add().add("b.npy", offset=0, local_name=b"a.npy").end(), "the local header has another name")
     inner = Zip().add("b.npy").body
-    folder.add("overlap_nested", Zip().add("a.npy", inner, packed=inner).add("b.npy", offset=35).end(), "overlaps the entry before")
+    folder.add("overlap_nested", Zip().add("a.npy", inner, packed=inner).add("b.npy", offset=35).end(), "the entry overlaps the one before")
     bad("crc_stored", "the checksum is wrong", crc=1)
     bad("crc_deflated", "the checksum is wrong", method=8, crc=1)
     bad("deflate_cut", "the deflated data is cut short", method=8, packed=deflate(npy())[:-4])

@@ -196,7 +196,7 @@ TEST(GgufKeys, that_change_numbers_are_computed_or_refused) {
         {"mix", [](auto& e) { e.set("llama.rope.scaling.yarn_ext_factor", 0.5); }, "yarn_ext_factor is 0.5"},
         {"yarn", [](auto& e) { e.set("llama.rope.scaling.yarn_attn_factor", 2.0); }, "only 1 is supported"},
         {"magnitude", [](auto& e) { e.set("llama.rope.scaling.attn_factor", 0.0); },
-         "the factor of rotated rows must be above 0"},
+         "rope.scaling has an attention factor that is not above 0"},
         {"freqs",
          [](auto& e) {
              e.add_f32("rope_freqs.weight", {2}, {1, 0});

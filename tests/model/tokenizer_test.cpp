@@ -230,7 +230,8 @@ TEST(TextTokenizer, refuses_what_it_cannot_compute_by_name) {
     EXPECT_EQ(refused("{"), "byte 1: a key in quotes expected");
     EXPECT_EQ(refused(R"({"model": {"type": "Odd"}})"),
               "the tokenizer has the type 'Odd'; BPE, Unigram, WordPiece and WordLevel are supported");
-    EXPECT_EQ(refused(R"({"model": {"type": "BPE", "vocab": {}}})"), "the tokenizer has no vocabulary");
+    EXPECT_EQ(refused(R"({"model": {"type": "BPE", "vocab": {}}})"),
+              "the tokenizer has no vocabulary; model.vocab must have at least one token");
     EXPECT_EQ(refused(R"({"model": {"type": "BPE", "vocab": {"a": -1}}})"),
               "token 'a' must have an ID of its own, from 0 to 268435455");
     EXPECT_EQ(refused(R"({"model": {"type": "BPE", "vocab": {"a": 0}, "merges": ["a b"]}})"),

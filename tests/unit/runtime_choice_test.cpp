@@ -73,6 +73,7 @@ TEST(ChooseDevice, FollowsTheTable) {
         {"number", {cpu(), software, discrete}, asks(automatic, 1), 1, "by number"},
         {"number 0", {cpu(), discrete}, asks(automatic, 0), 0, "by number"},
         {"number too large", {cpu(), software}, asks(automatic, 7), -1, "devices 0 to 1"},
+        {"number without Vulkan", {cpu()}, asks(automatic, 1), -1, "has only device 0, the CPU (no loader"},
         {"number is broken", {cpu(), broken}, asks(automatic, 4), -1, "too old"},
         {"number is no CPU", {cpu(), software}, asks(BackendChoice::cpu, 1), -1, "backend cpu cannot use"},
         {"name", {cpu(), software, discrete}, named("DEVICE 3"), 3, "by name"},

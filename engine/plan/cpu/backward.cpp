@@ -85,7 +85,7 @@ FoveaResult plan_cpu_backward(FoveaPlan_T& plan, FoveaDiag* diag) {
         if (wanted == FOVEA_KERNEL_AUTO)
             return plan_loops(plan, FOVEA_KERNEL_PLAIN, " (workspace_limit is too small for flash)", diag);
         return fail(diag, FOVEA_LIMIT_EXCEEDED, "workspace_limit",
-                    "workspace_limit is %llu bytes; it must be at least %llu: %llu for each CPU thread",
+                    "workspace_limit is %llu; it must be at least %llu bytes: %llu for each CPU thread",
                     static_cast<unsigned long long>(p.workspace_limit),
                     static_cast<unsigned long long>(cpu.scratch_bytes * threads),
                     static_cast<unsigned long long>(cpu.scratch_bytes));

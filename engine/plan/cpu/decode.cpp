@@ -55,7 +55,7 @@ FoveaResult cut_cpu_decode(FoveaPlan_T& plan, FoveaDiag* diag) {
     plan.info.workspace_bytes = cpu.groups_per_slice * group_bytes + scratch;
     if (plan.info.workspace_bytes > p.workspace_limit)
         return fail(diag, FOVEA_LIMIT_EXCEEDED, "workspace_limit",
-                    "workspace_limit is %llu bytes; it must be at least %llu: %llu for each CPU thread and "
+                    "workspace_limit is %llu; it must be at least %llu bytes: %llu for each CPU thread and "
                     "%llu for the "
                     "splits of a head",
                     static_cast<unsigned long long>(p.workspace_limit),

@@ -100,7 +100,7 @@ FoveaResult cut_cpu_flash(FoveaPlan_T& plan, FoveaDiag* diag) {
     }
     if (cut.layout.size_bytes * threads > p.workspace_limit)
         return fail(diag, FOVEA_LIMIT_EXCEEDED, "workspace_limit",
-                    "workspace_limit is %llu bytes; it must be at least %llu: %llu for each CPU thread",
+                    "workspace_limit is %llu; it must be at least %llu bytes: %llu for each CPU thread",
                     static_cast<unsigned long long>(p.workspace_limit),
                     static_cast<unsigned long long>(cut.layout.size_bytes * threads),
                     static_cast<unsigned long long>(cut.layout.size_bytes));

@@ -67,7 +67,7 @@ FoveaResult cut_cpu_map_tile(FoveaPlan_T& plan, FoveaDiag* diag) {
     plan.info.workspace_bytes = cpu.scratch_bytes * threads;
     if (plan.info.workspace_bytes > p.workspace_limit)
         return fail(diag, FOVEA_LIMIT_EXCEEDED, "workspace_limit",
-                    "workspace_limit is %llu bytes; it must be at least %llu: %llu for each CPU thread",
+                    "workspace_limit is %llu; it must be at least %llu bytes: %llu for each CPU thread",
                     static_cast<unsigned long long>(p.workspace_limit),
                     static_cast<unsigned long long>(cpu.scratch_bytes * threads),
                     static_cast<unsigned long long>(cpu.scratch_bytes));

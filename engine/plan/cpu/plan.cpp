@@ -51,7 +51,7 @@ FoveaResult plan_workspace(FoveaPlan_T& plan, FoveaDiag* diag) {
     if (plan.info.workspace_bytes > p.workspace_limit)
         return fail(
             diag, FOVEA_LIMIT_EXCEEDED, "workspace_limit",
-            "workspace_limit is %llu bytes; it must be at least %llu: a row of %llu for each CPU thread",
+            "workspace_limit is %llu; it must be at least %llu bytes: a row of %llu for each CPU thread",
             static_cast<unsigned long long>(p.workspace_limit),
             static_cast<unsigned long long>(plan.info.workspace_bytes),
             static_cast<unsigned long long>(each));

@@ -166,7 +166,7 @@ FoveaResult VulkanLimits::workspace(uint64_t bytes, uint64_t limit) const {
     if (bytes <= limit) return FOVEA_OK;
     return fail(
         diag_, FOVEA_LIMIT_EXCEEDED, "workspace_limit",
-        "workspace_limit is %llu bytes; it must be at least %llu, for the smallest slice (one query row)",
+        "workspace_limit is %llu; it must be at least %llu bytes, for the smallest slice (one query row)",
         static_cast<unsigned long long>(limit), static_cast<unsigned long long>(bytes));
 }
 

@@ -91,9 +91,10 @@ Result<void> CheckpointModel::Loader::open(Checkpoint& files, CheckpointModel& m
     const WeightNames& names = names_of(*known->family, files.gguf.has_value());
     const StoredWeight* table = find_table(files, names, model.root_);
     if (!table)
-        return bad_checkpoint("tensor", "no tensor '" + std::string(names.roots[0]) +
+        return bad_checkpoint("tensor", "tensor '" + std::string(names.roots[0]) +
                                             std::string(names.patches.empty() ? names.table : names.patches) +
-                                            ".weight': the embedding of a " + config.family + " model");
+                                            ".weight' is missing; a " + config.family +
+                                            " model needs it as its embedding");
     if (Result<void> r = read_table(files, names, model.root_, *table, config); !r) return r;
     config.tied =
         config.tied || is_tied_by_default(files, *known->family, unembedding_name(files, names, model.root_));

@@ -54,10 +54,14 @@ void check_rope(const RopeConfig& config, ConfigReader& s) {
     const char* const field = s.is_gguf() ? "rope.scaling" : "rope_scaling";
     if (!is_positive(rope.theta)) s.fail(wrong_setting("rope_theta", "rope_theta must be above 0"));
     if (!is_positive(rope.magnitude))
-        s.fail(wrong_setting(field, "the factor of rotated rows must be above 0"));
+        s.fail(wrong_setting(
+            field, std::string(field) +
+                       " has an attention factor that is not above 0; rotated rows are multiplied by it"));
     for (const auto* divisors : {&rope.divisors, &config.long_divisors})
         if (!std::all_of(divisors->begin(), divisors->end(), is_positive))
-            s.fail(wrong_setting(field, "the divisors of rotary positions must be above 0"));
+            s.fail(wrong_setting(
+                field, std::string(field) +
+                           " has a factor that is not above 0; rotary positions are divided by it"));
 }
 
 // Keys of rope_scaling and of rope_parameters that some type has, and those that change nothing.
@@ -224,9 +228,9 @@ void read_rope_json(const Family& family, ConfigReader& s, ModelConfig& f) {
         const double rotated =
             share ? *share : s.number({"partial_rotary_factor", "rotary_pct"}, "").value_or(family.rotated);
         if (!(rotated > 0 && rotated <= 1)) {
-            s.fail(
-                wrong_setting("partial_rotary_factor",
-                              "the share of a head's columns that is rotated must be above 0 and at most 1"));
+            s.fail(wrong_setting("partial_rotary_factor",
+                                 "partial_rotary_factor, the share of a head's columns that is rotated, must "
+                                 "be above 0 and at most 1"));
             return rope;
         }
         rope.rope.width = uint64_t(double(f.head_width) * rotated);

@@ -212,10 +212,12 @@ std::string part_json(const Session& part, const Session& whole) {
 Result<ReadSession> read_session(std::string_view text, const SessionReader& reader) {
     size_t halves = 0;
     const Result<JsonValue> json = parse_json(without_half_characters(text, halves), kMaxDepth);
-    if (!json) return refused_session("this is not a session file: " + json.error().text);
+    if (!json)
+        return refused_session("this is not a session file, or a damaged one (" + json.error().text +
+                               "); give a file that ends in .fovea");
     const JsonValue& table = model_table("session");
     if ((*json)["format"].text() != table["format"].text())
-        return refused_session("this is not a session file of this program; give a file that ends in .fovea");
+        return refused_session("this is not a session file of Fovea; give a file that ends in .fovea");
     const JsonValue& version = (*json)["version"];
     const std::string known(table["version"].number_text());
     if (version.kind() != JsonValue::Kind::number || version.number() != table["version"].number())
