@@ -52,8 +52,8 @@ function(_fovea_precompile_with carrier targets)
   endforeach()
 endfunction()
 
-# Compiles the files of programs and tests six at a time, if FOVEA_UNITY_BUILD is on. The installed libraries keep one object
-# per file, so that a program links only the objects that it uses.
+# Compiles the files of targets six at a time, if FOVEA_UNITY_BUILD is on. The engine's library keeps one object per file,
+# from which a program links what it uses. All libraries of the installed presets do.
 function(_fovea_compile_together targets)
   foreach(target IN LISTS targets)
     get_target_property(type ${target} TYPE)
@@ -107,6 +107,7 @@ function(fovea_precompile_headers)
     _fovea_targets_below(${PROJECT_SOURCE_DIR}/lens lenses)
     list(APPEND libraries ${lenses})
   endif()
+  _fovea_compile_together("${libraries}")
   if(FOVEA_BUILD_APPS)
     _fovea_targets_below(${PROJECT_SOURCE_DIR}/apps programs)
     list(APPEND libraries ${programs})

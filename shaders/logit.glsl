@@ -20,8 +20,8 @@ uvec4 philox4x32_10(uvec4 counter, uvec2 key) {
     return counter;
 }
 
-// Which of keys j .. j+3 of query i dropout keeps. i and j count from the start of the call, j in fours;
-// bh = batch entry * query heads + head.
+// Dropout of four keys from j on, for query i: true keeps a key. Both count from the start of the call. Let j
+// be a multiple of 4 and bh = batch entry * query heads + head.
 bvec4 philox_keeps(uint bh, uint i, uint j, PhiloxView philox) {
     const uvec4 words =
         philox4x32_10(uvec4(j / 4u, i, bh, philox.counter), uvec2(philox.key_low, philox.key_high));
