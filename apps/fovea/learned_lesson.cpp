@@ -73,8 +73,7 @@ void list_learned_tasks() {
 }
 
 Result<int> teach_task(std::string_view task, const Arguments& arguments) {
-    const std::string_view other =
-        arguments.first_of({"--check", "--backend", "--device", "--kernel", "--threads"});
+    const std::string_view other = arguments.first_of({"--check", "--backend", "--device", "--kernel"});
     if (!other.empty())
         return Error{FOVEA_INVALID_ARGUMENT, std::string(other),
                      other == "--check"

@@ -160,7 +160,7 @@ TEST(ModelCommand, refuses_a_model_whose_files_do_not_fit_by_name_and_reason) {
          "rotary positions are scaled by 'dynamic'"},
         {"\"hidden_size\": 16,", "",
          "it must have [tokens, 4096]"},  // the default of transformers' LlamaConfig
-        {"{", "[", "is not a JSON object"},
+        {"{", "[", "must hold a JSON object"},
         {"\"hidden_size\"", "hidden_size", "config.json: byte"}};
     for (const auto& [from, to, reason] : cases) {
         std::string changed = config;

@@ -380,7 +380,7 @@ TEST(Traces, what_a_device_computed_is_what_follows) {
     EXPECT_EQ(trace.stage(StageId::context)->values, context.values);
     EXPECT_NE(trace.stage(StageId::output)->values, before.values);
     EXPECT_EQ(trace.supply_context(0, F32Tensor({1, 1})).error().text,
-              "the context has 1 numbers; the layer's has 12");
+              "the context has 1 values; it must have 12");
 }
 
 TEST(Traces, stages_that_are_not_there_heads_and_layers_are_refused_with_what_there_is) {
