@@ -106,6 +106,7 @@ static inline FoveaResult attend_packed(const FoveaDeviceProperties* properties,
     attend.dim_qk = attend.dim_v = dim;
     attend.packed_rows_q = attend.packed_rows_kv = rows;
     attend.flags = FOVEA_FLAG_CAUSAL | FOVEA_FLAG_VARLEN;
+    attend.align = FOVEA_ALIGN_BOTTOM_RIGHT; /* each sequence by its own lengths */
     result = foveaPlanAttention(properties, &attend, NULL, &plan, diag);
     if (result != FOVEA_OK) return result;
     bindings[FOVEA_BIND_Q] = (FoveaHostBuffer){q, size};

@@ -113,11 +113,14 @@ int main(void) {
         Frame* f = &frames[count++ % kFrames];
         vkWaitForFences(h.device, 1, &f->done, VK_TRUE, UINT64_MAX); /* the frame before the last has finished */
         vkResetFences(h.device, 1, &f->done);
-        /* [fit] Only the previous frame: the very first ones may include a driver's late compilation. */
+        /* [fit] By the frame before the last, which has finished; of earlier ones, the very first may include a
+         * driver's late compilation. */
         const double measured = slowest_slice(&h, f, vulkan_properties.limits.timestampPeriod * 1e-9);
         if (measured > 0) slowest = measured;
         if (f->pool) vkResetDescriptorPool(h.device, f->pool, 0);
         f->slices = slowest > 0 ? (uint64_t)(0.6 * kBudgetSeconds / slowest) : 1;
+        const uint64_t most = FOVEA_MAX_DESCRIPTOR_SETS / info.dispatches_per_slice; /* the limit of one call */
+        if (f->pool && f->slices > most) f->slices = most;
         if (f->slices < 1) f->slices = 1;
         if (f->slices > info.slice_count - next) f->slices = info.slice_count - next;
         // [end fit]

@@ -25,8 +25,8 @@ typedef struct Host {
     FoveaEnabledFeatures enabled; /* the features that the device was created with */
 } Host;
 
-/* A device with all that Fovea can use of it enabled. `enabled` points into itself: the host stays where it
- * is. */
+/* A device with all that Fovea can use of it enabled. The pointer of foveaEnabledFeatures2 is into `enabled`:
+ * after a move, ask again. */
 static inline void open_host(Host* h) {
     const VkApplicationInfo app = {.sType = VK_STRUCTURE_TYPE_APPLICATION_INFO,
                                    .apiVersion = VK_API_VERSION_1_1};

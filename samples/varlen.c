@@ -23,6 +23,7 @@ static FoveaPlan plan_of(const FoveaDeviceProperties* properties) {
     attend.len_q = attend.len_kv = kLongest;              /* the longest sequence */
     attend.packed_rows_q = attend.packed_rows_kv = kRows; /* all sequences together */
     attend.flags = FOVEA_FLAG_CAUSAL | FOVEA_FLAG_VARLEN;
+    attend.align = FOVEA_ALIGN_BOTTOM_RIGHT; /* each sequence by its own lengths */
     require(foveaPlanAttention(properties, &attend, NULL, &plan, &diag) == FOVEA_OK, diag.text);
     // [end plan]
     return plan;

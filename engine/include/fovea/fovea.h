@@ -45,8 +45,9 @@
  * - Enums. A value outside an enum is an error that names the field; it is never undefined behavior.
  * - Thread safety. A function marked "Thread-safe" may run on any number of threads at once, also with the same objects.
  *   "Externally synchronized" has Vulkan's meaning: no other call may use the object at the same time. A plan does not
- *   change after creation. Runs of it that overlap in time need different workspaces and outputs. Runs that follow each
- *   other may share both: on one Vulkan queue a barrier between them is enough.
+ *   change after creation, on Vulkan not after foveaCompilePlan; while that runs, no other call may use the plan. Runs of a
+ *   plan that overlap in time need different workspaces and outputs. Runs that follow each other may share both: on one
+ *   Vulkan queue a barrier between them is enough.
  */
 #ifndef FOVEA_FOVEA_H
 #define FOVEA_FOVEA_H
@@ -93,7 +94,7 @@ typedef enum FoveaResult {
     FOVEA_SIZE_OVERFLOW = 4,         /* a size exceeds 64 bits, or an index exceeds the kernels' index type */
     FOVEA_OUT_OF_HOST_MEMORY = 5,    /* an allocation of host memory failed */
     FOVEA_OUT_OF_DEVICE_MEMORY = 6,  /* an allocation of device memory failed */
-    FOVEA_DEVICE_LOST = 7,           /* permanent: make device and context anew; see docs/reference/errors.md */
+    FOVEA_DEVICE_LOST = 7,           /* permanent: make device and context anew; see docs/guides/embedding.md */
     FOVEA_VULKAN_ERROR = 8,          /* FoveaDiag::vk_result holds the VkResult */
     FOVEA_ABI_MISMATCH = 9,          /* struct_size is 0, or the caller's struct is newer than this library */
     FOVEA_IO_ERROR = 10,             /* reading or writing a file failed (only fovea_runtime.h and fovea_inspect.h) */
@@ -148,7 +149,8 @@ typedef struct FoveaHostAllocator {
  * A masked key never influences a result, whatever its k and v hold (NaN and infinity included). A NaN in a visible key
  * reaches the rows that attend to it and no others.
  * A fully masked row gives o = 0, weights = 0 and lse = -inf (with an attention sink, lse = the sink). A query row
- * i >= q_length gives the same. Query head h reads key/value head h / (Hq / Hkv): grouped-query attention (GQA).
+ * i >= q_length gives the same, but in a packed batch its row of o does not exist and is not written. Query head h reads
+ * key/value head h / (Hq / Hkv): grouped-query attention (GQA).
  */
 
 /* The type of a tensor's elements. */
@@ -175,8 +177,8 @@ typedef enum FoveaDtype {
 } FoveaDtype;
 
 /* The position of query 0 among the keys, for causal masks, windows and ALiBi. A call that uses one of these with
- * len_q != len_kv must set it: decoding with a KV cache needs BOTTOM_RIGHT. Set it for every varlen call too: its lengths are
- * data, which no check sees before the run. Two queries, five keys, causal (x: visible):
+ * len_q != len_kv must set it: decoding with a KV cache needs BOTTOM_RIGHT. With FOVEA_FLAG_VARLEN always set it: the
+ * lengths of the entries are data, which no check sees before the run. Two queries, five keys, causal (x: visible):
  *
  *   TOP_LEFT       BOTTOM_RIGHT   OFFSET, q_offset = 1
  *   x . . . .      x x x x .      x x . . .
@@ -189,14 +191,16 @@ typedef enum FoveaAlign {
     FOVEA_ALIGN_TOP_LEFT = 3      /* offset = 0: PyTorch's is_causal, and ONNX's without a past */
 } FoveaAlign;
 
-/* Features of an attention call: bits of FoveaAttentionDesc::flags. */
+/* Features of an attention call: bits of FoveaAttentionDesc::flags. With FIXED_SPLITS, plans with the
+ * same len_q and len_kv on one device give a batch entry the same bits whatever else is in the batch. Without it, splits of
+ * the keys on Vulkan depend on the device and the batch. */
 enum {
     FOVEA_FLAG_CAUSAL = 1u << 0,        /* mask the keys after the query's position */
     FOVEA_FLAG_WINDOW = 1u << 1,        /* sliding window: window_left and window_right are in use */
     FOVEA_FLAG_ALIBI = 1u << 2,         /* binding ALIBI: f32 [Hq], the slopes */
     FOVEA_FLAG_SINKS = 1u << 3,         /* binding SINKS: f32 [Hq], attention sinks: one more logit per row, without a value */
     FOVEA_FLAG_VARLEN = 1u << 4,        /* binding SEQUENCES: FoveaSequence [B], the sequence lengths of the batch */
-    FOVEA_FLAG_FIXED_SPLITS = 1u << 5   /* batch-invariant: keys are split by the shape only, not by device or batch */
+    FOVEA_FLAG_FIXED_SPLITS = 1u << 5   /* batch-invariant, see above */
 };
 
 /* The results of an attention call: bits of FoveaAttentionDesc::outputs. Asking for an output may choose another kernel,
@@ -464,7 +468,7 @@ typedef struct FoveaRopeDesc {
  * [n_out, n_in] and not float32. It sums in a different order, so the last bits may differ from those of other kernels. */
 typedef struct FoveaLinearDesc {
     uint32_t struct_size;       /* sizeof(FoveaLinearDesc) */
-    FoveaDtype x_type, w_type, y_type; /* FOVEA_F32, FOVEA_F16 or FOVEA_BF16; W: also FOVEA_Q*_0 and FOVEA_Q*_K */
+    FoveaDtype x_type, w_type, y_type; /* FOVEA_F32, FOVEA_F16 or FOVEA_BF16; W: also every FOVEA_Q* */
     uint32_t n_in, n_out;       /* elements of a row of X and of Y, at least 1 */
     uint32_t has_bias;          /* 0 or 1 */
     uint32_t weight_is_in_out;  /* 0 or 1. 1: W is [n_in, n_out] */
@@ -476,8 +480,8 @@ typedef struct FoveaLinearDesc {
 
 /* KV-cache update (vLLM's reshape_and_cache, FlashInfer's append_paged_kv_cache): copies the new rows X [B, H, L, D] to the
  * end of the rows that a cache Y holds. Row i of entry b goes to row kv_length(b) + i. kv_length is that of binding
- * SEQUENCES and counts the rows held *before* the call; without has_sequences it is first_row. The cache is
- * [B, H, capacity, D] by strides, or paged as in FoveaAttentionDesc.
+ * SEQUENCES and counts the rows held *before* the call; without has_sequences it is first_row. Every entry gets all L rows,
+ * as q_length is not read. The cache is [B, H, capacity, D] by strides, or paged as in FoveaAttentionDesc.
  * Rows past the capacity and rows of pages outside the pool are not written. Two entries must not write the same row of a
  * page. FP8 types saturate; infinities become NaN in E4M3. A Q8_0 (Q4_0) block reads as NaN if any element is not finite, or
  * beyond 127 * 65504 (8 * 65504). */
@@ -674,8 +678,8 @@ FOVEA_API const char* foveaCpuTargetName(uint32_t cpu_target);
 
 /* ---- plans --------------------------------------------------------------------------------------------------------- */
 
-/* A plan: one operation prepared for one device, cut into slices of bounded cost. It does not change after creation; on
- * Vulkan, foveaCompilePlan is part of the creation. */
+/* A plan: one operation prepared for one device, cut into slices of bounded cost. On Vulkan, foveaCompilePlan completes
+ * it. */
 typedef struct FoveaPlan_T* FoveaPlan;
 
 /* Checks an attention call without making a plan.

@@ -19,8 +19,9 @@
  *   graphics state is kept. It must happen outside a render pass and outside dynamic rendering.
  * - Names. With VK_EXT_debug_utils on the instance, pipelines have the names of their shaders. Each foveaCmdRun opens a label
  *   with the slices that it records.
- * - Contents. The workspace is undefined before and after a run, so it may alias transient memory. Outputs are written
- *   completely, and nothing outside the declared strides is touched.
+ * - Contents. No slice reads what another one left in the workspace. So it need not keep its contents between slices or
+ *   frames, and may alias transient memory. Outputs are complete when every slice has run; nothing outside the declared
+ *   strides is touched.
  * - Frames in flight. A recorded plan reads its buffers when the GPU executes it, not when it is recorded. Whatever the CPU
  *   writes again for the next frame needs one copy for each frame in flight: SEQUENCES, BLOCK_TABLE, POSITIONS, masks and
  *   other inputs that the CPU fills, and query pools and descriptor pools. One copy is enough for the KV cache, the
@@ -28,10 +29,10 @@
  *   its new rows, attention the lengths after them: one decode step has two SEQUENCES tables, three frames have six.
  * - Slices. They may be recorded in any order, into any number of command buffers and frames, and more than once. Each
  *   costs at most FoveaPlanInfo::max_slice_flops, which FoveaAttentionDesc::max_slice_cost bounds.
- * - Threads. Contexts and plans do not change after creation. Several threads may record one plan, each into a different
- *   command buffer, and compile different plans of one context. A FoveaDescriptorPool is the application's
- *   VkDescriptorPool: access to it must be externally synchronized. Recording never waits for a thread that compiles.
- *   Fovea creates no thread and uses no queue.
+ * - Threads. A context does not change after creation, a plan not after foveaCompilePlan. Several threads may record one
+ *   plan, each into a different command buffer, and compile different plans of one context. A FoveaDescriptorPool is the
+ *   application's VkDescriptorPool: access to it must be externally synchronized. Recording never waits for a thread that
+ *   compiles. Fovea creates no thread and uses no queue.
  * - Device loss. From the call on that finds it, foveaCompilePlan, foveaCmdRun and foveaGetPipelineCacheData return
  *   FOVEA_DEVICE_LOST, and foveaCmdSliceBarrier records nothing. All other functions work as before.
  * - Loading. The library links no vk* symbol. It loads every function by the two getters of FoveaVulkanDevice.
@@ -133,7 +134,7 @@ typedef struct FoveaVulkanDevice {
     const FoveaHostAllocator* host_allocator;       /* copied; null: malloc */
     VkPipelineCache pipeline_cache;                 /* the application's; null: the context creates one */
     const void* pipeline_cache_data;                /* from foveaGetPipelineCacheData of an earlier run, or null. Ignored */
-    size_t pipeline_cache_size;                     /*   with pipeline_cache, or if from another device, driver or library */
+    size_t pipeline_cache_size;                     /*   with pipeline_cache; or if from another device, driver or ABI */
 } FoveaVulkanDevice;
 
 /* Makes a context of a device. Creates no queue, allocates no device memory, submits nothing and compiles nothing yet.
@@ -149,7 +150,8 @@ FOVEA_API void foveaDestroyContext(FoveaContext context);
  * every call. Errors: FOVEA_INVALID_ARGUMENT, FOVEA_ABI_MISMATCH. Thread-safe. */
 FOVEA_API FoveaResult foveaContextProperties(FoveaContext context, FoveaDeviceProperties* out, FoveaDiag* diag);
 
-/* Returns the context's pipeline cache, with a header that identifies the device, driver and library.
+/* Returns the context's pipeline cache (FoveaVulkanDevice::pipeline_cache, if it was given), after a header that identifies
+ * the device, the driver and FOVEA_ABI_VERSION.
  *   data   receives the bytes; null: only ask for the size
  *   size   in: the room of `data`; out: the bytes written, or the room needed
  * Errors: FOVEA_LIMIT_EXCEEDED if the room is too small or the cache grew meanwhile (ask for the size again),
@@ -201,7 +203,7 @@ typedef struct FoveaRecord {
 } FoveaRecord;
 
 /* Records slices of a compiled plan. Every argument is checked before the first vkCmd*, so a call that fails has recorded
- * nothing. It calls only vkCmd* functions and allocates no host memory. With a descriptor pool it calls
+ * nothing. It allocates no host memory and calls only vkCmd* functions. With a descriptor pool it also calls
  * vkAllocateDescriptorSets before the first vkCmd*, and vkUpdateDescriptorSets for each set before the command that binds it.
  * Errors: FOVEA_INVALID_ARGUMENT and FOVEA_LIMIT_EXCEEDED for the arguments, FOVEA_UNSUPPORTED for timestamps on a device
  * without them, FOVEA_DEVICE_LOST, FOVEA_VULKAN_ERROR. The command buffer and the descriptor pool must be externally
