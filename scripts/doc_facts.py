@@ -62,10 +62,10 @@ def wrong_commands(build, texts):
 
 
 def wrong_levels():
-    keys, options = read('apps/visualizer/panels/keys.cpp'), re.sub(r'"\s*\n\s*"', '', read('apps/visualizer/options.cpp'))
+    texts, options = read('apps/visualizer/texts/texts.hpp'), re.sub(r'"\s*\n\s*"', '', read('apps/visualizer/options.cpp'))
     for number, level in enumerate(json.loads(read('lens/model/tables/levels.json')), 1):
-        if f'"level {number}: {level["term"]}"' not in keys:
-            yield f'keys.cpp does not call level {number} {level["term"]!r}'
+        if f'"level {number}: {level["term"]}"' not in texts:
+            yield f'texts.hpp of the visualizer does not call level {number} {level["term"]!r}'
         called = re.search(rf'[:,;] {number} ([A-Za-z ]+?)(?: \(|,|;)', options)
         if not called or called.group(1) not in level['term']:
             yield f'--preset of the visualizer does not call level {number} {level["term"]!r}'
