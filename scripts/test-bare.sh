@@ -25,6 +25,8 @@ if [[ ${1:-} == run || ! -e $folder/ready || ! -e $folder/$own_folder_marker ]];
     touch "$folder/ready"
 fi
 cp /etc/resolv.conf "$folder/etc/resolv.conf"
+# As an installed system has it: without it each process of MPI waits for a name server that does not know this machine.
+cp /etc/hosts "$folder/etc/hosts"
 # Copies the trusted certificates of this machine: downloads may come through a proxy with a private authority.
 authorities=/usr/local/share/ca-certificates
 find "$authorities" -name '*.crt' -exec cp -t "$folder$authorities" {} + 2>/dev/null || true
