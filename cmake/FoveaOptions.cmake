@@ -11,7 +11,8 @@ if(EMSCRIPTEN OR FOVEA_SANITIZE)
 endif()
 option(FOVEA_BUILD_SHARED "Build libfovea as a shared library too (target fovea::fovea_shared)" ${_fovea_shared})
 option(FOVEA_CORE_ONLY "Build the component core alone: libfovea, without the C++ libraries above it" OFF)
-option(FOVEA_UNITY_BUILD "Compile several files of a library or program at a time, which halves a build from nothing" ${PROJECT_IS_TOP_LEVEL})
+set(FOVEA_UNITY_BUILD ${PROJECT_IS_TOP_LEVEL} CACHE STRING "Compile several files of a program at a time, ALL: of the libraries above \
+the engine, too, which halves a build from nothing")
 option(FOVEA_INSTALL "Make the install targets" ${PROJECT_IS_TOP_LEVEL})
 option(FOVEA_WARNINGS_AS_ERRORS "Treat compiler warnings as errors (on in CI)" OFF)
 # Fail early: in an application's build, a Vulkan backend that is silently left out would show only as a link error.

@@ -52,8 +52,8 @@ function(_fovea_precompile_with carrier targets)
   endforeach()
 endfunction()
 
-# Compiles the files of targets six at a time, if FOVEA_UNITY_BUILD is on. The engine's library keeps one object per file,
-# from which a program links what it uses. All libraries of the installed presets do.
+# Compiles the files of targets six at a time, if FOVEA_UNITY_BUILD is on. From a library with one object per file a program
+# links only what it uses. So libraries are among the targets only with ALL, and the engine's own never is.
 function(_fovea_compile_together targets)
   foreach(target IN LISTS targets)
     get_target_property(type ${target} TYPE)
@@ -107,7 +107,9 @@ function(fovea_precompile_headers)
     _fovea_targets_below(${PROJECT_SOURCE_DIR}/lens lenses)
     list(APPEND libraries ${lenses})
   endif()
-  _fovea_compile_together("${libraries}")
+  if(FOVEA_UNITY_BUILD STREQUAL "ALL")
+    _fovea_compile_together("${libraries}")
+  endif()
   if(FOVEA_BUILD_APPS)
     _fovea_targets_below(${PROJECT_SOURCE_DIR}/apps programs)
     list(APPEND libraries ${programs})
