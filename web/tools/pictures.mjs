@@ -99,7 +99,7 @@ export const pictures = {
     },
 };
 
-// A digest of the code without comments, spaces and names, or of the texts in quotes in it.
+// A digest of the code without comments, includes, spaces and names, or of the texts in quotes in it.
 export function digest({ of, files }) {
     const names = files.flatMap((name) =>
         /\.\w+$/.test(name)
@@ -112,6 +112,7 @@ export function digest({ of, files }) {
     for (const name of names.sort()) {
         const code = readFileSync(join(root, name), "utf8")
             .replace(/\/\*[^]*?\*\//g, "")
+            .replace(/^ *#include.*/gm, "")
             .replace(/(^|\s)\/\/.*/g, "$1");
         hash.update(
             of === "texts"
