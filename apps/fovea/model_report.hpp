@@ -43,8 +43,8 @@ Result<ModelTokens> input_tokens(const Arguments& arguments, const CheckpointMod
                                  const TokenOptions& options = {});
 // True if --backend or --device chooses where a model runs.
 bool names_device(const Arguments& arguments);
-// Returns the runner of a model: the CPU's kernels on --threads threads (all of the machine), or the device
-// that --backend and --device choose.
+// Returns the runner of a model: the CPU's kernels on --threads threads (all of the machine), or the chosen
+// device (--backend, --device).
 Result<std::unique_ptr<Runner>> open_runner(const Arguments& arguments);
 // Prints on standard error how much memory is needed if that is much; rejects more than this machine has
 // free.

@@ -1,6 +1,6 @@
-// Attention of few queries over many keys: a task takes all rows of a group (at most a panel) and one split
-// of the keys. It leaves maxima, sums and weighted values, which merge_splits turns into rows. The splits
-// depend only on the problem.
+// Attention of few queries over many keys: a task takes all rows of a group (at most a panel) and one
+// split of the keys. It leaves maxima, sums and weighted values, which merge_splits turns into rows. The
+// splits depend only on the problem.
 #include "cpu/simd_targets.hpp"
 
 #undef HWY_TARGET_INCLUDE

@@ -1,6 +1,6 @@
 // One task of a linear layer: some rows of Y in some panels of columns. Columns of Y are along the lanes, so
-// a panel of packed weights is multiplied with the rows of X as they are in memory, and sums are whole runs
-// of rows of Y.
+// a panel of packed weights is multiplied with the rows of X as they are in memory, and sums are whole
+// runs in rows of Y.
 #include "cpu/simd_targets.hpp"
 
 #undef HWY_TARGET_INCLUDE

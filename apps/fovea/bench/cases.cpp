@@ -29,8 +29,8 @@ void fill_normal(void* to, FoveaDtype type, uint64_t bytes, uint32_t seed) {
         for (uint64_t n = 0; n < bytes / 4; ++n) static_cast<float*>(to)[n] = draw();
         return;
     }
-    // Small elements of any bits: 8-bit floats far from the largest, a cache's blocks under one scale. Blocks
-    // of weights have scales below 2.
+    // Small elements of any bits: 8-bit floats far from the largest, a cache's blocks under one scale. The
+    // scales of weight blocks are below 2.
     if (is_compressed(type) || is_weight_block(type)) {
         const StorageBlock block = storage_block(type);
         const bool blocks = block.numbers > 1 && is_compressed(type);
