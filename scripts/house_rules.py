@@ -130,8 +130,8 @@ def blank_comments_and_strings(text):
 
 def functions(code):
     """(first line, length) of each function, judged by the layout that clang-format gives: a body ends with a brace
-    in the column where its first line starts, which is column 0, or 4 inside a class."""
-    not_a_function = re.compile(r'\s*(namespace|class|struct|enum|union|extern|using|typedef|#|}|$)')
+    in the column where its first line starts, which is column 0, or 4 inside a class. A table is none."""
+    not_a_function = re.compile(r'\s*(namespace|class|struct|enum|union|extern|using|typedef|#|}|$)|.*\] = \{')
     start = {0: None, 4: None}
     lines = code.split('\n')
     for number, line in enumerate(lines, 1):
@@ -404,6 +404,7 @@ def self_test():
         'apps/a/ok.cpp': 'uint32_t a = 0xFFu + 0x1F; float f = 1.0f; long long b = 1LL;\n',
         'engine/top/ok.cpp': '#include "files/ok.hpp"\n#include "lower/low.hpp"\n#include "top/ok.hpp"\n',
         'web/src/top/ok.ts': 'import { up } from "../up/up.ts";\nconst low = await import("../low/low.ts");\nimport "./ok.css";\n',
+        'lens/files/table.cpp': 'const A kAll[] = {\n' + body.replace('f();', '{1, 2},') + '\n};\n',
         'lens/files/ok.cpp': 'std::vector<int> v;\n' + 'void f() {\n    g();\n}\n' * 200,
     }
     with tempfile.TemporaryDirectory() as folder:
