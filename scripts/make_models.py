@@ -58,6 +58,8 @@ MODELS = {
     "phi3": ("phi3", GROUPED | dict(sliding_window=6, rope_parameters=LONG, original_max_position_embeddings=8,
                                     tie_word_embeddings=False), torch.bfloat16, None),
     "phi3_gguf": ("phi3", GROUPED | dict(tie_word_embeddings=False, sliding_window=None), torch.float16, ("phi3", "F16")),
+    "glm4": ("glm4", GROUPED | dict(head_dim=8, attention_bias=True, tie_word_embeddings=False, eos_token_id=[1, 2]),
+             torch.float16, ("glm4", "F16")),
     "pythia": ("gpt_neox", SMALL | dict(num_attention_heads=2, rotary_pct=0.25, use_parallel_residual=True,
                                         tie_word_embeddings=False), torch.float16, ("gptneox", "F16")),
     "neox_serial": ("gpt_neox", SMALL | dict(num_attention_heads=2, rotary_pct=0.5, use_parallel_residual=False,
@@ -186,6 +188,7 @@ def gguf_tensors(architecture, weights, c):
         "self_attn.k_proj": "attn_k", "self_attn.v_proj": "attn_v", "self_attn.o_proj": "attn_output",
         "self_attn.q_norm": "attn_q_norm", "self_attn.k_norm": "attn_k_norm",
         "post_attention_layernorm": "post_attention_norm" if gemma else "ffn_norm",
+        "post_self_attn_layernorm": "post_attention_norm", "post_mlp_layernorm": "post_ffw_norm",
         "pre_feedforward_layernorm": "ffn_norm", "post_feedforward_layernorm": "post_ffw_norm", "mlp.up_proj": "ffn_up",
         "mlp.gate_proj": "ffn_gate", "mlp.down_proj": "ffn_down", "self_attn.qkv_proj": "attn_qkv",
         "mlp.gate_up_proj": "ffn_up", "attention.query_key_value": "attn_qkv", "attention.dense": "attn_output",
@@ -232,7 +235,7 @@ def write_gguf(path, architecture, kind, weights, model):
             f"{a}.attention.head_count": c.num_attention_heads}
     if hasattr(c, "num_key_value_heads"):
         keys[f"{a}.attention.head_count_kv"] = c.num_key_value_heads
-    if a in ("qwen3", "gemma2"):
+    if a in ("qwen3", "gemma2", "glm4"):
         keys |= {f"{a}.attention.key_length": head, f"{a}.attention.value_length": head}
     if hasattr(c, "rms_norm_eps"):
         keys[f"{a}.attention.layer_norm_rms_epsilon"] = float(c.rms_norm_eps)

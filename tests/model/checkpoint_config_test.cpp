@@ -421,6 +421,7 @@ TEST(Defaults, are_those_of_the_class_where_a_key_is_left_out) {
                             {"gemma2", 26, 2304, 8, 4, 9216, 8192},
                             {"gemma3_text", 26, 2304, 8, 4, 9216, 131072},
                             {"phi3", 32, 3072, 32, 32, 8192, 4096},
+                            {"glm4", 40, 4096, 32, 2, 13696, 131072},
                             {"gpt_neox", 44, 6144, 64, 64, 24576, 2048},
                             {"bert", 12, 768, 12, 12, 3072, 512},
                             {"roberta", 12, 768, 12, 12, 3072, 512},
@@ -437,6 +438,17 @@ TEST(Defaults, are_those_of_the_class_where_a_key_is_left_out) {
         if (f.family.starts_with("Gemma")) {
             EXPECT_EQ(f.head_width, 256u);
         }
+    }
+}
+
+TEST(Defaults, have_the_end_tokens_of_the_family) {
+    for (const auto& [type, ends] :
+         {std::pair<const char*, Ids>{"gpt2", {50256}}, {"glm4", {151329, 151336, 151338}}, {"qwen2", {}}}) {
+        Checkpoint files;
+        files.config = *parse_json("{\"model_type\": \"" + std::string(type) + "\"}");
+        const Result<KnownModel> known = read_config(files);
+        ASSERT_TRUE(known) << known.error().text;
+        EXPECT_EQ(known->config.end_tokens, ends) << type;
     }
 }
 

@@ -314,7 +314,7 @@ TEST(OlderConfigurations, mean_what_the_newer_ones_mean) {
         expect_like_transformers(scratch, *reference, Arithmetic::strict);
         ++count;
     }
-    EXPECT_EQ(count, 11);
+    EXPECT_EQ(count, 12);
 }
 
 // Rows [first, end) of what enters goes through all layers of `text`, each held against the reference.

@@ -31,6 +31,10 @@ struct WeightNames {
 // The order of the rows of a fused QKV layer.
 enum class JointRows { stacked, by_head };  // all queries, all keys, all values; q, k, v of head 0, of head 1
 
+// Columns of a head's row that turn together: (n, n + half), or (2n, 2n + 1). GGUF files of Llama hold rows
+// reordered for the latter.
+enum class RotaryPairs { halves, neighbours_in_gguf, neighbours };
+
 enum class WindowRule {
     none,
     all,            // every layer, where the configuration has a window
@@ -46,7 +50,7 @@ struct FamilyDefaults {
     uint64_t kv_heads = 0;  // 0: as many as heads
     uint64_t hidden = 0;    // 0: four times the width
     uint64_t context = 0;
-    std::optional<uint32_t> end_token;
+    std::array<std::optional<uint32_t>, 3> end_tokens;
     double softcap = 0, logit_softcap = 0, query_scalar = 0;  // the first two also of GGUF
     bool tied = false;  // the unembedding is the table if the files have a head but no separate matrix
 };
@@ -67,12 +71,12 @@ struct Family {
     JointRows joint = JointRows::stacked;
     Activation activation = Activation::silu;  // where the configuration says none
     double epsilon = 1e-6;
-    std::optional<double> theta;         // rotary positions; where the configuration says none
-    double local_theta = 0;              // theta of windowed layers if it differs
-    bool scales_local = false;           // rope_scaling is for these, too
-    double rotated = 1;                  // share of a head's columns, where the configuration says none
-    bool gguf_pairs_neighbours = false;  // GGUF files hold rows reordered for pairs (2n, 2n + 1)
-    uint64_t head_width = 0;             // where the configuration says none; 0: width / heads
+    std::optional<double> theta;  // rotary positions; where the configuration says none
+    double local_theta = 0;       // theta of windowed layers if it differs
+    bool scales_local = false;    // rope_scaling is for these, too
+    double rotated = 1;           // share of a head's columns, where the configuration says none
+    RotaryPairs pairs = RotaryPairs::halves;
+    uint64_t head_width = 0;  // where the configuration says none; 0: width / heads
     WindowRule window = WindowRule::none;
     uint64_t window_keys = 0;          // where the configuration says none
     bool scale_by_width = false;       // the table's rows are multiplied by the square root of the width

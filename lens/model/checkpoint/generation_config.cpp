@@ -145,7 +145,9 @@ Result<void> read_generation(const Checkpoint& files, const Family& family, Mode
                 take_ids(files.generation_config["eos_token_id"], "generation_config.json", ends);
             !r)
             return r;
-        if (!given && ends.empty() && family.defaults.end_token) ends.insert(*family.defaults.end_token);
+        if (!given && ends.empty())
+            for (const std::optional<uint32_t>& end : family.defaults.end_tokens)
+                if (end) ends.insert(*end);
         config.generation_settings = settings_of(files.generation_config);
     }
     config.end_tokens.assign(ends.begin(), ends.end());

@@ -223,6 +223,7 @@ void read_rope_json(const Family& family, ConfigReader& s, ModelConfig& f) {
             return v.kind() == JsonValue::Kind::number ? std::optional(v.number()) : std::nullopt;
         };
         const auto theta = own("rope_theta");
+        rope.rope.interleaved = family.pairs == RotaryPairs::neighbours;
         rope.rope.theta = theta ? *theta : s.number(theta_keys, "").value_or(theta_default);
         const auto share = own("partial_rotary_factor");
         const double rotated =
@@ -254,7 +255,7 @@ void read_rope_gguf(const Family& family, const Checkpoint& files, ConfigReader&
         return found ? found : s.number({}, older);
     };
     rope.rope.theta = first("rope.freq_base", "rope.global.freq_base").value_or(*family.theta);
-    rope.rope.interleaved = family.gguf_pairs_neighbours;
+    rope.rope.interleaved = family.pairs != RotaryPairs::halves;
     const uint64_t rotated = s.whole({}, "rope.dimension_count");
     rope.rope.width = rotated != 0 ? rotated : f.head_width;
     if (rope.rope.width > f.head_width)

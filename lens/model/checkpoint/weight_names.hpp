@@ -46,16 +46,27 @@ constexpr WeightNames with_output_norms(WeightNames names) {
     names.feed_forward_output_norm = "layers.{}.post_feedforward_layernorm";
     return names;
 }
-constexpr WeightNames with_joint_layers(WeightNames names) {
-    names.query = names.key = names.value = names.up = names.gate = {};
-    names.joint = "layers.{}.self_attn.qkv_proj";
+constexpr WeightNames with_gate_up(WeightNames names) {
+    names.up = names.gate = {};
     names.gate_up = "layers.{}.mlp.gate_up_proj";
+    return names;
+}
+constexpr WeightNames with_joint_layers(WeightNames names) {
+    names.query = names.key = names.value = {};
+    names.joint = "layers.{}.self_attn.qkv_proj";
+    return with_gate_up(names);
+}
+// GLM-4's norms on both sides of each part.
+constexpr WeightNames with_glm_norms(WeightNames names) {
+    names.attention_output_norm = "layers.{}.post_self_attn_layernorm";
+    names.feed_forward_output_norm = "layers.{}.post_mlp_layernorm";
     return names;
 }
 constexpr WeightNames kQwen3 = with_head_norms(kLlama);
 constexpr WeightNames kGemma2 = with_output_norms(kLlama);
 constexpr WeightNames kGemma3 = with_head_norms(kGemma2);
 constexpr WeightNames kPhi3 = with_joint_layers(kLlama);
+constexpr WeightNames kGlm4 = with_glm_norms(with_gate_up(kLlama));
 
 constexpr WeightNames kNeoX = {
     .roots = {"gpt_neox.", ""},
