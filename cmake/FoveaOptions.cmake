@@ -11,8 +11,8 @@ if(EMSCRIPTEN OR FOVEA_SANITIZE)
 endif()
 option(FOVEA_BUILD_SHARED "Build libfovea as a shared library too (target fovea::fovea_shared)" ${_fovea_shared})
 option(FOVEA_CORE_ONLY "Build the component core alone: libfovea, without the C++ libraries above it" OFF)
-set(FOVEA_UNITY_BUILD ${PROJECT_IS_TOP_LEVEL} CACHE STRING "Compile several files of a program at a time, ALL: of the libraries above \
-the engine, too, which halves a build from nothing")
+set(FOVEA_UNITY_BUILD ${PROJECT_IS_TOP_LEVEL} CACHE STRING "Compile several files of a program at a time, ALL: of the libraries, \
+too, which halves a build from nothing")
 option(FOVEA_INSTALL "Make the install targets" ${PROJECT_IS_TOP_LEVEL})
 option(FOVEA_WARNINGS_AS_ERRORS "Treat compiler warnings as errors (on in CI)" OFF)
 # Fail early: in an application's build, a Vulkan backend that is silently left out would show only as a link error.
@@ -59,7 +59,7 @@ if(EMSCRIPTEN)
 endif()
 
 # The kernels are compiled with -O3 (engine/CMakeLists.txt), programs and libraries above them with -O2, tests with -O1
-# (tests/CMakeLists.txt): an ordinary file gains nothing from -O3 but compile time.
+# (tests/CMakeLists.txt): an ordinary file gains nothing from -O3 but compile time. The preset "programs" is content with -O1.
 if(PROJECT_IS_TOP_LEVEL AND NOT EMSCRIPTEN AND NOT MSVC)
   string(REPLACE "-O3" "-O2" CMAKE_CXX_FLAGS_RELEASE "${CMAKE_CXX_FLAGS_RELEASE}")
 endif()

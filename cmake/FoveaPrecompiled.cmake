@@ -53,7 +53,7 @@ function(_fovea_precompile_with carrier targets)
 endfunction()
 
 # Compiles the files of targets six at a time, if FOVEA_UNITY_BUILD is on. From a library with one object per file a program
-# links only what it uses. So libraries are among the targets only with ALL, and the engine's own never is.
+# links only what it uses. So libraries are among the targets only with ALL.
 function(_fovea_compile_together targets)
   foreach(target IN LISTS targets)
     get_target_property(type ${target} TYPE)
@@ -69,8 +69,10 @@ function(_fovea_compile_together targets)
 endfunction()
 
 function(fovea_compile_libraries_together)
-  _fovea_targets_below(${PROJECT_SOURCE_DIR}/lens lenses)
-  _fovea_compile_together("${lenses}")
+  foreach(folder IN ITEMS engine lens)
+    _fovea_targets_below(${PROJECT_SOURCE_DIR}/${folder} libraries)
+    _fovea_compile_together("${libraries}")
+  endforeach()
 endfunction()
 
 # Says for the compiler cache what is in TARGET's precompiled header, whose bytes are others in each build folder.
@@ -102,13 +104,13 @@ function(fovea_precompile_headers)
   target_precompile_headers(fovea PRIVATE <algorithm> <array> <bit> <cmath> <cstdint> <cstring> <limits> <span>)
   _fovea_sum_precompiled(fovea)
   _fovea_targets_below(${PROJECT_SOURCE_DIR}/engine libraries)
+  if(FOVEA_UNITY_BUILD STREQUAL "ALL")
+    fovea_compile_libraries_together()
+  endif()
   list(REMOVE_ITEM libraries fovea)
   if(NOT FOVEA_CORE_ONLY AND EXISTS ${PROJECT_SOURCE_DIR}/lens/CMakeLists.txt)
     _fovea_targets_below(${PROJECT_SOURCE_DIR}/lens lenses)
     list(APPEND libraries ${lenses})
-  endif()
-  if(FOVEA_UNITY_BUILD STREQUAL "ALL")
-    _fovea_compile_together("${libraries}")
   endif()
   if(FOVEA_BUILD_APPS)
     _fovea_targets_below(${PROJECT_SOURCE_DIR}/apps programs)

@@ -11,8 +11,6 @@
 namespace fovea {
 namespace {
 
-// FLOPs of each worker in a slice where the caller sets none: some twenty milliseconds.
-constexpr double kDefaultSliceCost = 2e9;
 // The three products of a block with a panel stay near L1; its rows stay in L2.
 constexpr uint64_t kTileBytes = 40 * 1024, kRowBytes = 128 * 1024;
 
@@ -94,7 +92,7 @@ FoveaResult plan_cpu_backward(FoveaPlan_T& plan, FoveaDiag* diag) {
     snprintf(plan.info.reason, sizeof plan.info.reason,
              "%s%s: gradients in two passes of register tiles, weights from lse, memory linear in length",
              foveaKernelName(plan.info.kernel), wanted == FOVEA_KERNEL_FLASH ? " (asked for by name)" : "");
-    const double cost = p.max_slice_cost > 0 ? p.max_slice_cost : kDefaultSliceCost * double(threads);
+    const double cost = p.max_slice_cost > 0 ? p.max_slice_cost : kWorkerSliceCost * double(threads);
     const double task = largest_task(p, plan.backward, cpu.backward, shape.panel());
     cpu.tasks = cpu.backward.tasks();
     cpu.tasks_per_slice = uint64_t(std::clamp(cost / task, 1.0, double(std::max<uint64_t>(cpu.tasks, 1))));

@@ -11,7 +11,7 @@ namespace fovea {
 namespace {
 
 // FLOPs of one slice where the caller sets none: some twenty milliseconds of one core.
-constexpr double kDefaultSliceCost = 5e8;
+constexpr double kDecodeSliceCost = 5e8;
 // Fewer keys than this are not worth a task; more splits than this only cost the merge.
 constexpr uint64_t kMinSplit = 512, kMaxSplits = 64;
 // The first rows of a split are not prefetched. Splits are not shorter than this if the heads already make
@@ -27,7 +27,7 @@ FoveaResult cut_cpu_decode(FoveaPlan_T& plan, FoveaDiag* diag) {
     CpuPlan& cpu = plan.cpu;
     const cpu::TargetShape shape = cpu::target_shape(cpu.target);
     const uint64_t threads = std::max<uint64_t>(plan.properties.cpu_threads, 1);
-    const double cost = p.max_slice_cost > 0 ? p.max_slice_cost : kDefaultSliceCost;
+    const double cost = p.max_slice_cost > 0 ? p.max_slice_cost : kDecodeSliceCost;
     const uint64_t rows = uint64_t(p.len_q) * p.group, keys = uint64_t(std::max<int64_t>(p.len_kv, 1));
     const uint64_t groups = uint64_t{p.batch} * p.heads_kv;
     cpu.query_tile = uint32_t(p.len_q);

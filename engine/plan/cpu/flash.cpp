@@ -10,17 +10,13 @@
 namespace fovea {
 namespace {
 
-// FLOPs of each worker in a slice where the caller sets none: some twenty milliseconds.
-constexpr double kDefaultSliceCost = 2e9;
 // A block's logits stay in L1 together with a panel of queries.
 constexpr uint64_t kLogitBytes = 30 * 1024;
 // The part of L2 that a task's queries and outputs may fill; keys and values use the rest in turn, and are
 // half as long as pairs.
 constexpr uint64_t kAssumedL2Bytes = 512 * 1024, kL2Share = 3, kL2ShareOfPairs = 2;
 // A thousand queries that share keys are one task, so that their keys and values are copied once.
-constexpr uint64_t kMaxRows = 1088;
-// Enough tasks that the last ones to finish cost little.
-constexpr uint64_t kTasksPerThread = 6;
+constexpr uint64_t kMaxFlashRows = 1088;
 
 struct Cut {
     uint32_t query_tile, query_tiles, panels;
@@ -71,7 +67,8 @@ uint64_t rows_that_fit(const FoveaPlan_T& plan) {
     const uint64_t l2 = plan.properties.l2_bytes ? plan.properties.l2_bytes : kAssumedL2Bytes;
     const bool pairs = plan.cpu.pairs;
     const uint64_t depth = pairs ? cpu::words_of(plan.problem.dim_qk) : plan.problem.dim_qk;
-    return std::min(kMaxRows, l2 / (pairs ? kL2ShareOfPairs : kL2Share) / ((depth + plan.problem.dim_v) * 4));
+    return std::min(kMaxFlashRows,
+                    l2 / (pairs ? kL2ShareOfPairs : kL2Share) / ((depth + plan.problem.dim_v) * 4));
 }
 
 }  // namespace
@@ -81,7 +78,7 @@ FoveaResult cut_cpu_flash(FoveaPlan_T& plan, FoveaDiag* diag) {
     CpuPlan& cpu = plan.cpu;
     const cpu::TargetShape shape = cpu::target_shape(cpu.target);
     const uint64_t threads = std::max<uint64_t>(plan.properties.cpu_threads, 1);
-    const double cost = p.max_slice_cost > 0 ? p.max_slice_cost : kDefaultSliceCost * double(threads);
+    const double cost = p.max_slice_cost > 0 ? p.max_slice_cost : kWorkerSliceCost * double(threads);
     const double task_cost = cost / double(threads);  // or a slice would leave workers idle
     cpu.key_block = key_block_of(p, shape);
     cpu.pairs = takes_pairs(plan);

@@ -57,7 +57,7 @@ const char* staged_drawback(const FoveaPlan_T& plan) {
 }
 
 // The best first. Plain and reference run everything.
-constexpr Candidate kCandidates[] = {
+constexpr Candidate kAttentionCandidates[] = {
     {FOVEA_KERNEL_DECODE, decode_obstacle, decode_drawback, cut_cpu_decode,
      "few queries: the rows of a group share each load of K and V, and the keys are split"},
     {FOVEA_KERNEL_FLASH, matrix_obstacle, no_reason, cut_cpu_flash,
@@ -71,7 +71,7 @@ constexpr Candidate kCandidates[] = {
 }  // namespace
 
 FoveaResult plan_cpu_attention(FoveaPlan_T& plan, FoveaDiag* diag) {
-    return choose(kCandidates, plan.problem.kernel, "the CPU", plan, diag);
+    return choose(kAttentionCandidates, plan.problem.kernel, "the CPU", plan, diag);
 }
 
 }  // namespace fovea

@@ -10,16 +10,13 @@
 namespace fovea {
 namespace {
 
-// FLOPs of one slice: some twenty milliseconds of one core.
-constexpr double kSliceCost = 2e9;
 // Packing a panel of weights costs as much as some ten rows of products with it.
-constexpr uint64_t kMaxRows = 512, kMinRows = 64;
+constexpr uint64_t kMaxLinearRows = 512, kMinLinearRows = 64;
 // The weights of a panel for this part of n_in stay in or near L1; with a larger part the sums are read and
 // written less.
 constexpr uint64_t kDepthBlock = 256;
 // Panels that share a copy of rows of X; copy and sums stay in L2.
 constexpr uint64_t kMaxPanels = 8;
-constexpr uint64_t kTasksPerThread = 6;
 
 // About equal parts of `whole`, none larger than `most`.
 uint64_t equal_part(uint64_t whole, uint64_t most) {
@@ -45,7 +42,7 @@ FoveaResult cut_tiles(FoveaPlan_T& plan, FoveaDiag*) {
     CpuPlan& cpu = plan.cpu;
     const cpu::TargetShape shape = cpu::target_shape(cpu.target);
     const uint64_t threads = std::max<uint64_t>(plan.properties.cpu_threads, 1);
-    uint64_t rows = kMaxRows, panels = kMaxPanels;
+    uint64_t rows = kMaxLinearRows, panels = kMaxPanels;
     const auto cut = [&] {
         cpu.linear = cut_linear(d, shape, rows, panels);
         cpu.tasks = uint64_t{cpu.linear.row_tiles} * cpu.linear.panel_tiles;
@@ -53,12 +50,12 @@ FoveaResult cut_tiles(FoveaPlan_T& plan, FoveaDiag*) {
     const auto too_few = [&] { return threads > 1 && cpu.tasks < threads * kTasksPerThread; };
     cut();
     while (too_few() && panels > 1) panels /= 2, cut();
-    while (too_few() && rows > kMinRows) rows /= 2, cut();
+    while (too_few() && rows > kMinLinearRows) rows /= 2, cut();
 
     const double task_flops = 2.0 * cpu.linear.row_tile * d.n_in * cpu.linear.panels * shape.panel();
     cpu.scratch_bytes = cpu::linear_layout(shape, cpu.linear).size_bytes;
     cpu.tasks_per_slice =
-        uint64_t(std::clamp(kSliceCost / task_flops, 1.0, double(std::max<uint64_t>(cpu.tasks, 1))));
+        uint64_t(std::clamp(kWorkerSliceCost / task_flops, 1.0, double(std::max<uint64_t>(cpu.tasks, 1))));
     if (cpu.tasks_per_slice > threads) cpu.tasks_per_slice -= cpu.tasks_per_slice % threads;
     cpu.serial = plan.info.flops < kSerialFlops;
     plan.info.workspace_bytes = cpu.scratch_bytes * threads;
@@ -91,7 +88,7 @@ FoveaResult cut_few_rows(FoveaPlan_T& plan, FoveaDiag*) {
     few.step = ceil_div(few.part_rows, std::max<uint64_t>(1, (bytes + most / 2) / most));
     few.tasks = ceil_div(few.part_rows, few.step);
     const double task_flops = 2.0 * d.n_in * double(few.step) * cpu::kRowParts;
-    few.tasks_per_slice = uint64_t(std::clamp(kSliceCost / task_flops, 1.0, double(few.tasks)));
+    few.tasks_per_slice = uint64_t(std::clamp(kWorkerSliceCost / task_flops, 1.0, double(few.tasks)));
     few.slices_per_row = ceil_div(few.tasks, few.tasks_per_slice);
     // One row of X as digits, and the blocks of it that are none.
     if (d.w_type == FOVEA_Q4_0 && cpu.target == cpu::kTargetAvx512)
@@ -119,7 +116,7 @@ const char* few_rows_drawback(const FoveaPlan_T& plan) {
 }
 
 // The best first.
-constexpr Candidate kCandidates[] = {
+constexpr Candidate kLinearCandidates[] = {
     {FOVEA_KERNEL_DECODE, few_rows_obstacle, few_rows_drawback, cut_few_rows,
      "few rows: each weight is read once, as it is stored"},
     {FOVEA_KERNEL_AUTO, tiles_obstacle, no_reason, cut_tiles,
@@ -129,7 +126,7 @@ constexpr Candidate kCandidates[] = {
 }  // namespace
 
 FoveaResult plan_cpu_linear(FoveaPlan_T& plan, FoveaDiag* diag) {
-    return choose(kCandidates, plan.linear.kernel, "the CPU", plan, diag);
+    return choose(kLinearCandidates, plan.linear.kernel, "the CPU", plan, diag);
 }
 
 }  // namespace fovea

@@ -9,12 +9,9 @@
 namespace fovea {
 namespace {
 
-// As for attention: FLOPs of each worker in a slice where the caller sets none.
-constexpr double kDefaultSliceCost = 2e9;
 constexpr uint64_t kKeyBlock = 128;
 // The pixels of a task stay in L2 together with the keys.
 constexpr uint64_t kMaxPixels = 8192;
-constexpr double kTasksPerThread = 6;
 
 struct PixelBlock {
     uint64_t rows, columns;
@@ -49,7 +46,7 @@ FoveaResult cut_cpu_map_tile(FoveaPlan_T& plan, FoveaDiag* diag) {
     CpuPlan& cpu = plan.cpu;
     const cpu::TargetShape shape = cpu::target_shape(cpu.target);
     const uint64_t threads = std::max<uint64_t>(plan.properties.cpu_threads, 1);
-    const double cost = p.max_slice_cost > 0 ? p.max_slice_cost : kDefaultSliceCost * double(threads);
+    const double cost = p.max_slice_cost > 0 ? p.max_slice_cost : kWorkerSliceCost * double(threads);
     const double all = 2.0 * p.dim_qk * tile.cells();
     cpu.serial = plan.info.flops < kSerialFlops;
     const double share = threads > 1 && !cpu.serial ? all / (double(threads) * kTasksPerThread) : all;

@@ -16,7 +16,7 @@ namespace fovea {
 namespace {
 
 // FLOPs of one slice where the caller sets none: some ten milliseconds of plain loops.
-constexpr double kDefaultSliceCost = 2e7;
+constexpr double kPlainSliceCost = 2e7;
 
 // The functions by which the CPU's planner plans an operation.
 struct CpuOperation {
@@ -66,7 +66,7 @@ FoveaResult cut_cpu_rows(FoveaPlan_T& plan, FoveaDiag* diag) {
     const double row_flops = operation_of(plan).row_flops(plan);
     const bool attention = plan.operation == Operation::attention || plan.operation == Operation::map_tile ||
                            plan.operation == Operation::backward;
-    double cost = kDefaultSliceCost;
+    double cost = kPlainSliceCost;
     if (attention && plan.problem.max_slice_cost > 0) cost = plan.problem.max_slice_cost;
     if (attention)
         if (FoveaResult r = plan_workspace(plan, diag)) return r;

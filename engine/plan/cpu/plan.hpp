@@ -7,6 +7,10 @@ namespace fovea {
 
 // Below this many FLOPs a second thread costs more than it brings.
 constexpr double kSerialFlops = 4e5;
+// FLOPs of each worker in a slice of a vector kernel where the caller sets none: some twenty milliseconds.
+constexpr double kWorkerSliceCost = 2e9;
+// Enough tasks that the last ones to finish cost little.
+constexpr uint64_t kTasksPerThread = 6;
 
 // Plans an attention call with the kernel that kernel_choice.cpp finds for it.
 FoveaResult plan_cpu_attention(FoveaPlan_T& plan, FoveaDiag* diag);

@@ -12,9 +12,8 @@
 namespace fovea {
 namespace {
 
-constexpr uint32_t kSoftwareThreads = 16, kThreads = 32;
-static_assert(kThreads <= shader::kFlashMaxThreads);
-constexpr uint32_t kHalfWord = 0xffff;  // limit of the packed fields of BackwardPush
+constexpr uint32_t kBackwardThreads = 32;
+static_assert(kBackwardThreads <= shader::kFlashMaxThreads);
 // Offset in the workspace, after FlashExtra, of the views that do not fit the push constants.
 constexpr uint64_t kViewsOffset = 4 * shader::kMaskMapWord, kViewWords = 12;
 static_assert(kViewWords <= shader::kExtraWords);
@@ -224,9 +223,9 @@ enum class Part { queries, keys, bias, head };
 
 // The dispatches of one slice: parameters, views, gradients; as often as entries or heads share its results.
 // A share is filled as a whole.
-class SliceMaker {
+class BackwardSlice {
   public:
-    SliceMaker(const FoveaPlan_T& plan, uint64_t slice)
+    BackwardSlice(const FoveaPlan_T& plan, uint64_t slice)
         : plan_(plan),
           p(plan.problem),
           w(plan.backward),
@@ -532,7 +531,7 @@ FoveaResult plan_vulkan_backward(FoveaPlan_T& plan, FoveaDiag* diag) {
                         name, dim, kHalfWord);
     plan.vulkan.visible = visibility_of(p);
     const bool software = plan.properties.device_class == FOVEA_CLASS_CPU;
-    m.threads = software ? kSoftwareThreads : kThreads;
+    m.threads = software ? kSoftwareThreads : kBackwardThreads;
     // A software driver takes a second or more to compile a pipeline: one serves all problems there.
     m.general = software || needs_extra(p) || has_logit_steps(p);
     m.extra_offset = workspace_head_bytes(plan.properties);
@@ -587,7 +586,7 @@ FoveaResult plan_vulkan_backward(FoveaPlan_T& plan, FoveaDiag* diag) {
 
 FoveaResult backward_slice(const FoveaPlan_T& plan, uint64_t slice, uint64_t first, FoveaDispatch* out,
                            uint32_t& count, FoveaDiag*) {
-    SliceMaker(plan, slice).fill(first, out, count);
+    BackwardSlice(plan, slice).fill(first, out, count);
     return FOVEA_OK;
 }
 

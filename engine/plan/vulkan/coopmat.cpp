@@ -17,7 +17,7 @@ constexpr uint32_t kMaxSubgroups = 4, kMaxNarrowSubgroups = 8, kMaxColumnTiles =
 constexpr uint32_t kManyFlexibleRows = 64, kFewFlexibleRows = 16;
 constexpr uint32_t kManyFlexibleColumns = 256, kFewFlexibleColumns = 64;
 // Below this share of a tile's rows matrices compute mostly nothing.
-constexpr uint64_t kMinRows = 8;
+constexpr uint64_t kMinMatrixRows = 8;
 
 uint32_t shared_bytes(const FoveaDeviceProperties& properties, const FlashPlan& f) {
     using shader::kMatrixPad;
@@ -79,7 +79,7 @@ const char* choose_linear_matrices(const FoveaDeviceProperties& properties, cons
     if (const char* why = device_obstacle(properties, desc.precision)) return why;
     if (properties.device_class == FOVEA_CLASS_CPU) return kNoUnits;
     if (is_too_narrow(properties)) return kTooNarrow;
-    if (desc.rows < kMinRows) return "there are too few rows to fill a cooperative matrix";
+    if (desc.rows < kMinMatrixRows) return "there are too few rows to fill a cooperative matrix";
     const uint32_t subgroups = subgroups_for(properties), m = properties.coopmat_m, n = properties.coopmat_n;
     if (subgroups == 0) return "a subgroup is larger than the largest workgroup";
     using shader::kMatrixDepth, shader::kMatrixPad, shader::kMatrixSide, shader::kMatrixLargeSide;
@@ -112,7 +112,7 @@ const char* flash_coopmat_obstacle(const FoveaPlan_T& plan) {
     if (p.kernel != FOVEA_KERNEL_AUTO) return nullptr;
     if (properties.device_class == FOVEA_CLASS_CPU) return kNoUnits;
     if (is_too_narrow(properties)) return kTooNarrow;
-    if (uint64_t(p.len_q) * p.group < kMinRows) return "there are too few query rows to fill a matrix";
+    if (uint64_t(p.len_q) * p.group < kMinMatrixRows) return "there are too few query rows to fill a matrix";
     return nullptr;
 }
 

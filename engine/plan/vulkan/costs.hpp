@@ -12,6 +12,8 @@ double slice_cost(const FoveaPlan_T& plan);
 // planner's own.
 double refusing_slice_cost(const FoveaPlan_T& plan);
 
+constexpr uint32_t kSoftwareThreads = 16;  // in a workgroup on a software driver
+
 inline bool is_software(const FoveaPlan_T& plan) { return plan.properties.device_class == FOVEA_CLASS_CPU; }
 // Software drivers take a second or more to compile a pipeline, so one pipeline serves all calls there. Fixed
 // splits are an exception: their bits must not depend on the device.

@@ -17,11 +17,9 @@ namespace {
 
 constexpr uint32_t kMatrixOutputs =
     FOVEA_OUTPUT_SCORES | FOVEA_OUTPUT_CAPPED | FOVEA_OUTPUT_MASKED | FOVEA_OUTPUT_WEIGHTS;
-constexpr uint32_t kHalfWord = 0xffff;  // limit of the packed fields of FlashPush
 
-constexpr uint32_t kSoftwareThreads = 16;
 constexpr uint32_t kMaxSplits = 128;
-constexpr uint32_t kMinRows = 2;  // rows of a tile whose sums fill few registers
+constexpr uint32_t kFewFlashRows = 2;  // rows of a tile whose sums fill few registers
 // The least lanes of a subgroup that is a workgroup: SwiftShader with its 4 takes 1.3 times as long that way.
 constexpr uint32_t kMinLanes = 4, kMinSoftwareLanes = 8;
 
@@ -123,7 +121,7 @@ void choose_loads(const FoveaPlan_T& plan, FlashPlan& f, const FoveaFlashTile& t
     if (subgroup.size) f.threads = subgroup.size;
     f.rows = std::min(rows_for(plan), f.threads);
     f.column_quads = column_quads_for(f.threads, p.dim_v);
-    if (has_few_registers(plan.properties) && f.column_quads > 1) f.rows = std::min(f.rows, kMinRows);
+    if (has_few_registers(plan.properties) && f.column_quads > 1) f.rows = std::min(f.rows, kFewFlashRows);
     if (f.measured) f.rows = tile.rows, f.column_quads = tile.column_quads;
     // On a software driver each number of parts would be one more pipeline, which takes it a second.
     if (!is_software(plan) || f.measured) f.parts = parts_for(f, p.dim_v);

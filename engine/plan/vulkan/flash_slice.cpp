@@ -16,9 +16,9 @@ RowBlock in_query_heads(RowBlock block, uint32_t group) {
 }
 
 // The dispatches of one block: parameters, flash, combine.
-class SliceMaker {
+class FlashSlice {
   public:
-    SliceMaker(const FoveaPlan_T& plan, const RowBlock& block)
+    FlashSlice(const FoveaPlan_T& plan, const RowBlock& block)
         : plan_(plan),
           p(plan.problem),
           f(plan.vulkan.flash),
@@ -196,7 +196,7 @@ class SliceMaker {
 FoveaResult flash_slice(const FoveaPlan_T& plan, uint64_t slice, FoveaDispatch* out, uint32_t& count,
                         FoveaDiag*) {
     const FlashPlan& f = plan.vulkan.flash;
-    const SliceMaker make(plan, plan.vulkan.grid.block(slice));
+    const FlashSlice make(plan, plan.vulkan.grid.block(slice));
     count = 0;
     if (f.has_extra) make.extra(out[count++]);
     make.gather(out, count);

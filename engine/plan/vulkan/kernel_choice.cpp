@@ -15,7 +15,7 @@ const char* staged_obstacle(const FoveaPlan_T& plan) {
 }
 
 // The best first.
-constexpr Candidate kCandidates[] = {
+constexpr Candidate kVulkanCandidates[] = {
     {FOVEA_KERNEL_FLASH_COOPMAT2, flash_coopmat2_obstacle, no_reason, within_buffers<plan_flash_coopmat2>,
      "one pass on NV cooperative matrices, float16 inputs, float32 accumulation"},
     {FOVEA_KERNEL_FLASH_COOPMAT, flash_coopmat_obstacle, no_reason, within_buffers<plan_flash_coopmat>,
@@ -31,7 +31,7 @@ constexpr Candidate kCandidates[] = {
 FoveaResult plan_vulkan_attention(FoveaPlan_T& plan, FoveaDiag* diag) {
     if (FoveaResult r = check_attention(plan, diag)) return r;
     plan.vulkan.visible = visibility_of(plan.problem);
-    return choose(kCandidates, plan.problem.kernel, "Vulkan", plan, diag);
+    return choose(kVulkanCandidates, plan.problem.kernel, "Vulkan", plan, diag);
 }
 
 }  // namespace fovea

@@ -13,10 +13,9 @@
 namespace fovea {
 namespace {
 
-constexpr uint32_t kSoftwareThreads = 16, kThreads = 32, kMaxThreads = 64;
-constexpr uint32_t kMinRows = 4;
+constexpr uint32_t kMapThreads = 32, kMaxMapThreads = 64;
+constexpr uint32_t kFewMapRows = 4;
 constexpr uint32_t kMinPixels = 32;
-constexpr uint32_t kHalfWord = 0xffff;  // limit of the packed fields of MapPush
 constexpr uint64_t kMassBytes = 8, kMaxBytes = 4;
 
 uint32_t log2_up(uint64_t n) {
@@ -29,9 +28,10 @@ uint32_t log2_up(uint64_t n) {
 void choose_workgroup(const FoveaPlan_T& plan, MapTilePlan& m) {
     const MapTile& tile = plan.tile;
     // No lane of a wide subgroup is idle.
-    m.threads = is_software(plan) ? kSoftwareThreads
-                                  : std::clamp(plan.properties.min_subgroup_size, kThreads, kMaxThreads);
-    m.rows = has_few_registers(plan.properties) ? kMinRows : shader::kMapRows;
+    m.threads = is_software(plan)
+                    ? kSoftwareThreads
+                    : std::clamp(plan.properties.min_subgroup_size, kMapThreads, kMaxMapThreads);
+    m.rows = has_few_registers(plan.properties) ? kFewMapRows : shader::kMapRows;
     const uint64_t step_keys = 4 * m.threads;
     const uint64_t columns = tile.sampled ? step_keys : ceil_div(step_keys, uint64_t(tile.keys.largest()));
     const uint64_t rows = tile.sampled ? m.rows : ceil_div(uint64_t{m.rows}, uint64_t(tile.rows.largest()));
@@ -136,9 +136,9 @@ void fill_costs(FoveaPlan_T& plan) {
 }
 
 // The dispatches of one slice: parameters, pixels.
-class SliceMaker {
+class MapSlice {
   public:
-    SliceMaker(const FoveaPlan_T& plan, uint64_t slice)
+    MapSlice(const FoveaPlan_T& plan, uint64_t slice)
         : plan_(plan), p(plan.problem), tile_(plan.tile), m(plan.vulkan.map), gathering_(gathering_of(plan)) {
         const uint64_t across = slices_across(plan), down = slices_down(plan);
         x_ = slice % across * m.slice_columns;
@@ -260,7 +260,7 @@ FoveaResult plan_vulkan_map_tile(FoveaPlan_T& plan, FoveaDiag* diag) {
 
 FoveaResult map_tile_slice(const FoveaPlan_T& plan, uint64_t slice, FoveaDispatch* out, uint32_t& count,
                            FoveaDiag*) {
-    const SliceMaker make(plan, slice);
+    const MapSlice make(plan, slice);
     count = 0;
     if (plan.vulkan.map.has_extra) make.extra(out[count++]);
     make.gather(out, count);

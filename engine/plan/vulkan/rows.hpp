@@ -9,6 +9,8 @@
 
 namespace fovea {
 
+constexpr uint32_t kHalfWord = 0xffff;  // limit of the 16-bit fields of push constants
+
 shader::LogitView logit_view(const Problem& p);
 shader::PhiloxView philox_view(const Problem& p);
 

@@ -10,9 +10,9 @@ namespace fovea {
 namespace {
 
 // The three dispatches of one block.
-class SliceMaker {
+class StagedSlice {
   public:
-    SliceMaker(const FoveaPlan_T& plan, const RowBlock& block)
+    StagedSlice(const FoveaPlan_T& plan, const RowBlock& block)
         : plan_(plan),
           p(plan.problem),
           s(plan.vulkan.staged),
@@ -189,7 +189,7 @@ class SliceMaker {
 
 FoveaResult staged_slice(const FoveaPlan_T& plan, uint64_t slice, FoveaDispatch* out, uint32_t& count,
                          FoveaDiag*) {
-    const SliceMaker make(plan, plan.vulkan.grid.block(slice));
+    const StagedSlice make(plan, plan.vulkan.grid.block(slice));
     const bool has_output = wants(plan.problem, FOVEA_OUTPUT_O), has_softmax = plan.vulkan.staged.has_softmax;
     count = 0;
     make.gather(out, count);
