@@ -193,8 +193,8 @@ HWY_INLINE V KeyPanel::logit(const RowNumbers& row, V product, VI key, size_t ve
     V x = product, unit = hn::Set(f, p_.scale);
     if (has_logit_steps(p_) || p_.bias.present) {
         x = hn::Mul(x, unit), unit = hn::Set(f, 1.0f);
-        x = capped_score(x, ScoreCap(p_));
-        if (p_.softcap > 0) cap = cap_slope(x, p_.softcap);
+        x = capped_score(x, p_.logit);
+        if (p_.logit.softcap > 0) cap = cap_slope(x, p_.logit.softcap);
         if (p_.alibi) {
             const VI distance = hn::Sub(key, hn::Set(I(), row.position));
             x = hn::Add(x, hn::Mul(hn::Set(f, slope), hn::ConvertTo(f, distance)));

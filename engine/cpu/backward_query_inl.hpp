@@ -126,14 +126,14 @@ inline void QueryPanel::pairs(const Segment& part, bool partial, bool& hidden, P
     dot_block<DotMode::plain>(part.vectors(), values_.data + row * values_.stride, values_.stride,
                               part.keys(), floats(layout_.panel_b) + at, p_.dim_v, dp + at, nullptr);
     if (p_.dropout) apply_dropout(a_, lanes(), part, block_begin_, values());
-    const bool capped = p_.softcap > 0;
+    const bool capped = p_.logit.softcap > 0;
     if (capped) {
         // The slope is kept and the capped score takes the product's place.
         for (size_t n = 0; n < part.keys(); ++n)
             for (size_t v = part.first_vector; v < part.last_vector; ++v) {
                 float* to = s + n * kPanel + v * kLanes;
-                const V score = capped_score(hn::Mul(hn::Load(f, to), hn::Set(f, p_.scale)), ScoreCap(p_));
-                hn::Store(cap_slope(score, p_.softcap), f, slopes + n * kPanel + v * kLanes);
+                const V score = capped_score(hn::Mul(hn::Load(f, to), hn::Set(f, p_.scale)), p_.logit);
+                hn::Store(cap_slope(score, p_.logit.softcap), f, slopes + n * kPanel + v * kLanes);
                 hn::Store(score, f, to);
             }
     }

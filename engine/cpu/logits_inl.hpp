@@ -144,19 +144,11 @@ class Adjustments {
 // Where the steps begin: at products of q and k, or at scores that are scaled and capped already.
 enum class LogitsFrom { products, capped_scores };
 
-// The softcap of a scaled score, see FoveaAttentionDesc. If everything is 0, the score is unchanged.
-struct ScoreCap {
-    float softcap = 0;
-
-    ScoreCap() = default;
-    explicit ScoreCap(const Problem& p) : softcap(p.softcap) {}
-};
-
 // Which steps a segment needs.
 struct LogitSteps {
     bool general;  // the next three count: s becomes the logit; else it stays as it is
     float scale;
-    ScoreCap cap;
+    LogitScalars cap;
     bool alibi;
     bool ranges;                     // some lane's range ends inside the segment
     const Adjustments* adjustments;  // mask and bias; null: none, or all let through
@@ -167,7 +159,7 @@ struct LogitSteps {
                const Adjustments* matrices, const uint8_t* hidden)
         : general(from == LogitsFrom::products ? form_is_general : p.alibi),
           scale(from == LogitsFrom::products ? p.scale : 1),
-          cap(from == LogitsFrom::products ? ScoreCap(p) : ScoreCap()),
+          cap(from == LogitsFrom::products ? p.logit : LogitScalars()),
           alibi(p.alibi),
           ranges(has_ranges),
           adjustments(matrices),
@@ -176,7 +168,7 @@ struct LogitSteps {
     bool hides() const { return ranges || adjustments || hidden_keys; }
 };
 
-HWY_INLINE V capped_score(V score, const ScoreCap& by) {
+HWY_INLINE V capped_score(V score, const LogitScalars& by) {
     if (!(by.softcap > 0)) return score;
     const V cap = hn::Set(F(), by.softcap);
     return hn::Mul(tanh_of(hn::Div(score, cap)), cap);

@@ -92,7 +92,7 @@ class MatrixPass {
                  block.keys());
         store(FOVEA_BIND_SCORES, block, score_scale_);
         if (has_logit_steps(p_))
-            each([&](V score, size_t, size_t) { return capped_score(score, ScoreCap(p_)); }, block.keys());
+            each([&](V score, size_t, size_t) { return capped_score(score, p_.logit); }, block.keys());
         store(FOVEA_BIND_CAPPED, block, score_scale_);
         const bool adjusted = p_.mask.present || p_.bias.present;
         const LogitSteps steps(p_, LogitsFrom::capped_scores, true, true, adjusted ? &adjustments_ : nullptr,

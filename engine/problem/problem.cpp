@@ -403,7 +403,7 @@ void fill_meaning(Problem& p, const Desc& d) {
     p.len_q = int64_t(d.len_q), p.len_kv = int64_t(d.len_kv);
     p.q = d.q_strides, p.k = d.k_strides, p.v = d.v_strides, p.o = d.o_strides;
     p.scale = d.scale != 0 ? d.scale : float(1.0 / std::sqrt(double(d.dim_qk)));
-    p.softcap = d.softcap;
+    p.logit = {d.softcap};
     p.causal = d.flags & FOVEA_FLAG_CAUSAL;
     p.alibi = d.flags & FOVEA_FLAG_ALIBI;
     p.sinks = d.flags & FOVEA_FLAG_SINKS;

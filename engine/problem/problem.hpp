@@ -27,6 +27,19 @@ struct MatrixView {
     int64_t rows = 1;
 };
 
+// The steps that change a scaled score before biases and masks are applied; 0: none. The fields are those of
+// shader::LogitView.
+struct LogitScalars {
+    float softcap = 0;
+
+    // `tanh` in the caller's arithmetic.
+    template <class Real, class Tanh>
+    Real capped(Real score, const Tanh& tanh) const {
+        return softcap > 0 ? Real(softcap) * tanh(score / Real(softcap)) : score;
+    }
+    friend bool operator==(const LogitScalars&, const LogitScalars&) = default;
+};
+
 struct Problem {
     FoveaDtype q_type, k_type, v_type, o_type;
     uint32_t batch, heads_q, heads_kv;
@@ -35,7 +48,8 @@ struct Problem {
     int64_t len_q, len_kv;
     FoveaStrides q, k, v, o;  // defaults filled in; for pools of pages `batch` is the stride of a page
 
-    float scale, softcap;
+    float scale;
+    LogitScalars logit;
     bool causal, alibi, sinks, sequences, fixed_splits;
     FoveaAlign align;
     int64_t q_offset;                   // 0 unless align is FOVEA_ALIGN_OFFSET
@@ -98,7 +112,7 @@ inline bool has_compressed(const Problem& p) { return is_compressed(p.k_type) ||
 
 // True if a product of q and k needs more than the scale to become the logit to which masks and biases apply.
 // Kernels have a faster form without these steps.
-inline bool has_logit_steps(const Problem& p) { return p.softcap > 0 || p.alibi; }
+inline bool has_logit_steps(const Problem& p) { return p.logit != LogitScalars() || p.alibi; }
 
 // Checks a description against the meaning of fovea.h; knows nothing of devices. Allocates nothing.
 // `o_is_input`: of a call whose gradients are wanted, so that rows of o may be one and the same.

@@ -68,7 +68,7 @@ class AttentionLoops : protected RowAccess {
     }
 
     Real capped(Real score) const {
-        return p.softcap > 0 ? Real(p.softcap) * std::tanh(score / Real(p.softcap)) : score;
+        return p.logit.capped(score, [](Real x) { return std::tanh(x); });
     }
 
     // `value`: the capped score.

@@ -210,7 +210,7 @@ class BackwardLoops : AttentionLoops<Real> {
         const Real factor = p.dropout ? Real(p.keep_scale) : Real(1);
         out.weight = out.kept ? weight * factor : Real(0);
         out.d_masked = weight * ((out.kept ? value * factor : Real(0)) - saved.delta);
-        const Real share = p.softcap > 0 ? capped / Real(p.softcap) : Real(0);
+        const Real share = p.logit.softcap > 0 ? capped / Real(p.logit.softcap) : Real(0);
         out.d_score = out.d_masked * (1 - share * share);
         return true;
     }

@@ -110,9 +110,7 @@ float dot_of(const Problem& p, const RowReader& row, int64_t j) {
     return sum;
 }
 
-float cap(const Problem& p, float score) {
-    return p.softcap > 0.0f ? p.softcap * strict::tanh(score / p.softcap) : score;
-}
+float cap(const Problem& p, float score) { return p.logit.capped(score, strict::tanh); }
 
 float with_biases(const Problem& p, const RowReader& row, int64_t j, float capped) {
     if (p.alibi) {
@@ -145,7 +143,7 @@ void fill_score(const Problem& p, const RowReader& row, Derivation& out) {
     out.has_alibi = p.alibi;
     out.has_bias = p.bias.present;
     out.scale = p.scale;
-    out.softcap = p.softcap;
+    out.softcap = p.logit.softcap;
     if (row.is_stored(j)) {
         for (uint32_t d = 0; d < p.dim_qk; ++d) {
             const float q = row.q(d), k = row.k(j, d), product = q * k;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <limits>
 
 #include <fovea/model/strict.hpp>
@@ -17,6 +18,9 @@ bool has_strides(const FoveaStrides& s) { return s.batch || s.head || s.row; }
 bool is_whole(const FoveaMatrixDesc& m, uint64_t keys) {
     return !m.present || (!has_strides(m.strides) && (m.keys == 0 || m.keys == keys));
 }
+
+// A field that is added to the end must be computed below or rejected here.
+static_assert(offsetof(FoveaAttentionDesc, first_batch_head) + 8 == sizeof(FoveaAttentionDesc));
 
 // Returns why the strict order does not support the call.
 const char* refusal(const FoveaAttentionDesc& d) {

@@ -74,7 +74,7 @@ class ForwardMeaning {
             for (uint32_t x = 0; x < d_.dim_qk; ++x)
                 score += n.q[q + x] * n.k[(head * d_.len_kv + size_t(j)) * d_.dim_qk + x];
             score *= p_.scale;
-            if (p_.softcap > 0) score = p_.softcap * tanhl(score / p_.softcap);
+            score = p_.logit.capped(score, tanhl);
             if (p_.alibi) score += n.slopes[h] * Wide(j - (i + e.offset));
             if (p_.bias.present) score += n.bias[bias_element(b, h, i, j)];
             logits[size_t(j)] = score;

@@ -98,7 +98,7 @@ class Measure {
                 value += std::fabs(number(FOVEA_BIND_DO, w_.do_type, d_o + n) *
                                    number(FOVEA_BIND_V, p_.v_type, v + n));
             score *= p_.scale;
-            if (p_.softcap > 0) score = p_.softcap * std::tanh(score / p_.softcap);
+            score = p_.logit.capped(score, [](double x) { return std::tanh(x); });
             const double distance = double(j - (i + e.offset));
             if (p_.alibi) score += number(FOVEA_BIND_ALIBI, FOVEA_F32, h) * distance;
             if (p_.bias.present) score += bias_at(c_, b, h, i, j);

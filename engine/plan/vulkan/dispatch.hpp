@@ -118,7 +118,8 @@ class DispatchBuilder {
     }
     template <class Push>
     void push(const Push& push) {
-        static_assert(sizeof push % 4 == 0 && sizeof push <= 4 * FOVEA_MAX_PUSH_WORDS);
+        static_assert(sizeof push % 4 == 0 && sizeof push <= 4 * FOVEA_MAX_PUSH_WORDS,
+                      "devices need not have more push constants: pack two fields into a word");
         memcpy(out_.push, &push, sizeof push);
         out_.push_words = sizeof push / 4;
     }

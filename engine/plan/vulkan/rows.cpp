@@ -2,9 +2,11 @@
 
 #include "problem/philox.hpp"
 
+#include <bit>
+
 namespace fovea {
 
-shader::LogitView logit_view(const Problem& p) { return {p.softcap}; }
+shader::LogitView logit_view(const Problem& p) { return std::bit_cast<shader::LogitView>(p.logit); }
 
 shader::PhiloxView philox_view(const Problem& p) {
     const uint64_t key = dropout_key(p);
