@@ -89,9 +89,6 @@ constexpr std::pair<std::string_view, std::string_view> kOptionOfField[] = {
     {"max_slice_cost", "--slice-cost"},
 };
 
-constexpr FoveaDtype kCacheTypes[] = {FOVEA_F32,     FOVEA_F16,  FOVEA_BF16, FOVEA_F8_E4M3,
-                                      FOVEA_F8_E5M2, FOVEA_Q8_0, FOVEA_Q4_0};
-
 constexpr OutputName kOutputs[] = {
     {"o", FOVEA_OUTPUT_O, FOVEA_BIND_O},
     {"lse", FOVEA_OUTPUT_LSE, FOVEA_BIND_LSE},
@@ -263,9 +260,10 @@ Result<std::optional<FoveaDtype>> cache_type_option(const Arguments& a) {
     const std::string_view name = a.text("--cache-type");
     if (name.empty()) return std::optional<FoveaDtype>();
     std::string known;
-    for (const FoveaDtype type : kCacheTypes) {
-        if (name == dtype_name(type)) return std::optional(type);
-        known += (known.empty() ? "" : ", ") + std::string(dtype_name(type));
+    for (const DtypeInfo& info : kDtypes) {
+        if (!(info.uses & (kUseNumbers | kUseCache))) continue;
+        if (name == info.name) return std::optional(info.type);
+        known += (known.empty() ? "" : ", ") + std::string(info.name);
     }
     return bad("--cache-type", "'" + std::string(name) + "' is not one of " + known);
 }

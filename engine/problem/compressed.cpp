@@ -50,7 +50,7 @@ float compressed_number(const unsigned char* data, FoveaDtype type, int64_t inde
     const StorageBlock block = storage_block(type);
     const unsigned char* at = data + index / block.numbers * block.bytes;
     const auto n = uint32_t(index % block.numbers);
-    if (is_weight_block(type))
+    if (is_quantized(type) && type != FOVEA_Q8_0 && type != FOVEA_Q4_0)
         return with_weight_block(type, [&](auto kind) {
             using Block = decltype(kind);
             const uint32_t g = n / Block::kGroup;

@@ -47,7 +47,7 @@ constexpr float e4m3_to_float(uint8_t code) {
     return std::bit_cast<float>(magnitude << 20 | sign) * 0x1p120f;
 }
 
-// Number `index` of a tensor that begins at `data`; `type` is compressed or that of weights' blocks.
+// Number `index` of a tensor that begins at `data`; `type` is quantized.
 float compressed_number(const unsigned char* data, FoveaDtype type, int64_t index);
 
 // Quantizes `count` values, in whole blocks, from element `index` of the tensor on. A block becomes NaN as a
@@ -63,8 +63,7 @@ struct CompressedNumbers {
 };
 template <class Body>
 inline decltype(auto) with_numbers(FoveaDtype type, const void* data, Body&& body) {
-    if (is_compressed(type) || is_weight_block(type))
-        return body(CompressedNumbers{static_cast<const unsigned char*>(data), type});
+    if (is_quantized(type)) return body(CompressedNumbers{static_cast<const unsigned char*>(data), type});
     return with_elements(type, data, [&](const auto* from) -> decltype(auto) { return body(from); });
 }
 

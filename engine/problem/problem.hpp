@@ -81,15 +81,15 @@ constexpr bool is_16_bit(FoveaDtype type) { return type == FOVEA_F16 || type == 
 // True for the types of tensors that hold floats; takes any value.
 constexpr bool is_float(int type) { return has_use(type, kUseNumbers); }
 
-// Types of a quantized KV cache: problem/compressed.hpp reads and makes them. Types of blocks that only
-// linear's W may have: problem/weight_blocks.hpp reads them.
+// Types of a quantized KV cache: problem/compressed.hpp reads and makes them. Quantized types: these, and
+// blocks of linear's W, which problem/weight_blocks.hpp reads.
 #ifdef FOVEA_NO_COMPRESSED_CACHES  // the page's modules read blocks only in linear's W, a few rows at a time
 constexpr bool is_compressed(int) { return false; }
-constexpr bool is_weight_block(int) { return false; }
+constexpr bool is_quantized(int) { return false; }
 #else
 constexpr bool is_compressed(int type) { return has_use(type, kUseCache); }
-constexpr bool is_weight_block(int type) {
-    return has_use(type, kUseLinear) && !is_float(type) && !is_compressed(type);
+constexpr bool is_quantized(int type) {
+    return !is_float(type) && (has_use(type, kUseCache) || has_use(type, kUseLinear));
 }
 #endif
 constexpr StorageBlock storage_block(FoveaDtype type) { return dtype_info(type).block; }

@@ -12,8 +12,6 @@
 namespace fovea::test {
 namespace {
 
-constexpr FoveaDtype kCompressed[] = {FOVEA_F8_E4M3, FOVEA_F8_E5M2, FOVEA_Q8_0, FOVEA_Q4_0};
-
 struct Format {
     FoveaDtype type;
     int fraction, bias;
@@ -167,8 +165,7 @@ TEST(Compressed, rows_are_appended_on_every_instruction_set) {
     for_cases(60, [](Random& random) {
         FoveaAppendDesc d{};
         d.struct_size = sizeof d;
-        d.x_type = random_type(random),
-        d.y_type = random.pick<FoveaDtype>({FOVEA_F8_E4M3, FOVEA_F8_E5M2, FOVEA_Q8_0, FOVEA_Q4_0});
+        d.x_type = random_type(random), d.y_type = random.pick(quantized_types());
         d.batch = 1 + uint32_t(random.below(2)), d.heads = 1 + uint32_t(random.below(3));
         const uint32_t block = storage_block(d.y_type).numbers;
         d.dim = block > 1 ? block * (1 + uint32_t(random.below(12))) : 1 + uint32_t(random.below(300));
@@ -190,7 +187,7 @@ TEST(Compressed, rows_are_appended_on_every_instruction_set) {
 TEST(Compressed, attention_to_one_key_gives_its_value_on_every_instruction_set) {
     constexpr uint32_t kNumbers = 256;
     Random random(4);
-    for (const FoveaDtype type : kCompressed) {
+    for (const FoveaDtype type : quantized_types()) {
         Attention call;
         call.batch(1).heads(4, 1).lengths(1, 1).dims(32, kNumbers);
         call.desc.v_type = type;
@@ -224,7 +221,7 @@ TEST(Compressed, attention_to_one_key_gives_its_value_on_every_instruction_set) 
 // Any bytes: NaN, infinities and subnormal scales among them.
 TEST(Compressed, gathered_rows_are_widened_exactly_or_moved_as_they_are) {
     for_cases(40, [](Random& random) {
-        for (const FoveaDtype type : kCompressed) {
+        for (const FoveaDtype type : quantized_types()) {
             FoveaGatherDesc d{};
             d.struct_size = sizeof d;
             d.x_type = type, d.y_type = random.chance(0.5) ? FOVEA_F32 : type;

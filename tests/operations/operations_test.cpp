@@ -76,7 +76,7 @@ Bytes random_contents(Random& random, uint32_t binding, FoveaDtype type, uint64_
         return out;
     }
     const StorageBlock block = storage_block(type);
-    if (is_weight_block(type)) {
+    if (is_quantized(type)) {
         for (std::byte& byte : out) byte = std::byte(random.below(256));
         const uint64_t first = type == FOVEA_Q6_K ? 208 : 0, last = first || type == FOVEA_Q5_0 ? first : 2;
         for (uint64_t at = 0; at < bytes / block.bytes * block.bytes; at += block.bytes)
@@ -881,11 +881,9 @@ void expect_appended(FoveaDtype from, FoveaDtype to, const Bytes& x, uint64_t ro
     }
 }
 
-constexpr FoveaDtype kCompressed[] = {FOVEA_F8_E4M3, FOVEA_F8_E5M2, FOVEA_Q8_0, FOVEA_Q4_0};
-
 // Every code of 8-bit floats; blocks of any bytes, scales that are not finite among them.
 TEST(Operations, append_widens_compressed_numbers_exactly) {
-    for (const FoveaDtype type : kCompressed) {
+    for (const FoveaDtype type : quantized_types()) {
         constexpr uint64_t kRows = 301;
         Bytes x(size_t(stored_bytes(type, kRows * 96)));
         Random random(type);
@@ -897,7 +895,7 @@ TEST(Operations, append_widens_compressed_numbers_exactly) {
 // 8-bit floats at and next to every tie; blocks with a scale that is not a normal float16, with values that
 // are not finite or all zero, and blocks in which a scale that is off by one unit would give other values.
 TEST(Operations, append_makes_the_processors_bits_of_compressed_numbers) {
-    for (const FoveaDtype type : kCompressed) {
+    for (const FoveaDtype type : quantized_types()) {
         std::vector<float> numbers;
         const bool blocks = storage_block(type).numbers > 1;
         for (uint32_t code = 0; !blocks && code < 0x7f; ++code) {

@@ -3,8 +3,9 @@
 // (semantics.gpu_av).
 #include "semantics/under_test.hpp"
 #include "support/case_generator.hpp"
+#include "support/number_types.hpp"
 
-#include <utility>
+#include <algorithm>
 
 namespace fovea::test {
 namespace {
@@ -24,9 +25,8 @@ TEST(Reads, rows_of_a_short_last_entry_stay_within_the_buffers) {
 
 // Fewer columns than a kernel's threads hold, of quads and not.
 TEST(Reads, compressed_rows_stay_within_the_buffers) {
-    const std::pair<FoveaDtype, uint32_t> kinds[] = {
-        {FOVEA_F8_E4M3, 8}, {FOVEA_F8_E5M2, 7}, {FOVEA_Q8_0, 32}, {FOVEA_Q4_0, 32}};
-    for (const auto& [type, dim] : kinds) {
+    for (const FoveaDtype type : quantized_types()) {
+        const uint32_t dim = type == FOVEA_F8_E5M2 ? 7 : std::max(8u, storage_block(type).numbers);
         Case c = packed_case(3);
         c.desc.k_type = c.desc.v_type = type;
         c.desc.dim_qk = c.desc.dim_v = dim;

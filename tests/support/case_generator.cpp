@@ -1,6 +1,7 @@
 #include "support/case_generator.hpp"
 
 #include "problem/problem.hpp"
+#include "support/number_types.hpp"
 #include "support/random.hpp"
 
 #include <algorithm>
@@ -141,8 +142,7 @@ class Generator {
     void draw_compressed() {
         if (!compressed_.chance(0.25)) return;
         const auto draw = [&](FoveaDtype& type, uint32_t& dim) {
-            type = compressed_.pick<FoveaDtype>(
-                {FOVEA_Q8_0, FOVEA_Q8_0, FOVEA_Q4_0, FOVEA_F8_E4M3, FOVEA_F8_E5M2});
+            type = compressed_.pick(quantized_types());
             const uint32_t block = storage_block(type).numbers;
             dim = (dim + block - 1) / block * block;
         };

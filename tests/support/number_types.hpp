@@ -11,13 +11,21 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <vector>
 
 namespace fovea::test {
 
+// The quantized types of KV caches, or with kUseLinear of weights.
+inline std::vector<FoveaDtype> quantized_types(DtypeUse use = kUseCache) {
+    std::vector<FoveaDtype> types;
+    for (const DtypeInfo& info : kDtypes)
+        if (is_quantized(info.type) && has_use(info.type, use)) types.push_back(info.type);
+    return types;
+}
+
 // Element `index` of numbers that begin at `data`, which need not be aligned.
 inline float load_number(const void* data, FoveaDtype type, int64_t index) {
-    if (is_compressed(type) || is_weight_block(type))
-        return compressed_number(static_cast<const unsigned char*>(data), type, index);
+    if (is_quantized(type)) return compressed_number(static_cast<const unsigned char*>(data), type, index);
     return with_type(type, [&](auto number) {
         memcpy(&number, static_cast<const unsigned char*>(data) + index * int64_t(sizeof number),
                sizeof number);

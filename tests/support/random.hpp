@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdint>
 #include <initializer_list>
+#include <vector>
 
 namespace fovea::test {
 
@@ -44,6 +45,10 @@ class Random {
     template <class T>
     T pick(std::initializer_list<T> values) {
         return values.begin()[below(values.size())];
+    }
+    template <class T>
+    T pick(const std::vector<T>& values) {
+        return values[below(values.size())];
     }
 
   private:

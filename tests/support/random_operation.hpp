@@ -2,6 +2,7 @@
 #pragma once
 
 #include "problem/problem.hpp"
+#include "support/number_types.hpp"
 #include "support/random.hpp"
 
 #include <fovea/fovea.h>
@@ -17,13 +18,10 @@ inline FoveaDtype random_type(Random& random) {
 // Draws a type for a KV cache, quantized half of the time.
 inline FoveaDtype random_cache_type(Random& random) {
     if (random.chance(0.5)) return random_type(random);
-    return random.pick<FoveaDtype>({FOVEA_F8_E4M3, FOVEA_F8_E5M2, FOVEA_Q8_0, FOVEA_Q4_0});
+    return random.pick(quantized_types());
 }
 // A type of blocks that a weight may have.
-inline FoveaDtype random_block_type(Random& random) {
-    return random.pick<FoveaDtype>(
-        {FOVEA_Q8_0, FOVEA_Q4_0, FOVEA_Q4_1, FOVEA_Q5_0, FOVEA_Q5_1, FOVEA_Q4_K, FOVEA_Q5_K, FOVEA_Q6_K});
-}
+inline FoveaDtype random_block_type(Random& random) { return random.pick(quantized_types(kUseLinear)); }
 
 // [B, H, L, D] packed, as [B, L, H, D], or with gaps of whole blocks of `block` numbers.
 inline FoveaStrides random_strides(Random& random, uint64_t h, uint64_t l, uint64_t d, uint64_t block = 1) {

@@ -1,5 +1,6 @@
 // foveaEnableRecommendedFeatures: everything available is on, in the host's own structs where it has them,
 // and a context made of the outcome has all the features that the device could give.
+#include "support/number_types.hpp"
 #include "unit/fake_host.hpp"
 
 #include <gtest/gtest.h>
@@ -359,7 +360,7 @@ TEST(KernelsOfVulkan, ReadQuantizedCachesAndGiveRowStatisticsAsTheHeaderSays) {
     };
     for (const auto& k : kernels) {
         SCOPED_TRACE(kernel_name(k.kernel));
-        for (const FoveaDtype type : {FOVEA_F8_E4M3, FOVEA_F8_E5M2, FOVEA_Q8_0, FOVEA_Q4_0}) {
+        for (const FoveaDtype type : quantized_types()) {
             const Result<Plan> made = plan(k.kernel, type, FOVEA_OUTPUT_O);
             EXPECT_EQ(bool(made), k.quantized) << (made ? "" : made.error().text);
         }

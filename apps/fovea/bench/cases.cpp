@@ -31,7 +31,7 @@ void fill_normal(void* to, FoveaDtype type, uint64_t bytes, uint32_t seed) {
     }
     // Small elements of any bits: 8-bit floats far from the largest, a cache's blocks under one scale. The
     // scales of weight blocks are below 2.
-    if (is_compressed(type) || is_weight_block(type)) {
+    if (is_quantized(type)) {
         const StorageBlock block = storage_block(type);
         const bool blocks = block.numbers > 1 && is_compressed(type);
         auto* codes = static_cast<uint8_t*>(to);
