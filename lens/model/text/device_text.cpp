@@ -13,7 +13,7 @@ namespace {
 // Each token adds plans for its attention and append; if there are too many, all are dropped at once.
 constexpr size_t kMaxPlans = 256;
 
-enum Kind : uint64_t { kLinear, kNorm, kPointwise, kRope, kAppend, kAttention };
+enum Kind : uint64_t { kLinear, kNorm, kPointwise, kRope, kAppend };
 
 template <class Make, class Desc>
 Result<Plan> plan_of(Make make, const FoveaDeviceProperties& properties, const Desc& desc) {
@@ -225,16 +225,8 @@ Result<void> DeviceText::attend(const AttentionPart& a) {
     Buffers buffers{};
     buffers[FOVEA_BIND_Q] = &*room_[queries], buffers[FOVEA_BIND_O] = &*room_[context];
     buffers[FOVEA_BIND_K] = &*at_->keys, buffers[FOVEA_BIND_V] = &*at_->values;
-    const Key key = {
-        kAttention,
-        heads << 32 | kv,
-        width,
-        rows_,
-        held_,
-        uint64_t(std::bit_cast<uint32_t>(call.scale)) << 32 | std::bit_cast<uint32_t>(call.softcap),
-        uint64_t(call.window_left),
-        uint64_t(call.window_right),
-        call.flags};
+    Key key(sizeof call / sizeof(uint64_t));  // all of the description, longer than other keys
+    memcpy(key.data(), &call, sizeof call);
     if (Result<void> r = record(
             key, [&] { return plan_attention(engine_.properties(), call); }, buffers);
         !r)

@@ -33,7 +33,7 @@ class DeviceText final : public LayerSteps {
         DeviceBuffer cos, sin;
     };
     using Buffers = std::array<DeviceBuffer*, FOVEA_BIND_COUNT>;
-    using Key = std::array<uint64_t, 10>;
+    using Key = std::vector<uint64_t>;
 
     Held& held_of(const void* member) {
         return at_->held[static_cast<const char*>(member) - reinterpret_cast<const char*>(block_)];
