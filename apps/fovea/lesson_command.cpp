@@ -182,9 +182,10 @@ void print_lesson_help() {
         "printed as\n"
         "the tutorial prints it. Without a name: the walk from scores without weights to trainable weights "
         "(t3-01 to t3-06).\n"
-        "TASK is one that a small model learned (induction, recall, reverse, sort, text): what its heads do; "
+        "TASK is one that a small model learned (%s): what its heads do; "
         "see `fovea train`.\n"
-        "NAME as in the list that --list prints (t1-08 is enough); LEVEL 1 to 7:\n");
+        "NAME as in the list that --list prints (t1-08 is enough); LEVEL 1 to 7:\n",
+        known_learned_tasks().c_str());
     for (int level = 1; level <= 7; ++level) {
         const Result<Lesson> lesson = find_lesson(std::to_string(level));
         std::printf("  %d  %-26s %s\n", level, level_term(uint32_t(level)),

@@ -27,7 +27,7 @@ constexpr Command kCommands[] = {
      "backends and devices, what each can do, which is the default and why"},
     {"attend", fovea::app::attend_command, "attention of the tensors in a file"},
     {"gradients", fovea::app::gradients_command, "gradients of attention: dq, dk, dv from q, k, v, do"},
-    {"train", fovea::app::train_command, "a small model learns: induction, sort, reverse, recall or a text"},
+    {"train", fovea::app::train_command, "trains a small model on a task, and says what its heads do"},
     {"explain", fovea::app::explain_command,
      "the plan of an attention call: kernel, reasons, slices, workspace"},
     {"map", fovea::app::map_command, "a picture of any rectangle of the weights, of contexts of any length"},

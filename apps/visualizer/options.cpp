@@ -2,6 +2,7 @@
 
 #include "data/session_file.hpp"
 #include "panels/panel_table.hpp"
+#include "texts/texts.hpp"
 
 #include <arguments.hpp>
 #include <fovea/model/learned.hpp>
@@ -43,7 +44,7 @@ Result<void> read_preset(Options& o, std::string_view name, std::string_view val
         return o.task = std::string(value), Result<void>{};
     if (!value.starts_with("long-")) {
         if (read_number(value, o.level) && o.level >= 1 && o.level <= kLevelCount) return {};
-        return is_not(name, value, "a level from 1 to 7 or a task: induction, recall, reverse, sort or text");
+        return is_not(name, value, "a level from 1 to 7 or a task: " + known_learned_tasks());
     }
     o.long_map = std::string(value.substr(5));
     for (const LongContextPreset& preset : long_context_presets())
@@ -94,10 +95,9 @@ struct Option {
 };
 constexpr Option kOptions[] = {
     {{"--preset", "LEVEL",
-      "a model that learned a task: induction (default), recall, reverse, sort or text; 1 without weights, 2 "
-      "trainable (default where a text is given), 3 causal, 4 dropout, 5 stacked heads, 6 weight split, 7 "
-      "GPT "
-      "block; long-4k to long-1m: a long head as a map"},
+      "a model that learned a task: {0} (default: induction); 1 without weights, 2 trainable (default where "
+      "a text is given), 3 causal, 4 dropout, 5 stacked heads, 6 weight split, 7 GPT block; long-4k to "
+      "long-1m: a long head as a map"},
      read_preset},
     {{"--text", "TEXT", "instead of the tutorials' sentence"},
      [](Options& o, std::string_view, std::string_view v) {
@@ -170,7 +170,7 @@ constexpr Option kOptions[] = {
          return read_choice(
              n, v, 3, [&](TilesOn on) { return kNames[size_t(on)]; }, "auto, device or cpu", o.tiles_on);
      }},
-    {{"--show", "PANEL", "", true},  // the help lists the panels
+    {{"--show", "PANEL", "{0} (tour again: its next step)", true},
      [](Options& o, std::string_view n, std::string_view v) -> Result<void> {
          if (WindowState any; !show_by_word(any, v)) return is_not(n, v, "one of: " + show_words());
          o.show.emplace_back(v);
@@ -244,8 +244,9 @@ std::string options_help() {
         std::string left = "  " + std::string(option.spec.name);
         if (!option.spec.value.empty()) left += " " + std::string(option.spec.value);
         left.resize(std::max(left.size() + 1, kIndent), ' ');
-        const std::string help = option.spec.help.empty() ? show_words() + " (tour again: its next step)"
-                                                          : std::string(option.spec.help);
+        const bool is_show = option.spec.name == "--show";
+        const std::string help =
+            fill(std::string(option.spec.help).c_str(), {is_show ? show_words() : known_learned_tasks()});
         text += left + wrapped(help, kWidth, kIndent) + "\n";
     }
     return text;

@@ -166,6 +166,12 @@ std::vector<std::string> learned_tasks() {
     return names;
 }
 
+std::string known_learned_tasks() {
+    std::string known;
+    for (const std::string& name : learned_tasks()) known += (known.empty() ? "" : ", ") + name;
+    return known;
+}
+
 std::span<const std::byte> learned_weights(std::string_view task) {
     for (const EmbeddedFile& file : learned_files())
         if (file.name == task) return std::as_bytes(std::span(file.bytes, file.size_bytes));
@@ -174,12 +180,9 @@ std::span<const std::byte> learned_weights(std::string_view task) {
 
 Result<LearnedModel> learned_model(std::string_view task) {
     const std::span<const std::byte> bytes = learned_weights(task);
-    if (bytes.empty()) {
-        std::string known;
-        for (const std::string& name : learned_tasks()) known += (known.empty() ? "" : ", ") + name;
+    if (bytes.empty())
         return Error{FOVEA_INVALID_ARGUMENT, "task",
-                     "task is '" + std::string(task) + "'; it must be one of " + known};
-    }
+                     "task is '" + std::string(task) + "'; it must be one of " + known_learned_tasks()};
     const Result<TensorSet> file = parse_safetensors(bytes);
     if (!file) return file.error();
     return read_learned_model(*file);

@@ -283,13 +283,20 @@ Result<Batch> probe_batch(const Task& task, std::span<const uint32_t> tokens) {
     RowWriter row(batch, 0);
     std::copy(sequence.begin(), sequence.end(), row.tokens());
     std::copy(sequence.begin() + 1, sequence.end(), row.targets());
-    if (task.options.kind == TaskKind::text) {
-        for (uint32_t i = 0; i + 1 < sequence.size(); ++i) row.score(i);
-        measure_reading(task, row, sequence, uint32_t(sequence.size()));
-        return batch;
+    switch (task.options.kind) {
+        case TaskKind::induction:
+        case TaskKind::recall:
+            read_copying(task, row, sequence);
+            break;
+        case TaskKind::sort:
+        case TaskKind::reverse:
+            read_answer(task, row, sequence);
+            break;
+        case TaskKind::text:
+            for (uint32_t i = 0; i + 1 < sequence.size(); ++i) row.score(i);
+            measure_reading(task, row, sequence, uint32_t(sequence.size()));
+            break;
     }
-    const bool copies = task.options.kind == TaskKind::induction || task.options.kind == TaskKind::recall;
-    copies ? read_copying(task, row, sequence) : read_answer(task, row, sequence);
     return batch;
 }
 

@@ -77,6 +77,7 @@ constexpr std::array<ScoreText, kHeadScores> kScores{{{"previous", "previous tok
                                                       {"duplicate", "same token before"},
                                                       {"near", "last few tokens"},
                                                       {"far", "far back"}}};
+static_assert(!kScores.back().name.empty(), "a score has no name");
 
 // A sentence that is not in the text, of words that are.
 constexpr std::string_view kTextSample =

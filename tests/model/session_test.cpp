@@ -92,8 +92,7 @@ TEST(Sessions, the_full_one_differs_in_every_key) {
 TEST(Stories, every_step_names_keys_that_are_there_and_is_done_only_when_it_was) {
     std::vector<std::pair<int, std::string>> walks;
     for (int level = 1; level <= kLevelCount; ++level) walks.emplace_back(level, "");
-    for (const char* const task : {"induction", "recall", "reverse", "sort", "text"})
-        walks.emplace_back(2, task);
+    for (const std::string& task : learned_tasks()) walks.emplace_back(2, task);
     for (const auto& [level, task] : walks) {
         const std::vector<StoryStep> steps = story(level, task);
         EXPECT_GE(steps.size(), 8u);
@@ -124,7 +123,7 @@ TEST(Stories, every_step_names_keys_that_are_there_and_is_done_only_when_it_was)
 
 // A task's model has its own rules, wherever it is opened from.
 TEST(Sessions, a_task_does_not_depend_on_the_level) {
-    for (const char* const task : {"induction", "recall", "reverse", "sort", "text"}) {
+    for (const std::string& task : learned_tasks()) {
         const Session own = level_session(2, task);
         EXPECT_EQ(own.scale, "auto");
         EXPECT_EQ(own.dropout_p, 0);

@@ -12,8 +12,8 @@ namespace {
 // Every part that a model can have is in one of these.
 std::vector<Task> tasks_with_every_part() {
     std::vector<Task> tasks;
-    for (const TaskKind kind : {TaskKind::induction, TaskKind::sort, TaskKind::reverse, TaskKind::recall})
-        tasks.push_back(make_task(kind));
+    for (uint32_t kind = 0; TaskKind(kind) != TaskKind::text; ++kind)
+        tasks.push_back(make_task(TaskKind(kind)));
     TaskOptions broken = task_options(TaskKind::induction);
     broken.first_token = false;
     broken.copy_only = true;

@@ -31,6 +31,7 @@ struct LearnedModel {
 
 // The tasks whose weights the library carries, by name.
 std::vector<std::string> learned_tasks();
+std::string known_learned_tasks();  // "induction, recall, ..."
 // One of them. The error lists those that there are.
 Result<LearnedModel> learned_model(std::string_view task);
 // The file itself, safetensors: read_state() of <fovea/train.hpp> takes it as a state. Empty for another

@@ -23,11 +23,10 @@ enum class TaskKind {
     sort,       // numbers, then the same numbers in rising order
     reverse,    // symbols, then the same symbols from the last to the first
     recall,     // pairs of key and value, then keys in another order: say each one's value
-    text        // go on with a text, token by token
+    text        // go on with a text, token by token: the last
 };
-inline constexpr uint32_t kTaskKinds = 5;
-// "induction", "sort", "reverse", "recall", "text".
-std::string_view task_name(TaskKind kind);
+inline constexpr uint32_t kTaskKinds = uint32_t(TaskKind::text) + 1;
+std::string_view task_name(TaskKind kind);  // as it is written above
 // The error lists the names that there are.
 Result<TaskKind> task_from_name(std::string_view name);
 
