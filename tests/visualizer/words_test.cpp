@@ -3,6 +3,7 @@
 #include "data/text_file.hpp"
 #include "drawn_words.hpp"
 #include "panels/keys.hpp"
+#include "panels/panel_table.hpp"
 #include "picture.hpp"
 #include "theme/theme.hpp"
 #include "visualizer_fixture.hpp"
@@ -886,14 +887,12 @@ TEST_F(WordsTest, no_words_stand_on_others) {
     bench->view.compared_head = 1;
     for (const Kind kind :
          {Kind{1600, 960, 1}, {1280, 800, 1}, {1024, 768, 1}, {1024, 640, 1}, {800, 480, 2}})
-        for (const CentreTab centre :
-             {CentreTab::matrix, CentreTab::flow, CentreTab::vectors, CentreTab::compare, CentreTab::mask,
-              CentreTab::map, CentreTab::layers})
-            for (const BottomTab bottom : {BottomTab::heads, BottomTab::gpu, BottomTab::memory}) {
-                if (bottom != BottomTab::heads && centre != CentreTab::matrix) continue;
+        for (const CentrePanel& centre : centre_panels())
+            for (const BottomPanel& bottom : bottom_panels()) {
+                if (bottom.tab != BottomTab::heads && centre.tab != CentreTab::matrix) continue;
                 size.width = kind.width, size.height = kind.height, size.scale = kind.scale;
-                bench->window.centre = centre;
-                bench->window.show(bottom);
+                bench->window.centre = centre.tab;
+                bench->window.show(bottom.tab);
                 const std::vector<DrawnWords> all = words();
                 for (size_t i = 0; i < all.size(); ++i)
                     for (size_t j = 0; j < i; ++j) {
@@ -904,7 +903,7 @@ TEST_F(WordsTest, no_words_stand_on_others) {
                             continue;
                         ADD_FAILURE()
                             << kind.width << " x " << kind.height << " at " << kind.scale << ", view "
-                            << int(centre) << ", strip " << int(bottom) << ": \"" << a.text << "\" ("
+                            << centre.word << ", strip " << bottom.word << ": \"" << a.text << "\" ("
                             << a.window << ") on \"" << b.text << "\" (" << b.window << ")";
                     }
             }

@@ -27,6 +27,15 @@ constexpr BottomPanel kBottom[] = {
     {BottomTab::problems, "problems", "Problems", draw_problems_panel},
 };
 
+// Panels are found by their tab.
+template <class Panel, size_t N>
+constexpr bool in_order(const Panel (&panels)[N]) {
+    for (size_t n = 0; n < N; ++n)
+        if (size_t(panels[n].tab) != n) return false;
+    return true;
+}
+static_assert(in_order(kCentre) && in_order(kBottom));
+
 // Further words for --show: states of the layout, and temporary windows over the panels.
 struct Other {
     const char* word;
