@@ -8,12 +8,12 @@
 namespace fovea {
 namespace {
 
-using Desc = FoveaAttentionBackwardDesc;
+using GradientDesc = FoveaAttentionBackwardDesc;
 
 constexpr uint32_t kRows = FOVEA_GRAD_Q | FOVEA_GRAD_K | FOVEA_GRAD_V;
 constexpr uint32_t kKnown = kRows | FOVEA_GRAD_BIAS | FOVEA_GRAD_ALIBI | FOVEA_GRAD_SINKS;
 
-FoveaResult check_choices(const Desc& d, const Problem& p, FoveaDiag* diag) {
+FoveaResult check_choices(const GradientDesc& d, const Problem& p, FoveaDiag* diag) {
     if (d.gradients & ~kKnown)
         return fail(diag, FOVEA_INVALID_ARGUMENT, "gradients", "gradients has unknown bits 0x%x",
                     d.gradients & ~kKnown);
@@ -50,7 +50,7 @@ FoveaResult check_choices(const Desc& d, const Problem& p, FoveaDiag* diag) {
     return FOVEA_OK;
 }
 
-FoveaResult check_types(const Desc& d, FoveaDiag* diag) {
+FoveaResult check_gradient_types(const GradientDesc& d, FoveaDiag* diag) {
     const struct {
         const char* name;
         int type;
@@ -189,11 +189,11 @@ double flops_of_largest_part(const Problem& p, const Backward& w) {
 }
 
 FoveaResult make_backward(const FoveaAttentionBackwardDesc* desc, Problem& p, Backward& w, FoveaDiag* diag) {
-    Desc d;
+    GradientDesc d;
     FoveaResult r;
     if ((r = read_struct(desc, d, "backward", diag))) return r;
     if ((r = check_choices(d, p, diag))) return r;
-    if ((r = check_types(d, diag))) return r;
+    if ((r = check_gradient_types(d, diag))) return r;
     w = Backward{};
     w.gradients = d.gradients ? d.gradients : kRows;
     w.accumulate = d.accumulate;

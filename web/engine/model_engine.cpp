@@ -1,20 +1,16 @@
 #include "model_engine.h"
 
 #include "browser_host.hpp"
+#include "model_json.hpp"
 
-#include <fovea/inspect/cell_sum.hpp>
 #include <fovea/inspect/derivation.hpp>
-#include <fovea/inspect/json.hpp>
-#include <fovea/inspect/prompt_run.hpp>
 #include <fovea/model/session.hpp>
 #include <fovea/thread_pool.hpp>
-#include <fovea/tokenizer.hpp>
 
 #include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <list>
-#include <map>
 #include <set>
 
 namespace {
@@ -86,37 +82,6 @@ Result<void> check_memory(uint64_t bytes) {
                  "this run needs about " + megabytes(bytes) + " of memory; the page has " +
                      megabytes(kMaxMemory) +
                      " at most; give fewer tokens, or open the model in the visualizer"};
-}
-
-std::string config_json(const TextModel& model, bool held) {
-    const ModelConfig& f = model.weights.config();
-    std::map<std::string, uint64_t> types;
-    for (const StoredWeight& weight : model.weights.files().weights)
-        types[weight.type_text] += weight.size_bytes;
-    return JsonObject()
-        .text("family", f.family)
-        .text("architecture", f.architecture)
-        .number("layers", double(f.layers))
-        .number("heads", double(f.heads))
-        .number("kvHeads", double(f.kv_heads))
-        .number("width", double(f.width))
-        .number("headWidth", double(f.head_width))
-        .number("vocabulary", double(f.vocabulary))
-        .raw("context", f.context ? json_number(double(f.context)) : "null")
-        .boolean("causal", f.causal)
-        .number("softcap", f.softcap)
-        .raw("types",
-             array_json(
-                 types,
-                 [](const auto& one) {
-                     return JsonObject().text("name", one.first).number("bytes", double(one.second)).done();
-                 }))
-        .number("bytes", double(model.weights.files().stored_bytes()))
-        .number("layerBytes", double(model.weights.block_bytes()))
-        .boolean("held", held)
-        .raw("whyNoText", model.tokenizer ? "null" : json_string(model.why_no_text))
-        .text("text", first_text(model))
-        .done();
 }
 
 Result<std::pair<uint64_t, uint32_t>> head_of(const JsonValue& layer, const JsonValue& head,
@@ -192,13 +157,6 @@ std::string shown_token(const TextModel& model, const SplitToken& token) {
         .done();
 }
 
-std::string head_json(const PromptLayer::Head& head) {
-    JsonObject json;
-    for (const TokenScoreName& one : token_score_names())
-        json.number(one.key, double(head.scores.*one.value));
-    return json.number("entropy", head.stats.entropy).text("job", head_job(head.scores)).done();
-}
-
 std::string tokens_json(const std::vector<SplitToken>& tokens) {
     return array_json(tokens, [](const SplitToken& t) { return shown_token(*state().model, t); });
 }
@@ -255,39 +213,6 @@ StageNumbers stage_numbers(Trace& trace, StageId id, uint32_t head) {
         at = std::prev(held.end());
     }
     return {at->values.values, info->heads, info->rows, info->columns};
-}
-
-std::string sum_json(const CellSum& sum) {
-    const std::vector<size_t> shown = shown_terms(sum, kSumTerms, false);
-    double left = 0;
-    for (size_t i = 0, next = 0; i < sum.terms.size(); ++i)
-        if (next < shown.size() && shown[next] == i)
-            ++next;
-        else
-            left += double(sum.terms[i].product);
-    return JsonObject()
-        .text("how", sum.how)
-        .text("a", sum.a)
-        .text("b", sum.b)
-        .raw("terms", array_json(shown,
-                                 [&](size_t i) {
-                                     const CellSum::Term& term = sum.terms[i];
-                                     return JsonObject()
-                                         .text("name", term.name)
-                                         .raw("a", number_json(double(term.a)))
-                                         .raw("b", number_json(double(term.b)))
-                                         .raw("product", number_json(double(term.product)))
-                                         .done();
-                                 }))
-        .number("left", double(sum.terms.size() - shown.size()))
-        .raw("leftSum", number_json(left))
-        .text("addedName", sum.added_name)
-        .raw("added", number_json(double(sum.added)))
-        .raw("sum", number_json(double(sum.sum)))
-        .text("ending", sum.ending)
-        .raw("result", number_json(double(sum.result)))
-        .raw("factors", array_json(sum.factors, sum_json))
-        .done();
 }
 
 // With `unchanged` the same token's probability without the reader's changes.
@@ -526,7 +451,7 @@ const char* webModelSum(uint32_t layer, const char* stage, uint32_t head, uint32
     const std::optional<CellSum> sum = cell_sum(of, *id, head, row, column);
     return answer(JsonObject()
                       .raw("value", number_json(double(shown.values[row * shown.columns + column])))
-                      .raw("sum", sum ? sum_json(*sum) : "null")
+                      .raw("sum", sum ? sum_json(*sum, kSumTerms) : "null")
                       .done());
 }
 

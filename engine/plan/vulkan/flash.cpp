@@ -245,7 +245,7 @@ bool results_are_apart(const FoveaPlan_T& plan) {
             windows_are_apart(lse, grid, 1, 4, alignment));
 }
 
-void fill_costs(FoveaPlan_T& plan) {
+void fill_flash_costs(FoveaPlan_T& plan) {
     const Problem& p = plan.problem;
     const FlashPlan& f = plan.vulkan.flash;
     const FlashNeeds needs = needs_of(plan, f, plan.vulkan.grid);
@@ -288,7 +288,7 @@ FoveaResult plan_one_pass(FoveaPlan_T& plan, FoveaDiag* diag) {
     if (!shrink_to_fit(grid, step, fits))
         if ((r = check_block(plan, f, grid, refusing_slice_cost(plan), diag))) return r;
     f.partial_offset = needs_of(plan, f, grid).partial_offset;
-    fill_costs(plan);
+    fill_flash_costs(plan);
     return FOVEA_OK;
 }
 

@@ -115,7 +115,7 @@ uint64_t slices_across(const FoveaPlan_T& plan) {
     return ceil_div(uint64_t(plan.tile.keys.pixels), plan.vulkan.map.slice_columns);
 }
 
-void fill_costs(FoveaPlan_T& plan) {
+void fill_map_costs(FoveaPlan_T& plan) {
     const MapTile& tile = plan.tile;
     const MapTilePlan& m = plan.vulkan.map;
     FoveaPlanInfo& info = plan.info;
@@ -254,7 +254,7 @@ FoveaResult plan_vulkan_map_tile(FoveaPlan_T& plan, FoveaDiag* diag) {
         if ((r = check_slice(plan, m, refusing_slice_cost(plan), diag))) return r;
         break;
     }
-    fill_costs(plan);
+    fill_map_costs(plan);
     return FOVEA_OK;
 }
 

@@ -135,7 +135,7 @@ FoveaResult check_shaders(const FoveaPlan_T& plan, FoveaDiag* diag) {
     return require_shader(staged_sum_shader(plan), diag);
 }
 
-void fill_costs(FoveaPlan_T& plan, const BlockNeeds& needs) {
+void fill_staged_costs(FoveaPlan_T& plan, const BlockNeeds& needs) {
     const Problem& p = plan.problem;
     const StagedPlan& s = plan.vulkan.staged;
     FoveaPlanInfo& info = plan.info;
@@ -189,7 +189,7 @@ FoveaResult plan_staged(FoveaPlan_T& plan, FoveaDiag* diag) {
     s.row_scale_offset = workspace_head_bytes(plan.properties);
     s.scores_offset = needs.scores_offset();
     s.extra_offset = needs.extra_offset();
-    fill_costs(plan, needs);
+    fill_staged_costs(plan, needs);
     return FOVEA_OK;
 }
 

@@ -19,8 +19,7 @@ const stepMs = 10; // how long the engine's thread may be deaf to a pick or a ne
 const quickMs = 400; // a forward pass that is made again with every change of the text
 const patienceMs = 1000; // until a forward pass says how long it will take
 
-// The source of a map: planted patterns over so many tokens, the page's session, or tensors that are too long for the
-// page.
+// A map's source: planted patterns over so many tokens, the page's session, or tensors too long for the page.
 type Source = number | "own" | "file";
 const superseded = new Error("another map");
 const plain = { scale: "auto", temp: 1, cap: 0, p: 0, alibi: false };
