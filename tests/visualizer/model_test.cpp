@@ -132,6 +132,7 @@ TEST_F(ModelTest, sums_of_published_models_end_in_the_drawn_number_and_name_thei
         {"qwen3", "W_up", "layers.1.mlp.up_proj.weight, row 3"},
         {"gemma2", "W_gate", "layers.1.mlp.gate_proj.weight, row 3"},
         {"phi3", "W_up", "layers.1.mlp.gate_up_proj.weight, row "},
+        {"glm4", "W_up", "layers.1.mlp.gate_up_proj.weight, row "},
         {"pythia", "W_down", "layers.1.mlp.dense_4h_to_h.weight, row 3"},
         {"bert", "W_up", "layer.1.intermediate.dense.weight, row 3"}};
     for (const auto& [family, matrix, origin] : all) {
