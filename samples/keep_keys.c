@@ -43,11 +43,11 @@ static void attend(const FoveaDeviceProperties* properties, const FoveaAttention
     run(plan, call);
 }
 
-// [mass]
 /* Computes the mass of each key over the last queries of each head, in integer units of FOVEA_TILE_UNIT. */
 static void key_mass(const FoveaDeviceProperties* properties, const FoveaAttentionDesc* desc, float* q, float* k,
                      float* lse, uint64_t mass[kHeads][kTokens]) {
     FoveaDiag diag = foveaDiag();
+    // [mass]
     FoveaMapTileDesc tile = foveaMapTileDesc();
     tile.first_row = kTokens - kLast;
     tile.height = 1; /* all rows in one pixel, each key in its own */
@@ -58,10 +58,9 @@ static void key_mass(const FoveaDeviceProperties* properties, const FoveaAttenti
     call[FOVEA_BIND_K] = (FoveaHostBuffer){k, kHeadsKv * kRow * sizeof *k};
     call[FOVEA_BIND_LSE] = (FoveaHostBuffer){lse, kHeads * kTokens * sizeof *lse};
     call[FOVEA_BIND_TILE_MASS] = (FoveaHostBuffer){mass, kHeads * kTokens * sizeof **mass};
+    // [end mass]
     run(plan, call);
 }
-
-// [end mass]
 
 static const uint64_t* ranked; /* key of qsort's comparison */
 static int by_mass(const void* a, const void* b) {

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { kMaxShaders = 16 };
+enum { kMaxShaders = 32, kMaxDispatches = 16 }; /* in a plan; in a slice (dispatches_per_slice) */
 
 typedef struct Made { /* a shader, by what it was made of */
     FoveaDispatch of;
@@ -31,9 +31,12 @@ static RhiShader* shader_of(Rhi* rhi, const FoveaDispatch* d, Made* made, uint32
     for (uint32_t i = 0; i < *count; ++i)
         if (same_shader(&made[i].of, d)) return made[i].shader;
     size_t words = 0;
-    if (foveaDispatchCode(d, NULL, &words, NULL) != FOVEA_OK) return NULL;
+    if (*count == kMaxShaders || foveaDispatchCode(d, NULL, &words, NULL) != FOVEA_OK) return NULL;
     uint32_t* spirv = malloc(words * sizeof *spirv);
-    if (!spirv || foveaDispatchCode(d, spirv, &words, NULL) != FOVEA_OK) return NULL;
+    if (!spirv || foveaDispatchCode(d, spirv, &words, NULL) != FOVEA_OK) {
+        free(spirv);
+        return NULL;
+    }
     const RhiShaderDesc desc = {.constants = d->spec,
                                 .constant_count = d->spec_count,
                                 .push_bytes = d->push_words * 4,
@@ -53,8 +56,8 @@ FoveaResult play_plan(Rhi* rhi, FoveaPlan plan, RhiBuffer* const* buffers, Fovea
     FoveaPlanInfo info = foveaPlanInfo();
     FoveaResult result = foveaGetPlanInfo(plan, &info, diag);
     for (uint64_t slice = 0; result == FOVEA_OK && slice < info.slice_count; ++slice) {
-        FoveaDispatch dispatches[16];
-        uint32_t count = 16;
+        FoveaDispatch dispatches[kMaxDispatches];
+        uint32_t count = kMaxDispatches; /* more: FOVEA_LIMIT_EXCEEDED */
         result = foveaGetDispatches(plan, slice, dispatches, &count, diag);
         if (result == FOVEA_OK && slice > 0 && info.slices_share_workspace) rhi_barrier(rhi);
         for (uint32_t i = 0; result == FOVEA_OK && i < count; ++i) {
@@ -86,6 +89,6 @@ FoveaDeviceProperties properties_of_any_device(void) {
     properties.max_workgroup_count[0] = properties.max_workgroup_count[1] = properties.max_workgroup_count[2] = 65535;
     properties.storage_offset_alignment = 256;
     properties.max_storage_range = 1u << 27;
-    properties.max_storage_buffers = 16; /* maxPerStageDescriptorStorageBuffers, or what else bounds a shader's buffers */
+    properties.max_storage_buffers = 4; /* maxPerStageDescriptorStorageBuffers, or what else bounds a shader's buffers */
     return properties;
 }

@@ -59,14 +59,14 @@ int main(void) {
         const int32_t length = kStarts[b + 1] - kStarts[b];
         sequences[b] = (FoveaSequence){kStarts[b], length, kStarts[b], length}; /* rows of q and o, rows of k and v */
     }
-    FoveaHostBuffer call[FOVEA_BIND_COUNT] = {{0}};
+    FoveaHostBuffer call[FOVEA_BIND_COUNT] = {{0}}; /* and Q, K, V, O */
+    call[FOVEA_BIND_SEQUENCES] = (FoveaHostBuffer){sequences, sizeof sequences};
+    // [end run]
     call[FOVEA_BIND_Q] = (FoveaHostBuffer){q, sizeof q};
     call[FOVEA_BIND_K] = (FoveaHostBuffer){k, sizeof k};
     call[FOVEA_BIND_V] = (FoveaHostBuffer){v, sizeof v};
     call[FOVEA_BIND_O] = (FoveaHostBuffer){o, sizeof o};
-    call[FOVEA_BIND_SEQUENCES] = (FoveaHostBuffer){sequences, sizeof sequences};
     run_plan(plan, call);
-    // [end run]
     foveaDestroyPlan(plan);
     double worst = 0;
     for (int b = 0; b < kSequences; ++b)

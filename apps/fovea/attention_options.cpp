@@ -37,7 +37,7 @@ constexpr AttentionOption kAttentionOptions[] = {
     {kExplain, {"--type", "f32|f16|bf16", "storage of q, k, v, o"}},
     {kBoth,
      {"--cache-type", "f32|f16|bf16|f8_e4m3|f8_e5m2|q8_0|q4_0",
-      "k and v as a cache of this type holds them"}},
+      "KV cache type: k and v are rounded to it first; default the type of the tensors"}},
     {kAll, {"--layout", "bhld|blhd", "axes of q, k, v; default what the file's metadata say, else bhld"}},
     {kFiles, {"--validation", "", "Vulkan: run under the validation layer and fail on any message"}},
     {kFiles, {"--json", "", "say what ran as JSON"}},

@@ -43,7 +43,8 @@ void list_features(const PhysicalDevice& device, FeatureList& list) {
     const char* model = unless_core(VK_API_VERSION_1_2, VK_KHR_VULKAN_MEMORY_MODEL_EXTENSION_NAME);
     list.add(model, "vulkanMemoryModel", has.memory_model, "the cooperative matrix kernels");
     list.add(model, "vulkanMemoryModelDeviceScope", has.device_scope,
-             "atomics together with vulkanMemoryModel: kernels that split the keys");
+             "atomics together with vulkanMemoryModel: results in FP8, and without storageBuffer16BitAccess "
+             "in 16 bits");
     list.add(VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME, "cooperativeMatrix", has.coopmat,
              "cooperative matrices: kernel flash_coopmat");
     list.add(nullptr, "maintenance4", has.maintenance4, "kernel flash_coopmat2");

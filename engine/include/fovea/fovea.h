@@ -661,7 +661,7 @@ typedef struct FoveaDeviceProperties {
     uint32_t max_storage_buffers;
     uint32_t max_workgroup_subgroups; /* maxComputeWorkgroupSubgroups, for a required subgroup size; 0: unknown, not checked */
     FoveaKernel forced_kernel;        /* AUTO: the kernel of each call. PLAIN, REFERENCE: every operation that has a kernel */
-    /* Vulkan: FLOP that the device was measured to do in a short time; 0: not measured. The runtime measures its runs and
+    /* Vulkan: FLOP that the slowest measured kernel does in 50 ms; 0: not measured. The runtime measures its runs and
      * fills it in, as any application may. It sizes slices of attention, gradients and map tiles whose max_slice_cost is 0.
      * It never rejects a call or changes its kernel or result. */
     double slice_cost;

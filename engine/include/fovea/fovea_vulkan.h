@@ -165,7 +165,7 @@ FOVEA_API uint32_t foveaPipelineCacheWasAccepted(FoveaContext context);
 
 /* Builds the pipelines of a plan, or finds them in the context. This may take long: compile plans before the first frame.
  * Afterwards the plan does not change. Compiling a plan again has no effect; a plan belongs to one context.
- *   plan   made from this context's properties, or from lesser ones
+ *   plan   made from this context's properties or lesser ones: no other feature, no higher limit, no smaller alignment
  * Errors: FOVEA_LIMIT_EXCEEDED for a plan of more than 2^20 slices or beyond the device's limits, FOVEA_UNSUPPORTED,
  * FOVEA_INVALID_ARGUMENT, FOVEA_OUT_OF_HOST_MEMORY, FOVEA_DEVICE_LOST, FOVEA_VULKAN_ERROR. The plan must be externally
  * synchronized; different plans may be compiled at the same time. */
