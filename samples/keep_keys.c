@@ -53,12 +53,12 @@ static void key_mass(const FoveaDeviceProperties* properties, const FoveaAttenti
     tile.height = 1; /* all rows in one pixel, each key in its own */
     FoveaPlan plan;
     require(foveaPlanMapTile(properties, desc, &tile, NULL, &plan, &diag) == FOVEA_OK, diag.text);
-    FoveaHostBuffer call[FOVEA_BIND_COUNT] = {{0}};
+    FoveaHostBuffer call[FOVEA_BIND_COUNT] = {{0}}; /* and Q, K, LSE */
+    call[FOVEA_BIND_TILE_MASS] = (FoveaHostBuffer){mass, kHeads * kTokens * sizeof **mass};
+    // [end mass]
     call[FOVEA_BIND_Q] = (FoveaHostBuffer){q, kHeads * kRow * sizeof *q};
     call[FOVEA_BIND_K] = (FoveaHostBuffer){k, kHeadsKv * kRow * sizeof *k};
     call[FOVEA_BIND_LSE] = (FoveaHostBuffer){lse, kHeads * kTokens * sizeof *lse};
-    call[FOVEA_BIND_TILE_MASS] = (FoveaHostBuffer){mass, kHeads * kTokens * sizeof **mass};
-    // [end mass]
     run(plan, call);
 }
 

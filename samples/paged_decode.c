@@ -54,27 +54,23 @@ int main(void) {
     FoveaDiag diag = foveaDiag();
     const FoveaDeviceProperties properties = processor(1);
 
-    /* [plan] Once: the plans. Lengths are the longest that there can be. */
     FoveaAppendDesc append = foveaAppendDesc();
     append.batch = kSequences;
     append.heads = kHeadsKv;
     append.dim = kDim;
     append.len = 1;
-    append.capacity = kTablePages * kPageRows;
-    append.has_sequences = 1; /* how many rows each sequence holds already */
-    append.page_size = kPageRows;
-    append.page_count = kPages;
-    append.block_table_pages = kTablePages;
     FoveaAttentionDesc attend = foveaAttentionDesc();
     attend.batch = kSequences;
     attend.heads_q = kHeads;
     attend.heads_kv = kHeadsKv;
     attend.dim_qk = attend.dim_v = kDim;
     attend.len_q = 1;
-    attend.len_kv = kTablePages * kPageRows;
-    attend.page_size = kPageRows;
-    attend.page_count = kPages;
-    attend.block_table_pages = kTablePages;
+    /* [plan] Once: the plans. Batch, heads and dims are set; lengths are the longest that there can be. */
+    append.capacity = attend.len_kv = kTablePages * kPageRows;
+    append.page_size = attend.page_size = kPageRows;
+    append.page_count = attend.page_count = kPages;
+    append.block_table_pages = attend.block_table_pages = kTablePages;
+    append.has_sequences = 1; /* how many rows each sequence holds already */
     attend.flags = FOVEA_FLAG_VARLEN; /* the one query attends to every token of its sequence */
     FoveaPlan append_plan, attend_plan;
     require(foveaPlanAppend(&properties, &append, NULL, &append_plan, &diag) == FOVEA_OK, diag.text);
