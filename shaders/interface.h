@@ -285,15 +285,15 @@ struct ScoresPush {
     float scale;
 };
 
-// Without dropout by matrix the words of `keep` are a PhiloxView and `keep_keys` is the query that it counts
-// from.
+// With Philox the words of `keep` are a PhiloxView, and `keep_keys` and `keep_scale` are the query and the
+// key that it counts from. Else `keep_scale` is the bits of the float that multiplies kept weights.
 struct SoftmaxPush {
     SliceView slice;
     LogitView logit;
-    float keep_scale;
+    uint keep_scale;
     TensorView mask, bias, keep;
     uint keep_keys;
-    uint first_key, first_batch_head;  // Philox's for key 0 and the slice's first head
+    uint first_batch_head;  // Philox's for the slice's first head
 };
 
 struct WeightedSumPush {

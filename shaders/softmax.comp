@@ -147,12 +147,17 @@ void mask_row(Row r) {
     barrier();
 }
 
+// Philox drops the share of weights that its threshold is of all words.
+float keep_scale() {
+    const float kept = 1.0 - float(push.keep.row) / 4294967296.0;
+    return has_flag(kFlagPhilox) ? 1.0 / kept : uintBitsToFloat(push.keep_scale);
+}
+
 bvec4 kept_keys(Row r, int j) {
     if (has_flag(kFlagPhilox)) {
-        const PhiloxView philox =
-            PhiloxView(push.keep.base, push.keep.batch, push.keep.head, push.keep.row);
+        const PhiloxView philox = PhiloxView(push.keep.base, push.keep.batch, push.keep.head, push.keep.row);
         return philox_keeps(push.first_batch_head + r.entry.index, push.keep_keys + uint(r.i),
-                            push.first_key + uint(j), philox);
+                            push.keep_scale + uint(j), philox);
     }
     bvec4 kept = bvec4(true);
     if (!has_flag(kFlagDropoutMask)) return kept;
@@ -213,7 +218,7 @@ void main() {
     const float largest = has_sink && !(sink <= largest_visible) ? sink : largest_visible;
     const vec2 sums = sum_over_row(r, exponentiate_row(r, largest));
     const float total = sums.x + (has_sink ? exp_of_negative(sink - largest) : 0.0);
-    const float scale = count == 0u || total == 0.0 ? 0.0 : push.keep_scale / total;
+    const float scale = count == 0u || total == 0.0 ? 0.0 : keep_scale() / total;
     if (has_flag(kFlagWeights) && r.exists) write_weights(r, scale);
     if (!r.exists || r.lane != 0u) return;
     row_scale[r.entry.index * push.slice.rows + r.row] = scale;

@@ -6,6 +6,8 @@
 #include "problem/status.hpp"
 #include "shaders/interface.h"
 
+#include <bit>
+
 namespace fovea {
 namespace {
 
@@ -65,7 +67,7 @@ class StagedSlice {
         shader::SoftmaxPush push{};
         push.slice = slice_view();
         push.logit = logit_view(p);
-        push.keep_scale = p.dropout ? p.keep_scale : 1.0f;
+        push.keep_scale = std::bit_cast<uint32_t>(p.dropout ? p.keep_scale : 1.0f);
         bind_matrix(d, FOVEA_SLOT_MASK, FOVEA_BIND_MASK, p.mask, push.mask);
         bind_matrix(d, FOVEA_SLOT_BIAS, FOVEA_BIND_BIAS, p.bias, push.bias);
         bind_matrix(d, FOVEA_SLOT_DROPOUT_MASK, FOVEA_BIND_DROPOUT_MASK, p.dropout_mask, push.keep);
@@ -73,7 +75,7 @@ class StagedSlice {
         if (plan_.vulkan.visible.flags & shader::kFlagPhilox) {
             const shader::PhiloxView philox = philox_view(p);
             push.keep = {philox.key_low, philox.key_high, philox.counter, philox.threshold};
-            push.keep_keys = p.first_query, push.first_key = p.first_key;
+            push.keep_keys = p.first_query, push.keep_scale = p.first_key;
             push.first_batch_head = p.first_batch_head + block_.first_batch * p.heads_q + block_.first_head;
         }
         bind_whole(d, p.alibi, FOVEA_SLOT_ALIBI, FOVEA_BIND_ALIBI);
