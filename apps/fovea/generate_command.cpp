@@ -32,6 +32,8 @@ constexpr OptionSpec kGenerateOptions[] = {
     {"--seed", "N", "of the drawing (default 0): each place of the text draws its own number"},
     {"--session", "FILE",
      "keeps the tokens in FILE, those of Ctrl-C too; where it is there, the text goes on after them"},
+    {"--precision", "f32|int8-inputs",
+     "products with quantized weights (default: f32); int8-inputs is faster and less precise"},
     {"--backend", "auto|cpu|vulkan|reference", "where to compute (default: cpu)"},
     {"--device", "N|NAME", "a device by its number in `fovea devices`, or by a part of its name"},
     {"--threads", "N", "threads to compute on (default: all of the machine)"},
@@ -82,6 +84,7 @@ Result<void> write_session(const std::string& path, const CheckpointModel& model
 struct Wanted {
     uint64_t count = 0, seed = 0;
     double temperature = 0;
+    FoveaPrecision precision = FOVEA_PRECISION_F32;
 };
 
 Result<Wanted> wanted(const Arguments& a) {
@@ -96,7 +99,25 @@ Result<Wanted> wanted(const Arguments& a) {
     if (!(*temperature >= 0) || *temperature > 1000)
         return bad("--temperature", "--temperature is " + std::string(a.text("--temperature")) +
                                         "; it must be from 0 to 1000");
-    return Wanted{*count, *seed, *temperature};
+    const std::string_view precision = a.text("--precision");
+    if (a.has("--precision") && precision != "f32" && precision != "int8-inputs")
+        return bad("--precision", "'" + printable_name(precision, 40) +
+                                      "' is not a precision of generate: f32 or int8-inputs");
+    return Wanted{*count, *seed, *temperature,
+                  precision == "int8-inputs" ? FOVEA_PRECISION_INT8_INPUTS : FOVEA_PRECISION_F32};
+}
+
+Result<void> set_precision(FoveaPrecision precision, const CheckpointModel& model, Runner& runner) {
+    const std::vector<StoredWeight>& weights = model.files().weights;
+    const auto is_quantized = [](const StoredWeight& w) { return dtype_info(w.type).block.numbers > 1; };
+    if (precision != FOVEA_PRECISION_F32 && std::none_of(weights.begin(), weights.end(), is_quantized))
+        return bad("--precision",
+                   "--precision is int8-inputs, which needs quantized weights; the model has none");
+    if (precision != FOVEA_PRECISION_F32 && runner.properties().backend != FOVEA_BACKEND_CPU)
+        return bad("--precision", "--precision is int8-inputs, which needs the CPU; " + runner.name() +
+                                      " is chosen by --backend or --device");
+    runner.set_stored_precision(precision);
+    return {};
 }
 
 Result<int> run_generate(const Arguments& a) {
@@ -141,6 +162,7 @@ Result<int> run_generate(const Arguments& a) {
 
     const Result<std::unique_ptr<Runner>> device = open_runner(a);
     if (!device) return device.error();
+    if (Result<void> r = set_precision(want->precision, *model, **device); !r) return r.error();
     DecoderOptions options;
     options.engine = device->get();
     // The last token is only chosen, and not run.

@@ -34,7 +34,10 @@ struct BlockRows {
     uint64_t rows, part_rows;      // part p begins at row p * part_rows; the last ones are shorter, or empty
     const float *x, *bias;         // [columns]; [rows], or null
     float* y;                      // [rows]
-    bool byte_products;            // Kernels::byte_products
+    // x as Kernels::round_row leaves it, which integer_rows reads instead.
+    const int8_t* integers;
+    const float *integer_scales, *integer_sums;
+    bool byte_products;  // Kernels::byte_products
     // As Kernels::split_digits leaves them.
     const DigitGroup* digits;
     const uint32_t* odd;  // blocks that are multiplied in float32, as all are where `digits` is null

@@ -13,7 +13,10 @@ Kernels kernels_of(uint32_t target) {
     if (has(kDecoding)) kernels.decode = decode_kernel_of(target);
     if (has(kDecoding)) kernels.decode_merge = decode_merge_kernel_of(target);
     kernels.linear = linear_kernel_of(target);
+    if (has(kIntegers)) kernels.integer_linear = integer_linear_kernel_of(target);
     if (has(kStoredRows)) kernels.few_rows = few_rows_kernel_of(target);
+    if (has(kIntegers)) kernels.integer_rows = integer_rows_kernel_of(target);
+    if (has(kIntegers)) kernels.round_row = round_row_kernel_of(target);
     if (has(kStoredRows)) kernels.split_digits = split_digits_kernel_of(target);
     kernels.byte_products = has_byte_products();
     kernels.rope = rope_kernel_of(target);

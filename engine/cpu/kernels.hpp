@@ -29,8 +29,14 @@ struct Kernels {
     // The results of group `group` from the partials of all its splits.
     void (*decode_merge)(const AttentionCall& call, uint64_t group, unsigned char* partials);
     void (*linear)(const LinearCall& call, uint64_t task, unsigned char* scratch);
+    // The same with products of integers, by IntegerLayout.
+    void (*integer_linear)(const LinearCall& call, uint64_t task, unsigned char* scratch);
     // Rows [first, end) of each part of the matrix, 0 <= first <= end <= part_rows.
     void (*few_rows)(const BlockRows& call, uint64_t first, uint64_t end);
+    // The same by products of integers.
+    void (*integer_rows)(const BlockRows& call, uint64_t first, uint64_t end);
+    // Rounds a row of X to 8 bits; for each 32 values the scale, and scale * sum.
+    void (*round_row)(const float* x, uint64_t columns, int8_t* q, float* scales, float* sums);
     // Sets digits, odd and odd_blocks for call.x; `groups` has room for digit_groups() of it, `odd` for each
     // of its blocks.
     void (*split_digits)(BlockRows& call, DigitGroup* groups, uint32_t* odd);
@@ -61,7 +67,10 @@ decltype(Kernels::flash) flash_pairs_kernel_of(uint32_t target);
 decltype(Kernels::decode) decode_kernel_of(uint32_t target);
 decltype(Kernels::decode_merge) decode_merge_kernel_of(uint32_t target);
 decltype(Kernels::linear) linear_kernel_of(uint32_t target);
+decltype(Kernels::linear) integer_linear_kernel_of(uint32_t target);
 decltype(Kernels::few_rows) few_rows_kernel_of(uint32_t target);
+decltype(Kernels::few_rows) integer_rows_kernel_of(uint32_t target);
+decltype(Kernels::round_row) round_row_kernel_of(uint32_t target);
 decltype(Kernels::split_digits) split_digits_kernel_of(uint32_t target);
 decltype(Kernels::rope) rope_kernel_of(uint32_t target);
 decltype(Kernels::append) append_kernel_of(uint32_t target);

@@ -24,6 +24,7 @@ struct FewRowsCut {
     uint64_t part_rows;  // rows of W in a part, see kRowParts
     uint64_t step, tasks;
     uint64_t tasks_per_slice, slices_per_row;
+    bool integers;  // a row of X is rounded to 8 bits
 };
 
 // Byte offsets, each a multiple of 64.
@@ -52,6 +53,31 @@ constexpr LinearLayout linear_layout(const TargetShape& shape, const LinearCut& 
     place(layout.x, cut.row_tile * layout.x_stride * 4);
     place(layout.widened, cut.blocks ? cut.depth_block * panel * 4 : 0);
     layout.size_bytes = end;
+    return layout;
+}
+
+// The same with products of integers. A panel is `lanes` columns. A row of X has values of 8 bits and a scale
+// for each 32 of them. A word for each group of W's type, 16 or 32 values, follows.
+struct IntegerLayout {
+    uint64_t codes;           // [depth_block / 4][lanes] words
+    uint64_t scales, leasts;  // [depth_block / 16][lanes] floats
+    uint64_t sums;            // [row_tile][lanes]
+    uint64_t x;               // [row_tile][x_bytes]
+    uint64_t x_scales, x_extra, x_bytes;
+    uint64_t size_bytes;
+};
+
+constexpr IntegerLayout integer_layout(uint64_t lanes, uint64_t n_in, const LinearCut& cut) {
+    IntegerLayout layout{};
+    const uint64_t groups = cut.depth_block / 16 * lanes * 4;
+    layout.scales = align_up(cut.depth_block * lanes, 64);
+    layout.leasts = layout.scales + align_up(groups, 64);
+    layout.sums = layout.leasts + align_up(groups, 64);
+    layout.x = layout.sums + align_up(cut.row_tile * lanes * 4, 64);
+    layout.x_scales = n_in;
+    layout.x_extra = layout.x_scales + n_in / 32 * 4;
+    layout.x_bytes = align_up(layout.x_extra + n_in / 16 * 4, 64);
+    layout.size_bytes = layout.x + cut.row_tile * layout.x_bytes;
     return layout;
 }
 

@@ -124,7 +124,12 @@ void run_few_rows(const FoveaLinearDesc& d, const CpuPlan& cut, const CpuRun& ru
         if (slice == run.slice_begin || job.first_task == 0) {
             rows.x = call.at<const float>(FOVEA_BIND_X, row * d.x_row_stride);
             rows.y = call.at<float>(FOVEA_BIND_Y, row * d.y_row_stride);
-            if (cut.scratch_bytes) {
+            if (few.integers) {
+                auto* const q = reinterpret_cast<int8_t*>(run.workspace);
+                auto* const scales = reinterpret_cast<float*>(q + d.n_in);
+                cut.kernels.round_row(rows.x, d.n_in, q, scales, scales + d.n_in / 32);
+                rows.integers = q, rows.integer_scales = scales, rows.integer_sums = scales + d.n_in / 32;
+            } else if (cut.scratch_bytes) {
                 memset(run.workspace, 0, cut.scratch_bytes);
                 cut.kernels.split_digits(rows, groups, odd);
             }

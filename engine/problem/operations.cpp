@@ -210,9 +210,13 @@ FoveaResult make_linear(const FoveaLinearDesc* desc, FoveaLinearDesc& d, Operati
     if ((r = check_length(d.rows, "rows", diag))) return r;
     if ((r = check_kernel(d.kernel, diag, true))) return r;
     if (const int precision = enum_number(d.precision);
-        precision < FOVEA_PRECISION_F32 || precision > FOVEA_PRECISION_BF16_INPUTS)
+        precision < FOVEA_PRECISION_F32 || precision > FOVEA_PRECISION_INT8_INPUTS)
         return fail(diag, FOVEA_INVALID_ARGUMENT, "precision", "precision is %d; it must be a FoveaPrecision",
                     precision);
+    if (d.precision == FOVEA_PRECISION_INT8_INPUTS && is_float(d.w_type))
+        return fail(diag, FOVEA_INVALID_ARGUMENT, "precision",
+                    "precision is FOVEA_PRECISION_INT8_INPUTS and w_type is %s; it needs a quantized w_type",
+                    dtype_name(d.w_type));
     if ((r = check_switch(d.has_bias, "has_bias", diag))) return r;
     if ((r = check_switch(d.weight_is_in_out, "weight_is_in_out", diag))) return r;
     const uint64_t w_rows = d.weight_is_in_out ? d.n_in : d.n_out,

@@ -14,7 +14,8 @@ enum Part : unsigned {
     kMapTiles = 16,
     kPlainLoops = 32,  // kernels plain and reference: a call that takes them must not be run
     kVulkanPlans = 64,
-    kStoredRows = 128  // linear's kernel for few rows
+    kStoredRows = 128,  // linear's kernel for few rows
+    kIntegers = 256     // linear's products of int8
 };
 
 #ifndef FOVEA_LEFT_OUT

@@ -93,6 +93,9 @@ FoveaResult check_scalars(const Desc& d, FoveaDiag* diag) {
               kernel = enum_number(d.kernel);
     if (align < FOVEA_ALIGN_DEFAULT || align > FOVEA_ALIGN_TOP_LEFT)
         return fail(diag, FOVEA_INVALID_ARGUMENT, "align", "align is %d; it must be a FoveaAlign", align);
+    if (precision == FOVEA_PRECISION_INT8_INPUTS)
+        return fail(diag, FOVEA_INVALID_ARGUMENT, "precision",
+                    "precision is FOVEA_PRECISION_INT8_INPUTS, which is only for linear");
     if (precision < FOVEA_PRECISION_F32 || precision > FOVEA_PRECISION_BF16_INPUTS)
         return fail(diag, FOVEA_INVALID_ARGUMENT, "precision", "precision is %d; it must be a FoveaPrecision",
                     precision);

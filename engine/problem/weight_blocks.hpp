@@ -44,7 +44,7 @@ struct SmallBlock {
     static int code(const unsigned char* block, uint32_t, uint32_t l) {
         const int low = block[kCodes + l % 16] >> l / 16 * 4 & 15;
         const int fifth = kFifth ? (block[kFifths + l / 8] >> l % 8 & 1) << 4 : 0;
-        return (low | fifth) - (kLeast ? 0 : 16);
+        return (low | fifth) - (kLeast ? 0 : kFifth ? 16 : 8);
     }
 };
 using Q41 = SmallBlock<false, true>;

@@ -40,6 +40,7 @@ static Result<void> product_on(Runner& engine, const StoredWeight& weight, const
         bindings[FOVEA_BIND_Y] = {y.values.data(), y.values.size() * 4};
         FoveaLinearDesc call = linear_of(weight, bias, x);
         call.kernel = engine.stored_kernel(x.rows());
+        if (dtype_info(weight.type).block.numbers > 1) call.precision = engine.stored_precision();
         Result<void> run = engine.linear(call, bindings);
         // A build for a page leaves out some of the types for many rows.
         if (run || run.error().code != FOVEA_UNSUPPORTED) return run;

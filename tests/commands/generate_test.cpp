@@ -214,6 +214,20 @@ TEST(Generate, logits_that_are_not_finite_choose_nothing) {
               0);
 }
 
+TEST(Generate, int8_inputs_are_a_choice_for_quantized_weights) {
+    const Scratch scratch;
+    const std::string families = std::string(FOVEA_SOURCES) + "/tests/model/families/";
+    const std::string start = "generate " + families + "llama_q8/model.gguf --tokens 5,3,8 --count 8";
+    const std::string plain = run_command(scratch, start).output;
+    EXPECT_EQ(run_command(scratch, start + " --precision f32").output, plain);
+    for (const char* threads : {" --threads 1", " --threads 2", " --backend cpu"})
+        EXPECT_EQ(run_command(scratch, start + " --precision int8-inputs" + threads).output, plain);
+    expect_refused(run_command(scratch, start + " --precision int8"),
+                   "'int8' is not a precision of generate: f32 or int8-inputs");
+    expect_refused(run_command(scratch, "generate " + families + "llama2 --tokens 3 --precision int8-inputs"),
+                   "--precision is int8-inputs, which needs quantized weights; the model has none");
+}
+
 TEST(Generate, draws_the_same_in_one_run_and_in_several) {
     const Scratch scratch;
     const std::string model = std::string(FOVEA_SOURCES) + "/tests/model/families/phi3";

@@ -243,6 +243,14 @@ TEST(KernelChoice, linear_goes_by_this_table) {
         EXPECT_EQ(d.groups[0], 4u);
         EXPECT_EQ(d.groups[1], 3u);
     }
+    const FoveaDeviceProperties properties = matrix_properties();
+    FoveaLinearDesc int8 = foveaLinearDesc();
+    int8.n_in = 96, int8.n_out = 200, int8.rows = 1, int8.w_type = FOVEA_Q8_0;
+    int8.precision = FOVEA_PRECISION_INT8_INPUTS;
+    FoveaPlan handle = nullptr;
+    Diag diag;
+    EXPECT_EQ(foveaPlanLinear(&properties, &int8, nullptr, &handle, &diag), FOVEA_UNSUPPORTED);
+    EXPECT_STREQ(diag.text, "precision is FOVEA_PRECISION_INT8_INPUTS, which is only for the CPU");
 }
 
 }  // namespace

@@ -321,11 +321,11 @@ enum { FOVEA_KERNEL_COUNT = FOVEA_KERNEL_REFERENCE + 1 }; /* the number of kerne
  * "flash_coopmat", ... Never null, "unknown" for other values; the text lives as long as the library. Thread-safe. */
 FOVEA_API const char* foveaKernelName(FoveaKernel kernel);
 
-/* The precision of matrix products. It permits rounding; a kernel may always compute more precisely. */
-typedef enum FoveaPrecision {
+typedef enum FoveaPrecision { /* The rounding that matrix products permit; a kernel may always compute more precisely. */
     FOVEA_PRECISION_F32 = 0,        /* float32 products and sums, whatever the types in memory */
     FOVEA_PRECISION_F16_INPUTS = 1, /* float16 inputs, float32 accumulation: both inputs of a product may be rounded */
-    FOVEA_PRECISION_BF16_INPUTS = 2 /* the same with bfloat16; values above its largest finite value become that value */
+    FOVEA_PRECISION_BF16_INPUTS = 2, /* the same with bfloat16; values above its largest finite value become that value */
+    FOVEA_PRECISION_INT8_INPUTS = 3 /* linear with quantized W on the CPU: 32 elements of X share a scale, largest / 127 */
 } FoveaPrecision;
 
 /* One attention call. A zeroed description with struct_size, batch, heads, dims and lengths set is dense float32
@@ -475,7 +475,7 @@ typedef struct FoveaLinearDesc {
     uint64_t rows;              /* rows of X and Y */
     int64_t x_row_stride, y_row_stride, w_row_stride; /* elements; 0: packed */
     FoveaKernel kernel;         /* AUTO; on the CPU also DECODE, PLAIN and REFERENCE */
-    FoveaPrecision precision;   /* permitted rounding of products with kernel AUTO */
+    FoveaPrecision precision;   /* permitted rounding of products with kernel AUTO; INT8_INPUTS: also with DECODE */
 } FoveaLinearDesc;
 
 /* KV-cache update (vLLM's reshape_and_cache, FlashInfer's append_paged_kv_cache): copies the new rows X [B, H, L, D] to the

@@ -191,13 +191,15 @@ void explain_attention(const FoveaPlan_T& plan, TextSink& text) {
 void explain_linear(const FoveaPlan_T& plan, TextSink& text) {
     const cpu::LinearCut& cut = plan.cpu.linear;
     const cpu::FewRowsCut& few = plan.cpu.few_rows;
+    const bool integers = takes_integers(plan.linear);
+    if (integers) text.line("products: int8, exact in int32 for each group of W; sums in float32");
     if (plan.info.kernel == FOVEA_KERNEL_DECODE)
         return text.line("tasks: %llu for each row of X, each of %llu rows of W in each of %u parts of it",
                          static_cast<unsigned long long>(few.tasks),
                          static_cast<unsigned long long>(few.step), cpu::kRowParts);
     text.line("tasks: %llu of %u rows and %u panels of %u columns; %u of n_in at a time",
-              static_cast<unsigned long long>(plan.cpu.tasks), cut.row_tile, cut.panels, panel_of(plan),
-              cut.depth_block);
+              static_cast<unsigned long long>(plan.cpu.tasks), cut.row_tile, cut.panels,
+              integers ? cpu::target_shape(plan.cpu.target).lanes : panel_of(plan), cut.depth_block);
 }
 
 void explain_map_tile(const FoveaPlan_T& plan, TextSink& text) {

@@ -17,6 +17,12 @@ FoveaResult plan_cpu_attention(FoveaPlan_T& plan, FoveaDiag* diag);
 // The same for a linear layer that is not computed by plain loops.
 FoveaResult plan_cpu_linear(FoveaPlan_T& plan, FoveaDiag* diag);
 
+// True if its products are of int8: plain loops compute more precisely.
+inline bool takes_integers(const FoveaLinearDesc& d) {
+    return d.precision == FOVEA_PRECISION_INT8_INPUTS &&
+           (d.kernel == FOVEA_KERNEL_AUTO || d.kernel == FOVEA_KERNEL_DECODE);
+}
+
 // Each cuts a plan whose kernel is chosen: fills plan.cpu, and in plan.info the workspace, the slices and
 // their costs. Attention's vector kernels by name; a workspace above the caller's limit is rejected.
 FoveaResult cut_cpu_flash(FoveaPlan_T& plan, FoveaDiag* diag);

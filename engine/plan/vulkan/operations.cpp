@@ -546,6 +546,9 @@ FoveaResult plan_vulkan_linear(FoveaPlan_T& plan, FoveaDiag* diag) {
     VulkanPlan& v = plan.vulkan;
     if (FoveaResult r = check_kernel(d.kernel, diag)) return r;
     if (FoveaResult r = check_stored_type("y_type", d.y_type, plan.properties, diag)) return r;
+    if (d.precision == FOVEA_PRECISION_INT8_INPUTS)
+        return fail(diag, FOVEA_UNSUPPORTED, "precision",
+                    "precision is FOVEA_PRECISION_INT8_INPUTS, which is only for the CPU");
     v.tile = choose_tile({d.rows, d.n_out, plan.properties.device_class});
     const char* no_matrices = choose_linear_matrices(plan.properties, d, v.tile);
     if (!no_matrices && require_shader(linear_shader(plan), nullptr)) {

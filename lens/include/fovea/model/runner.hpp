@@ -58,6 +58,9 @@ class Runner {
         const StoredProduct one{&weight, &bias, &y};
         return stored_linears(std::span(&one, 1), x);
     }
+    // The precision of stored products with quantized weights, float32 or int8 inputs; others are float32.
+    FoveaPrecision stored_precision() const { return stored_precision_; }
+    void set_stored_precision(FoveaPrecision precision) { stored_precision_ = precision; }
     // By which linear() takes `rows` rows with a weight as its file stores it.
     virtual FoveaKernel stored_kernel(uint64_t) const { return FOVEA_KERNEL_AUTO; }
     // Returns the threads for work on host memory outside the calls; null means the caller's thread only.
@@ -80,6 +83,7 @@ class Runner {
     };
     void drop_outdated();
 
+    FoveaPrecision stored_precision_ = FOVEA_PRECISION_F32;
     double slice_cost_ = 0;  // for which the plans were made
     std::optional<Kept<FoveaAttentionDesc>> attention_;
     std::vector<Kept<FoveaLinearDesc>> linears_;
