@@ -27,7 +27,7 @@ describe("frames", { skip: missing ?? false }, () => {
             // How far a busy machine exceeds 16 ms shows in the field.
             if (words > 100)
                 assert.ok(
-                    costs.letter.ms <= Math.max(16, 4 * costs.field.ms),
+                    costs.letter.leastMs <= Math.max(16, 4 * costs.field.leastMs),
                     "a letter's numbers take 16 ms",
                 );
             assert.ok(costs.letter.layouts <= costs.field.layouts + 1, "a letter's numbers take one layout");
