@@ -107,14 +107,18 @@ Result<Wanted> wanted(const Arguments& a) {
                   precision == "int8-inputs" ? FOVEA_PRECISION_INT8_INPUTS : FOVEA_PRECISION_F32};
 }
 
-Result<void> set_precision(FoveaPrecision precision, const CheckpointModel& model, Runner& runner) {
+Result<void> set_precision(const Arguments& a, FoveaPrecision precision, const CheckpointModel& model,
+                           Runner& runner) {
+    if (precision == FOVEA_PRECISION_F32) return {};
     const std::vector<StoredWeight>& weights = model.files().weights;
-    const auto is_quantized = [](const StoredWeight& w) { return dtype_info(w.type).block.numbers > 1; };
-    if (precision != FOVEA_PRECISION_F32 && std::none_of(weights.begin(), weights.end(), is_quantized))
+    const auto in_blocks = [](const StoredWeight& w) { return dtype_info(w.type).block.numbers > 1; };
+    if (std::none_of(weights.begin(), weights.end(), in_blocks))
         return bad("--precision",
                    "--precision is int8-inputs, which needs quantized weights; the model has none");
-    if (precision != FOVEA_PRECISION_F32 && runner.properties().backend != FOVEA_BACKEND_CPU)
-        return bad("--precision", "--precision is int8-inputs, which needs the CPU; " + runner.name() +
+    const std::string backend = std::string(a.text("--backend"));
+    if (backend == "reference" || runner.properties().backend != FOVEA_BACKEND_CPU)
+        return bad("--precision", "--precision is int8-inputs, which needs the CPU's kernels; " +
+                                      (backend == "reference" ? backend : runner.name()) +
                                       " is chosen by --backend or --device");
     runner.set_stored_precision(precision);
     return {};
@@ -162,7 +166,7 @@ Result<int> run_generate(const Arguments& a) {
 
     const Result<std::unique_ptr<Runner>> device = open_runner(a);
     if (!device) return device.error();
-    if (Result<void> r = set_precision(want->precision, *model, **device); !r) return r.error();
+    if (Result<void> r = set_precision(a, want->precision, *model, **device); !r) return r.error();
     DecoderOptions options;
     options.engine = device->get();
     // The last token is only chosen, and not run.

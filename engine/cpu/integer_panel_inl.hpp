@@ -51,8 +51,8 @@ HWY_INLINE void load_words(const From& from, VU (&to)[4]) {
 #endif
 }
 
-// A stretch of the rows of one panel. Codes are [values / 4][lane] words. Each group and lane has the scale
-// of its codes and, in types that have one, its least value.
+// A stretch of the rows of one panel. Codes are [values / 4][lane] words. Each group and lane has a scale
+// and, if the type has one, a least value.
 struct PackedCodes {
     uint32_t* codes;
     float *scales, *leasts;

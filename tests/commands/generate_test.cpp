@@ -226,6 +226,9 @@ TEST(Generate, int8_inputs_are_a_choice_for_quantized_weights) {
                    "'int8' is not a precision of generate: f32 or int8-inputs");
     expect_refused(run_command(scratch, "generate " + families + "llama2 --tokens 3 --precision int8-inputs"),
                    "--precision is int8-inputs, which needs quantized weights; the model has none");
+    // The reference computes in float64 whatever is asked for.
+    expect_refused(run_command(scratch, start + " --precision int8-inputs --backend reference"),
+                   "which needs the CPU's kernels; reference is chosen by --backend or --device");
 }
 
 TEST(Generate, draws_the_same_in_one_run_and_in_several) {

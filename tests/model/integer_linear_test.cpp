@@ -25,7 +25,7 @@ void for_targets(const std::function<void(uint32_t)>& body) {
     }
 }
 
-// By one instruction set and kernel. The rows of y past those of x stay as they are.
+// By one instruction set and kernel.
 void multiply(uint32_t target, FoveaKernel kernel, const Weight& w, const F32Tensor& bias, const F32Tensor& x,
               F32Tensor& y, const FoveaParallel* parallel = nullptr) {
     Result<FoveaDeviceProperties> properties = cpu_properties(parallel ? parallel->worker_count : 1);
@@ -36,15 +36,7 @@ void multiply(uint32_t target, FoveaKernel kernel, const Weight& w, const F32Ten
     call.kernel = kernel;
     const Result<Plan> plan = plan_linear(*properties, call);
     ASSERT_TRUE(plan) << plan.error().text;
-    FoveaHostBuffer bindings[FOVEA_BIND_COUNT] = {};
-    bindings[FOVEA_BIND_X] = {const_cast<float*>(x.values.data()), x.values.size() * 4};
-    bindings[FOVEA_BIND_WEIGHT] = {const_cast<std::byte*>(w.stored.bytes.data()), w.stored.bytes.size()};
-    if (call.has_bias)
-        bindings[FOVEA_BIND_BIAS] = {const_cast<float*>(bias.values.data()), bias.values.size() * 4};
-    bindings[FOVEA_BIND_Y] = {y.values.data(), y.values.size() * 4};
-    Workspace workspace;
-    const Result<void> run = run_on_host(*plan, bindings, workspace, parallel);
-    ASSERT_TRUE(run) << run.error().text;
+    run_linear(*plan, w, bias, x, y, parallel);
 }
 
 // A row of X as the kernels round it: 32 values share a scale, and `step` is half of it.

@@ -29,15 +29,7 @@ void rows_on_cpu(uint32_t target, const Weight& w, const F32Tensor& bias, const 
     const Result<Plan> plan = plan_linear(*properties, call);
     ASSERT_TRUE(plan) << plan.error().text;
     if (!byte_products) plan->get()->cpu.kernels.byte_products = false;
-    FoveaHostBuffer bindings[FOVEA_BIND_COUNT] = {};
-    bindings[FOVEA_BIND_X] = {const_cast<float*>(x.values.data()), x.values.size() * 4};
-    bindings[FOVEA_BIND_WEIGHT] = {const_cast<std::byte*>(w.stored.bytes.data()), w.stored.bytes.size()};
-    if (call.has_bias)
-        bindings[FOVEA_BIND_BIAS] = {const_cast<float*>(bias.values.data()), bias.values.size() * 4};
-    bindings[FOVEA_BIND_Y] = {y.values.data(), y.values.size() * 4};
-    Workspace workspace;
-    const Result<void> run = run_on_host(*plan, bindings, workspace, parallel);
-    ASSERT_TRUE(run) << run.error().text;
+    run_linear(*plan, w, bias, x, y, parallel);
 }
 const F32Tensor kNoBias(Shape{0});
 

@@ -1,6 +1,7 @@
 // Random weights as files store them, and the verdict on products with them.
 #pragma once
 
+#include "model/block_run.hpp"
 #include "support/wall.hpp"
 
 #include <fovea/model/trace.hpp>
@@ -64,6 +65,20 @@ inline F32Tensor random_rows(uint64_t rows, uint64_t columns, std::mt19937& rand
     std::normal_distribution<float> number;
     for (float& value : x.values) value = number(random);
     return x;
+}
+
+// Runs a plan of linear with this weight. The rows of y past those of x stay as they are.
+inline void run_linear(const Plan& plan, const Weight& w, const F32Tensor& bias, const F32Tensor& x,
+                       F32Tensor& y, const FoveaParallel* parallel) {
+    FoveaHostBuffer bindings[FOVEA_BIND_COUNT] = {};
+    bindings[FOVEA_BIND_X] = {const_cast<float*>(x.values.data()), x.values.size() * 4};
+    bindings[FOVEA_BIND_WEIGHT] = {const_cast<std::byte*>(w.stored.bytes.data()), w.stored.bytes.size()};
+    if (!bias.values.empty())
+        bindings[FOVEA_BIND_BIAS] = {const_cast<float*>(bias.values.data()), bias.values.size() * 4};
+    bindings[FOVEA_BIND_Y] = {y.values.data(), y.values.size() * 4};
+    Workspace workspace;
+    const Result<void> run = run_on_host(plan, bindings, workspace, parallel);
+    ASSERT_TRUE(run) << run.error().text;
 }
 
 // The engine's own error rule: in no row is the largest error more than twice that of a sum in plain float32,
