@@ -127,6 +127,8 @@ const BadAttention kNumbers[] = {
     {"ALiBi without its alignment", [](D& d) { d.flags = FOVEA_FLAG_ALIBI; }, kInvalid, "align"},
     {"causal with a table and no alignment", [](D& d) { d.flags = FOVEA_FLAG_CAUSAL | FOVEA_FLAG_VARLEN; },
      kInvalid, "align"},
+    {"causal with a table of as many queries as keys",
+     [](D& d) { d.flags = FOVEA_FLAG_CAUSAL | FOVEA_FLAG_VARLEN, d.len_q = d.len_kv; }, kInvalid, "align"},
     {"offset without its alignment", [](D& d) { d.q_offset = 4; }, kInvalid, "q_offset"},
     {"offset past 2^30", [](D& d) { d.align = FOVEA_ALIGN_OFFSET, d.q_offset = int64_t(k2_31); }, kOverflow,
      "q_offset"},

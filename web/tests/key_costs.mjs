@@ -2,8 +2,8 @@
 const median = (list) => [...list].sort((a, b) => a - b)[Math.floor(list.length / 2)];
 
 // Medians for letters typed into the sentence and for arrow keys in the matrix: layouts, and milliseconds of tasks on
-// the main thread, of which the least is told too: what else a machine does only adds to it. `field` is what a letter
-// costs in a field that nothing listens to.
+// the main thread. The least of these is returned too: what else a machine does only adds to it. `field` is what a
+// letter costs in a field that nothing listens to.
 export async function keyCosts(page, rounds) {
     const session = await page.context().newCDPSession(page);
     // Time that the thread ran, not time that passed: what else a machine does is not counted.

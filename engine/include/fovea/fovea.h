@@ -177,8 +177,8 @@ typedef enum FoveaDtype {
 } FoveaDtype;
 
 /* The position of query 0 among the keys, for causal masks, windows and ALiBi. A call that uses one of these with
- * len_q != len_kv must set it: decoding with a KV cache needs BOTTOM_RIGHT. With FOVEA_FLAG_VARLEN always set it: the
- * lengths of the entries are data, which no check sees before the run. Two queries, five keys, causal (x: visible):
+ * len_q != len_kv must set it: decoding with a KV cache needs BOTTOM_RIGHT. So must one with FOVEA_FLAG_VARLEN: lengths
+ * in a table are data, which no check sees before the run. Two queries, five keys, causal (x: visible):
  *
  *   TOP_LEFT       BOTTOM_RIGHT   OFFSET, q_offset = 1
  *   x . . . .      x x x x .      x x . . .

@@ -46,7 +46,7 @@ class Decoder {
 // of logits / temperature.
 class Sampler {
   public:
-    // Temperature 0: always the largest. The same seed draws the same tokens on every machine.
+    // Temperature 0: always the largest. The same seed draws the same tokens from the same logits.
     Sampler(double temperature, uint64_t seed) : temperature_(temperature), seed_(seed) {}
     // `position`: place of the new token in its text, from 0. The drawn token depends only on it, the seed
     // and the logits. So a text that is continued later goes on as in one run. Rejects logits that are not
