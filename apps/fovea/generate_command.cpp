@@ -6,6 +6,7 @@
 #include "output_file.hpp"
 #include "standard_streams.hpp"
 
+#include <fovea/chat_template.hpp>
 #include <fovea/model/generate.hpp>
 
 #include <algorithm>
@@ -25,10 +26,15 @@ namespace {
 constexpr OptionSpec kGenerateOptions[] = {
     {"--text", "TEXT", "a text to begin with, split by the model's own tokenizer"},
     {"--tokens", "N,N,...", "token IDs to begin with instead"},
+    {"--chat", "", "--text is a user's message to the model, put into its chat template"},
+    {"--system", "TEXT", "a system message before it"},
     {"--count", "N", "most tokens to generate (default 32)"},
     {"--ignore-eos", "", "goes on where the model ends its text"},
     {"--temperature", "T",
      "0 takes the likeliest token (default); above, one is drawn by softmax(logits / T)"},
+    {"--top-k", "N", "draws from the N likeliest tokens (default 0: from all)"},
+    {"--top-p", "P", "draws from the likeliest tokens whose probabilities reach P together (default 1)"},
+    {"--min-p", "P", "draws from tokens with at least P times the likeliest one's probability (default 0)"},
     {"--seed", "N", "of the drawing (default 0): each place of the text draws its own number"},
     {"--session", "FILE",
      "keeps the tokens in FILE, those of Ctrl-C too; where it is there, the text goes on after them"},
@@ -82,28 +88,52 @@ Result<void> write_session(const std::string& path, const CheckpointModel& model
 }
 
 struct Wanted {
-    uint64_t count = 0, seed = 0;
-    double temperature = 0;
+    uint64_t count = 0;
+    SamplerOptions sampling;
     FoveaPrecision precision = FOVEA_PRECISION_F32;
 };
 
-Result<Wanted> wanted(const Arguments& a) {
-    const Result<uint64_t> count = a.unsigned_integer("--count", 32), seed = a.unsigned_integer("--seed", 0);
-    if (!count) return count.error();
+// --temperature and what leaves tokens out of the drawing.
+Result<SamplerOptions> sampling_of(const Arguments& a) {
+    const Result<uint64_t> seed = a.unsigned_integer("--seed", 0), top_k = a.unsigned_integer("--top-k", 0);
     if (!seed) return seed.error();
+    if (!top_k) return top_k.error();
+    SamplerOptions out{.seed = *seed, .top_k = *top_k};
+    const struct {
+        std::string_view option;
+        double least, most;
+        double* value;
+    } numbers[] = {{"--temperature", 0, 1000, &out.temperature},
+                   {"--top-p", 0, 1, &out.top_p},
+                   {"--min-p", 0, 1, &out.min_p}};
+    for (const auto& one : numbers) {
+        const Result<double> value = a.number(one.option, *one.value);
+        if (!value) return value.error();
+        if (!(*value >= one.least) || *value > one.most)
+            return bad(one.option, std::string(one.option) + " is " + std::string(a.text(one.option)) +
+                                       "; it must be from 0 to " + json_number(one.most));
+        *one.value = *value;
+    }
+    for (const std::string_view filter : {"--top-k", "--top-p", "--min-p"})
+        if (a.has(filter) && out.temperature == 0)
+            return bad(filter, std::string(filter) +
+                                   " needs --temperature above 0: without it the likeliest token is taken");
+    return out;
+}
+
+Result<Wanted> wanted(const Arguments& a) {
+    const Result<uint64_t> count = a.unsigned_integer("--count", 32);
+    if (!count) return count.error();
     if (*count < 1 || *count > kMaxCount)
         return bad("--count", "--count is " + std::to_string(*count) + "; it must be from 1 to " +
                                   std::to_string(kMaxCount));
-    const Result<double> temperature = a.number("--temperature", 0);
-    if (!temperature) return temperature.error();
-    if (!(*temperature >= 0) || *temperature > 1000)
-        return bad("--temperature", "--temperature is " + std::string(a.text("--temperature")) +
-                                        "; it must be from 0 to 1000");
+    const Result<SamplerOptions> sampling = sampling_of(a);
+    if (!sampling) return sampling.error();
     const std::string_view precision = a.text("--precision");
     if (a.has("--precision") && precision != "f32" && precision != "int8-inputs")
         return bad("--precision", "'" + printable_name(precision, 40) +
                                       "' is not a precision of generate: f32 or int8-inputs");
-    return Wanted{*count, *seed, *temperature,
+    return Wanted{*count, *sampling,
                   precision == "int8-inputs" ? FOVEA_PRECISION_INT8_INPUTS : FOVEA_PRECISION_F32};
 }
 
@@ -124,9 +154,54 @@ Result<void> set_precision(const Arguments& a, FoveaPrecision precision, const C
     return {};
 }
 
+// Says which settings of the model's files are not used: those that an option sets, if it is not given.
+void tell_settings(const Arguments& a, const ModelConfig& config) {
+    constexpr std::pair<std::string_view, const char*> kOptions[] = {{"temperature", "--temperature"},
+                                                                     {"temp", "--temperature"},
+                                                                     {"do_sample", "--temperature"},
+                                                                     {"top_k", "--top-k"},
+                                                                     {"top_p", "--top-p"},
+                                                                     {"min_p", "--min-p"}};
+    for (const std::string& setting : config.generation_settings) {
+        constexpr std::string_view kGguf = "general.sampling.";
+        std::string_view name = setting;
+        if (name.starts_with(kGguf)) name.remove_prefix(kGguf.size());
+        name = name.substr(0, name.find(' '));
+        const char* option = nullptr;
+        for (const auto& [key, sets] : kOptions)
+            if (key == name) option = sets;
+        if (option && a.has(option)) continue;
+        const std::string shown = printable_name(setting, 120);
+        if (option)
+            std::fprintf(stderr, "fovea: note: the model's files recommend %s, which %s sets\n",
+                         shown.c_str(), option);
+        else
+            std::fprintf(stderr, "fovea: note: the model's files ask for %s, which is not supported\n",
+                         shown.c_str());
+    }
+}
+
+// The text of --text and --system in the model's chat template.
+Result<std::string> chat_text(const Arguments& a, const CheckpointModel& model, bool goes_on) {
+    if (goes_on)
+        return bad("--chat",
+                   "--chat cannot be combined with a --session that has tokens; choose another file");
+    const Result<ChatTemplate> chat = ChatTemplate::open(model.files());
+    if (!chat) return Error{chat.error().code, "--chat", chat.error().text};
+    std::vector<ChatMessage> messages;
+    if (a.has("--system")) messages.push_back({"system", std::string(a.text("--system"))});
+    messages.push_back({"user", std::string(a.text("--text"))});
+    Result<std::string> text = chat->render(messages);
+    if (!text) return Error{text.error().code, "--chat", text.error().text};
+    return text;
+}
+
 Result<int> run_generate(const Arguments& a) {
     if (Result<void> r = check_model_words(a); !r) return r.error();
     const std::string session(a.text("--session"));
+    if (a.has("--system") && !a.has("--chat"))
+        return bad("--system", "--system needs --chat: only a chat has a system message");
+    if (a.has("--chat") && !a.has("--text")) return bad("--chat", "--chat needs --text, the user's message");
     if (!a.has("--tokens") && !a.has("--text") && session.empty())
         return bad("--text", "--text is missing; give a text to begin with, or token IDs with --tokens");
     const Result<Wanted> want = wanted(a);
@@ -142,8 +217,12 @@ Result<int> run_generate(const Arguments& a) {
     }
     std::optional<TextTokenizer> tokenizer;
     if (a.has("--tokens") || a.has("--text")) {
-        // The start token is used only once, at the beginning of the whole text.
-        Result<ModelTokens> input = input_tokens(a, *model, {.special = all.empty()});
+        TokenOptions how{.special =
+                             all.empty()};  // the start token is only at the beginning of the whole text
+        Result<std::string> chat = a.has("--chat") ? chat_text(a, *model, !all.empty()) : std::string();
+        if (!chat) return chat.error();
+        if (a.has("--chat")) how.special = false, how.given = *chat;
+        Result<ModelTokens> input = input_tokens(a, *model, how);
         if (!input) return input.error();
         all.insert(all.end(), input->ids.begin(), input->ids.end());
         tokenizer = std::move(input->tokenizer);
@@ -160,9 +239,7 @@ Result<int> run_generate(const Arguments& a) {
     };
     // A session whose text has ended stays so, as it does in one run, unless more text is given.
     bool ended = !a.has("--tokens") && !a.has("--text") && ends(all.back());
-    for (const std::string& setting : config.generation_settings)
-        std::fprintf(stderr, "fovea: note: the model's files ask for %s, which is not supported\n",
-                     printable_name(setting, 120).c_str());
+    tell_settings(a, config);
 
     const Result<std::unique_ptr<Runner>> device = open_runner(a);
     if (!device) return device.error();
@@ -178,7 +255,7 @@ Result<int> run_generate(const Arguments& a) {
         if (error.field == "capacity") error.field = "--count";  // the option that a reader can change
         return error;
     }
-    const Sampler sampler(want->temperature, want->seed);
+    const Sampler sampler(want->sampling);
     std::vector<uint32_t> next = all, made;
     TextPrinter printer;
     const bool prints_text = tokenizer && !a.has("--json");

@@ -219,7 +219,8 @@ Result<ModelTokens> input_tokens(const Arguments& arguments, const CheckpointMod
     };
     Result<TextTokenizer> tokenizer = TextTokenizer::open(model.files());
     if (!tokenizer) return refused(tokenizer.error());
-    Result<std::vector<uint32_t>> ids = tokenizer->encode(arguments.text(options.text), options.special);
+    const std::string_view text = options.given ? *options.given : arguments.text(options.text);
+    Result<std::vector<uint32_t>> ids = tokenizer->encode(text, options.special);
     if (!ids) return refused(ids.error());
     if (ids->empty())
         return Error{FOVEA_INVALID_ARGUMENT, std::string(options.text),

@@ -37,7 +37,8 @@ struct ModelTokens {
 // The options that say it.
 struct TokenOptions {
     std::string_view text = "--text", tokens = "--tokens";
-    bool special = true;  // the tokenizer puts around a text what the model learned with
+    bool special = true;               // the tokenizer puts around a text what the model learned with
+    std::optional<std::string> given;  // in place of the value of `text`
 };
 Result<ModelTokens> input_tokens(const Arguments& arguments, const CheckpointModel& model,
                                  const TokenOptions& options = {});

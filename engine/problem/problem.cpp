@@ -134,20 +134,20 @@ FoveaResult check_firsts(const Desc& d, FoveaDiag* diag) {
     return FOVEA_OK;
 }
 
-// A single query after a cache would see the first key only, in silence. A table can give any entry such lengths.
+// A single query after a cache would see the first key only, in silence. A table can give any entry such
+// lengths.
 FoveaResult check_alignment(const Desc& d, FoveaDiag* diag) {
     const uint32_t users = d.flags & (FOVEA_FLAG_CAUSAL | FOVEA_FLAG_WINDOW | FOVEA_FLAG_ALIBI);
     const bool has_table = d.flags & FOVEA_FLAG_VARLEN;
     if (d.align != FOVEA_ALIGN_DEFAULT || !users || (d.len_q == d.len_kv && !has_table)) return FOVEA_OK;
-    return fail(
-        diag, FOVEA_INVALID_ARGUMENT, "align",
-        "align is not stated, and %s with len_q %llu, len_kv %llu%s needs it: BOTTOM_RIGHT (the last "
-        "query at the last key, as after a KV cache), TOP_LEFT (query 0 at key 0) or OFFSET",
-        users & FOVEA_FLAG_CAUSAL   ? "causal"
-        : users & FOVEA_FLAG_WINDOW ? "window"
-                                    : "ALiBi",
-        static_cast<unsigned long long>(d.len_q), static_cast<unsigned long long>(d.len_kv),
-        has_table ? " and lengths from a table" : "");
+    return fail(diag, FOVEA_INVALID_ARGUMENT, "align",
+                "align is not stated, and %s with len_q %llu, len_kv %llu%s needs it: BOTTOM_RIGHT (the last "
+                "query at the last key, as after a KV cache), TOP_LEFT (query 0 at key 0) or OFFSET",
+                users & FOVEA_FLAG_CAUSAL   ? "causal"
+                : users & FOVEA_FLAG_WINDOW ? "window"
+                                            : "ALiBi",
+                static_cast<unsigned long long>(d.len_q), static_cast<unsigned long long>(d.len_kv),
+                has_table ? " and lengths from a table" : "");
 }
 
 FoveaResult check_positions(const Desc& d, FoveaDiag* diag) {

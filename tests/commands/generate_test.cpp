@@ -250,6 +250,59 @@ TEST(Generate, draws_the_same_in_one_run_and_in_several) {
     }
 }
 
+// The session file holds the tokens of the whole text, here its bytes.
+TEST(Generate, a_chat_is_put_into_the_models_template) {
+    const Scratch scratch;
+    const std::string model = counting_model(scratch);
+    const auto generate = [&](const std::string& words) {
+        return run_command(scratch, "generate " + model + words);
+    };
+    const auto config = [&](const std::string& text) {
+        write_file(scratch / "counting/tokenizer_config.json", text);
+    };
+    const std::string session = "--session " + (scratch / "chat.json").string();
+    const std::string ask = "--count 1 --chat --text 'Hi <end>' " + session;
+    expect_refused(generate(ask), "has no chat template");
+    config(
+        R"({"bos_token": {"content": "["}, "eos_token": "]", "chat_template": "{{ bos_token }}{% for m in messages %})"
+        R"({{ m.role }}: {{ m.content }}{{ eos_token }}{% endfor %}{% if add_generation_prompt %}A{% endif %}"})");
+    const CommandRun run = generate(ask + " --system 'Be <brief>'");
+    EXPECT_EQ(run.output, "B\n") << run.error;
+    std::string text;
+    const JsonValue tokens = (*parse_json(read_file(scratch / "chat.json")))["tokens"];
+    for (const JsonValue& token : tokens.items())
+        text += token.number() == 256 ? std::string("<end>") : std::string(1, char(token.number()));
+    EXPECT_EQ(text, "[system: Be <brief>]user: Hi <end>]AB");
+
+    expect_refused(generate("--chat --text x " + session),
+                   "--chat cannot be combined with a --session that has tokens");
+    expect_refused(generate("--chat " + session), "--chat needs --text, the user's message");
+    expect_refused(generate("--text x --system y"), "--system needs --chat");
+    config(R"({"chat_template": "{{ messages | groupby('role') }}"})");
+    expect_refused(generate("--chat --text x"), "line 1: the filter 'groupby' is not supported");
+    write_file(scratch / "counting/chat_template.jinja", "{{ raise_exception('no chats today') }}");
+    expect_refused(generate("--chat --text x"), "rejects the messages: no chats today");
+}
+
+TEST(Generate, filters_need_a_temperature_and_settings_name_their_option) {
+    const Scratch scratch;
+    Counting how;
+    how.generation_config =
+        R"({"do_sample": true, "temperature": 0.6, "top_p": 0.95, "repetition_penalty": 1.1})";
+    const std::string model = counting_model(scratch, how);
+    const auto generate = [&](const std::string& words) {
+        return run_command(scratch, "generate " + model + "--text a --count 3 " + words);
+    };
+    const CommandRun run = generate("--temperature 0.7 --top-k 1");
+    EXPECT_EQ(run.output, "bcd\n");  // the likeliest token is all that is left
+    EXPECT_EQ(run.error,
+              "fovea: note: the model's files recommend top_p 0.95, which --top-p sets\n"
+              "fovea: note: the model's files ask for repetition_penalty 1.1, which is not supported\n");
+    for (const std::string option : {"--top-k 3", "--top-p 0.5", "--min-p 0.1"})
+        expect_refused(generate(option), option.substr(0, 7) + " needs --temperature above 0");
+    expect_refused(generate("--temperature 1 --top-p 1.5"), "--top-p is 1.5; it must be from 0 to 1");
+}
+
 TEST(Generate, words_that_are_no_option_say_how_a_text_is_given) {
     const Scratch scratch;
     const std::string model = counting_model(scratch);

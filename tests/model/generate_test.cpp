@@ -261,5 +261,49 @@ TEST(Sampler, draws_by_the_softmax_and_the_same_for_the_same_seed_and_position) 
     for (size_t i = 0; i < 4; ++i) EXPECT_NEAR(counts[i], std::exp(logits[i] / 2.0) / sum, 0.015) << i;
 }
 
+// Probabilities of the logits: 0.1, 0.4, 0.4, 0.08, 0.02. Which tokens each filter leaves, by hand; the draws
+// of those have the shares that are left.
+TEST(Sampler, filters_leave_the_likeliest_tokens) {
+    const double shares[] = {0.1, 0.4, 0.4, 0.08, 0.02};
+    std::vector<float> logits;
+    for (const double share : shares) logits.push_back(float(std::log(share)));
+    const struct {
+        SamplerOptions options;
+        std::vector<uint32_t> kept;
+    } cases[] = {
+        {{.top_k = 1}, {1, 2}},  // as likely as the first
+        {{.top_k = 3}, {0, 1, 2}},
+        {{.top_k = 99}, {0, 1, 2, 3, 4}},
+        {{.top_p = 0.0}, {1, 2}},
+        {{.top_p = 0.85}, {0, 1, 2}},
+        {{.top_p = 0.95}, {0, 1, 2, 3}},
+        {{.min_p = 0.22}, {0, 1, 2}},
+        {{.min_p = 1.0}, {1, 2}},
+        {{.top_k = 4, .top_p = 0.91}, {0, 1, 2}},  // 0.9 / 0.98 are enough
+        {{.top_k = 4, .top_p = 0.99, .min_p = 0.21}, {0, 1, 2}},
+    };
+    for (const auto& one : cases) {
+        SamplerOptions options = one.options;
+        options.temperature = 1, options.seed = 5;
+        double sum = 0;
+        for (const uint32_t id : one.kept) sum += shares[id];
+        std::vector<double> counts(5);
+        constexpr int kDraws = 20000;
+        for (int i = 0; i < kDraws; ++i)
+            counts[*Sampler(options).choose(logits, uint64_t(i))] += 1.0 / kDraws;
+        for (uint32_t id = 0; id < 5; ++id) {
+            const bool kept = std::find(one.kept.begin(), one.kept.end(), id) != one.kept.end();
+            EXPECT_NEAR(counts[id], kept ? shares[id] / sum : 0, kept ? 0.015 : 0)
+                << id << " of case " << &one - cases;
+        }
+    }
+    // The temperature comes first: at 0.5 the shares are squares, and the two likeliest have 0.95 together.
+    const Sampler cold({.temperature = 0.5, .top_p = 0.94});
+    for (int i = 0; i < 2000; ++i) {
+        const uint32_t id = *cold.choose(logits, uint64_t(i));
+        EXPECT_TRUE(id == 1 || id == 2) << id;
+    }
+}
+
 }  // namespace
 }  // namespace fovea

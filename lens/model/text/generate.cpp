@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <numeric>
 
 #include "model/text/host_text.hpp"
 
@@ -138,21 +140,49 @@ uint64_t Decoder::held() const { return impl_->held(); }
 uint64_t Decoder::capacity() const { return impl_->capacity(); }
 std::string Decoder::reason() const { return impl_->reason(); }
 
+namespace {
+
+// Sets the weights of tokens that the filters leave out to 0. They are proportional to exp(logit /
+// temperature).
+void keep_likeliest(std::vector<double>& weights, const SamplerOptions& o) {
+    std::vector<double> sorted = weights;
+    std::sort(sorted.begin(), sorted.end(), std::greater<>());
+    if (o.top_k != 0 && o.top_k < sorted.size()) {
+        const double last = sorted[size_t(o.top_k) - 1];
+        sorted.erase(std::upper_bound(sorted.begin(), sorted.end(), last, std::greater<>()), sorted.end());
+    }
+    if (o.top_p < 1) {
+        const double enough = o.top_p * std::accumulate(sorted.begin(), sorted.end(), 0.0);
+        size_t kept = 0;
+        for (double sum = 0; kept < sorted.size() && (kept == 0 || sum < enough); ++kept) sum += sorted[kept];
+        sorted.resize(kept);
+    }
+    const double least = std::max(sorted.back(), o.min_p * sorted.front());
+    for (double& weight : weights)
+        if (weight < least) weight = 0;
+}
+
+}  // namespace
+
 Result<uint32_t> Sampler::choose(std::span<const float> logits, uint64_t position) const {
     if (Result<void> r = check_logits(logits); !r) return r.error();
     const auto largest = std::max_element(logits.begin(), logits.end());
-    if (temperature_ <= 0) return uint32_t(largest - logits.begin());
+    if (options_.temperature <= 0) return uint32_t(largest - logits.begin());
     std::vector<double> sums;
-    double sum = 0;
     for (const float logit : logits)
-        sums.push_back(sum += std::exp((double(logit) - double(*largest)) / temperature_));
+        sums.push_back(std::exp((double(logit) - double(*largest)) / options_.temperature));
+    if (options_.top_k != 0 || options_.top_p < 1 || options_.min_p > 0) keep_likeliest(sums, options_);
+    std::partial_sum(sums.begin(), sums.end(), sums.begin());
+    const double sum = sums.back();
     // One uniform number in [0, 1) for each position, by the engine's counter-based generator: a text that is
     // continued later draws what it would have drawn.
     const Philox4 drawn = philox4x32_10({{uint32_t(position), uint32_t(position >> 32), 0, 0}},
-                                        uint32_t(seed_), uint32_t(seed_ >> 32));
+                                        uint32_t(options_.seed), uint32_t(options_.seed >> 32));
     const double uniform = double((uint64_t(drawn.word[0]) << 21) ^ (drawn.word[1] >> 11)) * 0x1p-53;
     const auto chosen = std::upper_bound(sums.begin(), sums.end(), uniform * sum);
-    return uint32_t(std::min<int64_t>(chosen - sums.begin(), int64_t(logits.size()) - 1));
+    // A rounded product may be the whole sum: the last token that has a share in it.
+    const auto last = std::lower_bound(sums.begin(), sums.end(), sum);
+    return uint32_t(std::min(chosen, last) - sums.begin());
 }
 
 }  // namespace fovea

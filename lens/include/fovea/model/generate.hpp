@@ -42,20 +42,30 @@ class Decoder {
     std::shared_ptr<Impl> impl_;
 };
 
-// How the next token is chosen: the one with the largest logit (the first of equals), or drawn by the softmax
-// of logits / temperature.
+// Which tokens may be drawn. In the order of transformers: the temperature, then the filters one after the
+// other, each on what the one before has left.
+struct SamplerOptions {
+    double temperature = 0;  // the softmax is that of logits / temperature; 0: always the largest logit
+    uint64_t seed = 0;
+    uint64_t top_k = 0;  // keeps the k likeliest tokens, and those as likely as the last of them; 0: all
+    double top_p = 1;    // keeps the likeliest tokens until their probabilities reach p together; 1: all
+    double min_p = 0;    // keeps tokens with at least p times the probability of the likeliest; 0: all
+};
+
+// How the next token is chosen: the one with the largest logit (the first of equals), or drawn.
 class Sampler {
   public:
-    // Temperature 0: always the largest. The same seed draws the same tokens from the same logits.
-    Sampler(double temperature, uint64_t seed) : temperature_(temperature), seed_(seed) {}
+    explicit Sampler(const SamplerOptions& options) : options_(options) {}
+    // Draws the same tokens for the same seed and logits.
+    Sampler(double temperature, uint64_t seed)
+        : Sampler(SamplerOptions{.temperature = temperature, .seed = seed}) {}
     // `position`: place of the new token in its text, from 0. The drawn token depends only on it, the seed
     // and the logits. So a text that is continued later goes on as in one run. Rejects logits that are not
     // finite.
     Result<uint32_t> choose(std::span<const float> logits, uint64_t position) const;
 
   private:
-    double temperature_;
-    uint64_t seed_;
+    SamplerOptions options_;
 };
 
 }  // namespace fovea
