@@ -62,14 +62,14 @@ int main(int argc, char** argv) {
     if (Result<void> ok = draw_heads(heads); !ok) return refuse(ok.error());
     std::printf(
         "\n"
+        "What a head of a small model that Fovea trained looks at: what came after the same letter last\n"
+        "time. So it continues a repeated word. Arcs show one letter's weights, matrices those of all.\n"
+        "  %s\n"
+        "\n"
         "How much each of six words, \"Your journey starts with one step\", attends to each other:\n"
         "scores, softmax, attention weights and context vectors of a tutorial's first example.\n"
         "  %s\n"
         "  computed by %s\n"
-        "\n"
-        "Heads of a small model that Fovea trained. One attends to the letter before; two attend to\n"
-        "what came after the same letter last time, and so continue a repeated word.\n"
-        "  %s\n"
         "\n"
         "Next:\n"
         "  ./dev web                       the web page: type a sentence, take any weight apart\n"
@@ -77,6 +77,6 @@ int main(int argc, char** argv) {
         "  ./dev fovea model FILE --text \"The cat sat\"\n"
         "                                  the heads of your own model: a GGUF file or a Hugging Face "
         "folder\n",
-        lesson.c_str(), device->c_str(), heads.c_str());
+        heads.c_str(), lesson.c_str(), device->c_str());
     return 0;
 }

@@ -98,9 +98,10 @@ std::string describe_matrix(Workbench& bench) {
 
 std::string describe(Workbench& bench) {
     const int step = bench.window.tour_step;
-    std::string tour = step > 0 ? "tour, step " + std::to_string(step) + " of " + std::to_string(kTourSteps) +
-                                      ": " + tour_text(step) + "\n"
-                                : "";
+    const bool shown = step > 0 && bench.window.centre != CentreTab::sentence;
+    std::string tour = shown ? "tour, step " + std::to_string(step) + " of " + std::to_string(kTourSteps) +
+                                   ": " + tour_text(step) + "\n"
+                             : "";
     std::string problems = tour + describe_story(bench) +
                            (bench.window.notice ? "notice: " + bench.window.notice->text + "\n" : "");
     if (!bench.window.restorable.empty())
@@ -113,6 +114,8 @@ std::string describe(Workbench& bench) {
     if (bench.window.dialog == Dialog::palette)
         problems += "commands, typed: \xe2\x80\x9c" + bench.window.search + "\xe2\x80\x9d\n";
     if (bench.window.centre == CentreTab::map && bench.map) return problems + describe_map(bench);
+    if (bench.window.centre == CentreTab::sentence && bench.computation.complete())
+        return problems + describe_matrix(bench) + describe_sentence(bench);
     if (bench.window.centre == CentreTab::train) problems += describe_training(bench);
     const bool compares =
         bench.computation.complete() && (bench.past.kept() || bench.window.centre == CentreTab::compare);

@@ -286,6 +286,7 @@ Result<void> apply_options(Workbench& bench, const Options& o) {
     if (!o.long_map.empty()) bench.map.want_preset(o.long_map);
     if (!o.stage.empty()) bench.view.wanted_stage = o.stage;
     if (o.head) bench.show_head_number(*o.head);
+    if (o.first_view) bench.window.centre = CentreTab::sentence;
     for (const std::string& word : o.show) (void)show_by_word(bench.window, word);
     return {};
 }
@@ -301,13 +302,15 @@ Result<Options> parse_options(int argc, char** argv) {
     const std::string_view others[] = {"--preset", "--text", "--open", "--tokens", "--against"};
     const bool asked = std::any_of(std::begin(others), std::end(others),
                                    [&](std::string_view name) { return arguments->has(name); });
-    if (o.files.empty() && !asked) o.task = "induction";
+    if (o.files.empty() && !asked) o.task = "induction", o.first_view = true;
     for (const auto& [name, value] : arguments->given()) {
         const Option* option =
             std::find_if(std::begin(kOptions), std::end(kOptions),
                          [name = name](const Option& one) { return one.spec.name == name; });
         if (Result<void> r = option->read(o, name, value); !r) return r.error();
     }
+    if (!o.show.empty() || !o.stage.empty() || !o.pick.empty() || !o.select.empty() || o.roof)
+        o.first_view = false;
     if (!o.headless() && o.scale > 3)
         return bad("--scale", "--scale is above 3; for a window it must be at most 3");
     return o;

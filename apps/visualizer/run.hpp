@@ -13,7 +13,8 @@ namespace fovea::visualizer {
 
 struct Options {
     int level = 2;
-    std::string task;  // a model that learned it, in the place of the level
+    std::string task;         // a model that learned it, in the place of the level
+    bool first_view = false;  // nothing is asked for: the sentence of trained heads
     std::optional<std::string> text;
     Tokenizer tokenizer = Tokenizer::words;
     Precision precision = Precision::f32;

@@ -35,6 +35,7 @@ TEST_F(ModelTest, heads_that_learned_are_the_first_picture) {
     compute();
     const std::string text = describe(*bench);
     EXPECT_EQ(text.find("induction, L1H0 induction; "), 0u) << text.substr(0, 80);
+    EXPECT_EQ(bench->window.centre, CentreTab::sentence);
     EXPECT_NE(text.find("<start> w i t h f o v e a"), std::string::npos);
     // The letter that comes again looks at the one that came after it last time.
     EXPECT_EQ(bench->computation.tokens()[size_t(bench->view.picked_row)], "a");
@@ -44,8 +45,11 @@ TEST_F(ModelTest, heads_that_learned_are_the_first_picture) {
     EXPECT_EQ(head_label(bench->document.settings(), {0, 0}), "previous token");
     // An explicit request is followed.
     for (const std::vector<std::string>& words :
-         {std::vector<std::string>{"--preset", "2"}, {"--text", "a cat"}, {"file.npy"}})
+         {std::vector<std::string>{"--preset", "2"}, {"--text", "a cat"}, {"file.npy"}}) {
         EXPECT_EQ(options_of(words).task, "") << words[0];
+        EXPECT_FALSE(options_of(words).first_view) << words[0];
+    }
+    EXPECT_FALSE(options_of({"--show", "flow"}).first_view);
     EXPECT_EQ(options_of({"--preset", "sort"}).task, "sort");
 }
 

@@ -175,7 +175,7 @@ TEST_F(PictureTest, the_picked_cell_keeps_its_color_when_it_is_small) {
     const auto bright = [&](const char* pick) {
         Options o;
         o.task = "induction";
-        o.width = 1024, o.height = 768;
+        o.width = 1024, o.height = 640;
         o.pick = pick;
         return count_of(picture_of(o, folder), color_table(Colormap::viridis)[255]);
     };

@@ -1,16 +1,12 @@
 // Checks the texts of the window, their places, and that they are complete: read from the drawing.
 #include "data/exporting.hpp"
 #include "data/text_file.hpp"
-#include "drawn_words.hpp"
 #include "panels/keys.hpp"
 #include "panels/panel_table.hpp"
-#include "picture.hpp"
 #include "theme/theme.hpp"
-#include "visualizer_fixture.hpp"
+#include "words_fixture.hpp"
 
-#include <imgui_internal.h>
 #include <fovea/inspect.hpp>
-#include <fovea/inspect/colormap.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -18,62 +14,6 @@
 
 namespace fovea::visualizer {
 namespace {
-
-class WordsTest : public VisualizerTest {
-  protected:
-    std::vector<DrawnWords> words(std::vector<PictureMouse> mouse = {}) {
-        size.mouse = std::move(mouse);
-        std::vector<DrawnWords> found;
-        size.seen = [&](const ImDrawData& data) {
-            found = drawn_words(data);
-            const ImGuiWindow* of = ImGui::GetCurrentContext()->NavWindow;
-            keyboard = of ? of->RootWindow->Name : "";
-        };
-        Result<Tensor> image = draw_picture(*bench, size);
-        EXPECT_TRUE(image) << image.error().text;
-        if (image) picture = std::move(*image);
-        return found;
-    }
-    Rgb at(float x, float y) const {
-        const std::byte* p = &picture.bytes[(size_t(y) * picture.shape[1] + size_t(x)) * 4];
-        return {uint8_t(p[0]), uint8_t(p[1]), uint8_t(p[2])};
-    }
-    static Rgb rgb(ImU32 color) { return {uint8_t(color), uint8_t(color >> 8), uint8_t(color >> 16)}; }
-    std::vector<DrawnWords> words_of(const std::string& window, std::vector<PictureMouse> mouse = {}) {
-        std::vector<DrawnWords> all = words(std::move(mouse));
-        std::erase_if(all, [&](const DrawnWords& one) { return !one.window.starts_with(window); });
-        return all;
-    }
-    // Presses and releases at these words, in the picture's units.
-    std::vector<PictureMouse> click(const DrawnWords& on, int times = 1) const {
-        const PictureMouse at{(on.left + on.right) / 2 / size.scale, (on.top + on.bottom) / 2 / size.scale};
-        std::vector<PictureMouse> way{at, at};
-        for (; times > 0; --times) way.insert(way.end(), {{at.x, at.y, true}, at});
-        way.push_back(at);
-        return way;
-    }
-    void level(int number) {
-        bench->document.change(level_settings(number));
-        compute();
-        show("weights");
-    }
-    void text(const std::string& words) {
-        Settings s = bench->document.settings();
-        s.text = words;
-        bench->document.change(s);
-        compute();
-        show("weights");
-    }
-    static void expect_whole(const std::vector<DrawnWords>& all, const std::string& what) {
-        const DrawnWords* found = find_words(all, what);
-        ASSERT_TRUE(found) << "\"" << what << "\" is not there:\n" << all_words(all);
-        EXPECT_FALSE(found->cut) << what;
-    }
-
-    PictureSize size;
-    Tensor picture;
-    std::string keyboard;  // the panel that has it
-};
 
 constexpr const char* kSentence =
     "the cat sat on the mat and the dog ran after a small grey mouse under the table near an open door of "
@@ -422,7 +362,7 @@ TEST_F(WordsTest, compare_and_the_export_sheet_hold_type_at_200_percent) {
     size.width = 800, size.height = 480, size.scale = 2;
     bench->window.centre = CentreTab::compare;
     const std::vector<DrawnWords> all = words_of("matrix");
-    for (const char* name : {"side by side", "halves", "Save as A", "Clear A", "Map"})
+    for (const char* name : {"side by side", "halves", "Save as A", "Clear A", "Compare"})
         expect_whole(all, name);
     const DrawnWords keep = *find_words(all, "Save as A");
     for (const DrawnWords& one : all) {
@@ -840,7 +780,14 @@ TEST_F(WordsTest, a_changed_level_says_so_and_a_jump_has_a_way_back) {
     compute();
     std::vector<DrawnWords> all = words_of("top");
     expect_whole(all, "3  Causal mask, changed");
-    words(click(*find_words(all, "3  Causal mask, changed")));
+    // Choosing the level again restores it; its list has names.
+    const std::vector<PictureMouse> opens = click(*find_words(all, "3  Causal mask, changed"));
+    all = words(opens);
+    for (int number = 1; number <= kLevelCount; ++number)
+        expect_whole(all, std::to_string(number) + "  " + level_name(number));
+    std::vector<PictureMouse> way = opens;
+    for (const PictureMouse& place : click(*find_words(all, "3  Causal mask"))) way.push_back(place);
+    words(way);
     compute();
     EXPECT_TRUE(is_plain_level(bench->document.settings()));
     show("weights");

@@ -513,6 +513,7 @@ Result<void> read_session(Workbench& bench, std::string_view text, const std::fi
     bench.view.head = head_of(read->session, *settings);
     bench.view.came_from.clear();
     if (bench.window.centre == CentreTab::train) bench.window.centre = CentreTab::matrix;
+    bench.window.show_panels();
     go_to_map(bench, read->session, settings->file != nullptr);
     go_to_training(bench, read->session.training);
     for (const SessionNote& note : read->notes) bench.problems.report("session", note.text, false);

@@ -12,7 +12,7 @@
 
 namespace fovea::visualizer {
 
-enum class CentreTab { matrix, flow, vectors, compare, mask, map, layers, train };
+enum class CentreTab { matrix, sentence, flow, vectors, compare, mask, map, layers, train };
 enum class BottomTab { heads, next, gpu, memory, problems };
 enum class Dialog { none, open, save, import_sheet, help, palette, go_to };
 
@@ -112,7 +112,12 @@ struct WindowState {
         notice = Notice{std::move(text), offers_processor, offers_map, false};
     }
     void tell_done(std::string text) { notice = Notice{std::move(text), false, false, true}; }
+    // Shows the panels around the middle, which the first view leaves out.
+    void show_panels() {
+        if (centre == CentreTab::sentence) centre = CentreTab::matrix;
+    }
     void show(BottomTab tab) {
+        show_panels();
         bottom = tab;
         layout.bottom_shown = true;
     }

@@ -60,6 +60,9 @@ void canvas_labels(PanelContext& ui, const Canvas& canvas);
 inline constexpr float kArcRow = 64;  // units of the layout
 inline constexpr uint64_t kMaxArcTokens = 40;
 void canvas_arcs(PanelContext& ui, const Canvas& canvas, float foot);
+// One such line from `from` to `to` at the height `foot`: higher the further, at most `tall`. A token that
+// looks at itself has a loop, half as wide as `loop`. Returns its top. All in pixels.
+float draw_arc(float from, float to, float foot, float tall, float thickness, ImU32 color, float loop);
 // Names of the hatchings that the matrix has, from `at` down; how high they are together.
 float canvas_marks(const PanelContext& ui, const HeadSummary& of, ImVec2 at);
 // The colors' range with a histogram of the shown matrix, from `x` on; its ends are dragged.

@@ -55,7 +55,7 @@ void draw_keeping(PanelContext& ui) {
     Workbench& bench = ui.bench;
     const ImVec2 below = ImGui::GetCursorPos();
     // Next to the tabs if there is room.
-    const bool beside = ImGui::GetWindowWidth() >= 520 * ui.scale;
+    const bool beside = ImGui::GetWindowWidth() >= 520 * ui.scale && ui.controls_top >= 0;
     if (beside) ImGui::SetCursorPos({ImGui::GetWindowWidth() - 96 * ui.scale, 12 * ui.scale});
     if (ImGui::Button(texts().compare.save)) bench.past.keep();
     tooltip(texts().compare.save_hint);

@@ -173,7 +173,8 @@ void narrow_range(Workbench& s) {
 template <size_t group>
 void show_or_hide(Workbench& s) {
     bool& shown = s.window.layout.*panel_groups()[group].shown;
-    shown = !shown;
+    shown = s.window.centre == CentreTab::sentence || !shown;
+    s.window.show_panels();
 }
 
 // The panels that are shown, in the order in which the keyboard goes over them.
@@ -387,7 +388,10 @@ constexpr KeyCommand kCommands[] = {
     {ImGuiKey_M, control, "Ctrl+M", &Keys::toggle_motion,
      [](Workbench& s) { s.window.motion = !s.window.motion; }},
     {ImGuiKey_F2, plain, "F2", &Keys::tour,
-     [](Workbench& s) { s.window.tour_step = (s.window.tour_step + 1) % (kTourSteps + 1); }},
+     [](Workbench& s) {
+         s.window.show_panels();
+         s.window.tour_step = (s.window.tour_step + 1) % (kTourSteps + 1);
+     }},
     {ImGuiKey_F2, shift, "Shift+F2", &Keys::end_tour, [](Workbench& s) { s.window.tour_step = 0; }},
     {ImGuiKey_F1, plain, "F1", &Keys::keys, [](Workbench& s) { s.window.open_dialog(Dialog::help); }},
     {ImGuiKey_Slash, shift, "?", &Keys::keys, [](Workbench& s) { s.window.open_dialog(Dialog::help); }},

@@ -45,12 +45,6 @@ char mark_of(const Workbench& bench, uint32_t layer, uint32_t head) {
     return here && !kept && bench.view.compared_head == int(head) ? 'B' : ' ';
 }
 
-// Returns the known label of the head; for models without labels, the one that its scores on this text give.
-std::string job_of(const Settings& s, const GridHead& head) {
-    const std::string known = head_label(s, {head.layer, head.head});
-    return known.empty() && (s.model || s.learned) ? std::string(head_job(head.scores)) : known;
-}
-
 // A head that is off has a cross, one that is changed otherwise a stroke.
 void draw_change(PanelContext& ui, HeadPlace head, ImVec2 at, float side) {
     const Settings& settings = ui.bench.document.settings();
@@ -61,9 +55,15 @@ void draw_change(PanelContext& ui, HeadPlace head, ImVec2 at, float side) {
     if (is_off(settings, head)) draw.AddLine(at, {at.x + side, at.y + side}, color, 2 * ui.scale);
 }
 
-void draw_one(PanelContext& ui, const Place& place, float side) {
+}  // namespace
+
+std::string job_of(const Settings& s, const GridHead& head) {
+    const std::string known = head_label(s, {head.layer, head.head});
+    return known.empty() && (s.model || s.learned) ? std::string(head_job(head.scores)) : known;
+}
+
+void draw_grid_head(PanelContext& ui, const GridLayer& layer, const GridHead& head, float side) {
     Workbench& bench = ui.bench;
-    const GridHead& head = *place.head;
     const Palette& colors = palette(bench.window.theme);
     const ImVec2 at = ImGui::GetCursorScreenPos();
     ImGui::PushID(int(head.layer * 4096 + head.head));
@@ -71,8 +71,8 @@ void draw_one(PanelContext& ui, const Place& place, float side) {
     ImGui::PopID();
     const bool hovered = ImGui::IsItemHovered();
     draw_thumbnail(ui,
-                   {&place.layer->pixels, nullptr, head.head * place.layer->rows * place.layer->columns,
-                    place.layer->rows, place.layer->columns, head.range},
+                   {&layer.pixels, nullptr, head.head * layer.rows * layer.columns, layer.rows, layer.columns,
+                    head.range},
                    at, {side, side});
     const char mark = mark_of(bench, head.layer, head.head);
     const float gap = 2 * ui.scale;
@@ -100,6 +100,8 @@ void draw_one(PanelContext& ui, const Place& place, float side) {
     else
         bench.show_head(head.layer, head.head);
 }
+
+namespace {
 
 // Each row of the model is a row here; what is scrolled out of sight is not drawn.
 void draw_rows(PanelContext& ui, const HeadGrid& grid, float side) {
@@ -130,7 +132,7 @@ void draw_rows(PanelContext& ui, const HeadGrid& grid, float side) {
                           colors.warning, layer.problem);
             for (size_t h = 0; h < layer.heads.size(); ++h) {
                 ImGui::SetCursorScreenPos({at.x + kLayerColumn * s + float(h) * (side + kGap * s), at.y});
-                draw_one(ui, {&layer, &layer.heads[h]}, side);
+                draw_grid_head(ui, layer, layer.heads[h], side);
             }
             ImGui::SetCursorScreenPos(at);
             ImGui::Dummy({side, side + kGap * s - ImGui::GetStyle().ItemSpacing.y});
@@ -154,7 +156,7 @@ void draw_side_by_side(PanelContext& ui, const std::vector<Place>& places) {
         const HeadPlace head{places[i].head->layer, places[i].head->head};
         const float x = at.x + 4 * s + float(i) * step;
         ImGui::SetCursorScreenPos({x, at.y + 3 * s});
-        draw_one(ui, places[i], side);
+        draw_grid_head(ui, *places[i].layer, *places[i].head, side);
         const bool off = is_off(settings, head);
         ImDrawList& draw = *ImGui::GetWindowDrawList();
         const std::string name = head_name(head.layer, head.head) + (off ? texts().layers.off : " ");
@@ -186,7 +188,7 @@ void draw_ordered(PanelContext& ui, const std::vector<Place>& places, float side
                 const Place& place = places[n];
                 const float x = at.x + 4 * s + float(column) * step_x;
                 ImGui::SetCursorScreenPos({x, at.y + 3 * s});
-                draw_one(ui, place, side);
+                draw_grid_head(ui, *place.layer, *place.head, side);
                 const std::string label = head_name(place.head->layer, place.head->head) + "  " +
                                           figure_text(figures[n], by.figure);
                 ImGui::GetWindowDrawList()->AddText({x, at.y + side + 6 * s}, ui.colors().text_soft,

@@ -11,8 +11,8 @@ namespace fovea::visualizer {
 namespace {
 
 constexpr float kTopHeight = 46, kStatusHeight = 30, kNoticeHeight = 38, kBarGap = 1;
-constexpr float kNarrowWindow = 1040;                  // width of a narrow window
-constexpr float kMinForStrip = 420, kLowWindow = 600;  // heights of the panels together
+constexpr float kNarrowWindow = 1040, kOneColumn = 780;  // widths of a narrow window, and of one without text
+constexpr float kMinForStrip = 420, kLowWindow = 600;    // heights of the panels together
 
 void panel(const char* name, ImVec2 at, ImVec2 size, PanelContext& ui, void (*draw)(PanelContext&),
            ImGuiWindowFlags flags = 0) {
@@ -97,9 +97,18 @@ void draw_centre_tabs(PanelContext& ui) {
     int chosen = matrix ? bench.window.locked_tab + 1 : matrices - 1 + int(bench.window.centre);
     // The stage and the controls are next to them.
     const ImVec2 padding = ImGui::GetStyle().FramePadding;
-    ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, {0.75f * padding.x, padding.y});
-    const bool another = tabs(ui, names, chosen);
-    ImGui::PopStyleVar();
+    constexpr float kLeastPadding = 3, kListWidth = 128;
+    float words = 0;
+    for (const char* name : names) words += ImGui::CalcTextSize(name).x + (2 * kLeastPadding + 2) * ui.scale;
+    bool another = false;
+    if (words <= ImGui::GetContentRegionAvail().x || matrices > 1) {
+        ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, {0.75f * padding.x, padding.y});
+        another = tabs(ui, names, chosen);
+        ImGui::PopStyleVar();
+    } else {  // a list, so that they take one line
+        ImGui::SetNextItemWidth(kListWidth * ui.scale);
+        another = ImGui::Combo("##view", &chosen, names.data(), int(names.size()), int(names.size()));
+    }
     if (!another) return;
     bench.window.centre = chosen < matrices ? CentreTab::matrix : CentreTab(chosen - matrices + 1);
     if (chosen < matrices) bench.window.locked_tab = chosen - 1;
@@ -113,6 +122,9 @@ void draw_stage_title(PanelContext& ui) {
     const bool crowded = width >= 640 * ui.scale &&
                          ImGui::GetItemRectMax().x - ImGui::GetWindowPos().x > width - 500 * ui.scale;
     ui.controls_top = 12 * ui.scale;
+    if (bench.window.centre == CentreTab::compare &&
+        ImGui::GetItemRectMax().x - ImGui::GetWindowPos().x > width - 100 * ui.scale)
+        ui.controls_top = -1;  // no room next to the tabs
     if (crowded && bench.window.centre == CentreTab::matrix)
         ui.controls_top = ImGui::GetCursorPosY();
     else
@@ -198,37 +210,47 @@ void draw_panels(PanelContext& ui, float top, float bottom) {
     const float s = ui.scale, gap = kBarGap * s, tall = bottom - top;
     Layout& layout = ui.bench.window.layout;
     const bool mirrored = layout.mirrored, map = ui.bench.window.centre == CentreTab::map;
+    // The first view has the window to itself.
+    const bool around = ui.bench.window.centre != CentreTab::sentence;
+    const bool left_shown = layout.left_shown && around && size.x >= kOneColumn * s,
+               right_shown = layout.right_shown && around;
     const bool narrow = size.x < kNarrowWindow * s;
-    const float text_width =
-                    layout.left_shown ? std::min(layout.left * s, size.x * (narrow ? 0.21f : 0.28f)) : 0,
-                cell_width =
-                    layout.right_shown ? std::min(layout.right * s, size.x * (narrow ? 0.25f : 0.32f)) : 0;
+    const float text_width = left_shown ? std::min(layout.left * s, size.x * (narrow ? 0.21f : 0.28f)) : 0,
+                cell_width = right_shown ? std::min(layout.right * s, size.x * (narrow ? 0.25f : 0.32f)) : 0;
     const float left = mirrored ? cell_width : text_width,
                 right = size.x - (mirrored ? text_width : cell_width);
     const float text_x = mirrored ? right : 0, cell_x = mirrored ? 0 : right;
+    const float from = left > 0 ? left + gap : 0, to = right < size.x ? right - gap : size.x;
+    // A step of a walk has its own place below the middle, and takes it from the strip before the matrix.
+    const float card = std::min(story_height(ui, to - from), 0.5f * tall);
+    const float end = card > 0 ? bottom - card - gap : bottom, room = end - top;
     // In a low window, or with large type, the matrix comes before the strip below it.
-    const bool strip_shown = layout.bottom_shown && tall >= kMinForStrip * s;
-    const float share = tall >= kLowWindow * s ? 0.4f : 0.25f;
-    const float strip = strip_shown ? bottom - std::min(layout.bottom * s, tall * share) : bottom;
+    const bool strip_shown = layout.bottom_shown && around && room >= kMinForStrip * s;
+    const float share = room >= kLowWindow * s ? 0.4f : card > 0 ? 0.34f : 0.25f;
+    const float strip = strip_shown ? end - std::min(layout.bottom * s, room * share) : end;
     const float tokens_share = ui.bench.window.token_lines ? std::max(layout.tokens, 0.5f) : layout.tokens;
     const float tokens_bottom = top + gap + tall * tokens_share;
     const float inspector_bottom = top + gap + tall * layout.inspector;
-    if (layout.left_shown) {
+    if (left_shown) {
         panel("tokens", {text_x, top + gap}, {text_width, tokens_bottom - top - gap}, ui,
               map ? draw_map_tokens : draw_tokens_panel);
         ui.pipeline = {text_x, tokens_bottom + gap, text_width, bottom - tokens_bottom - gap};
         panel("pipeline", {text_x, tokens_bottom + gap}, {text_width, bottom - tokens_bottom - gap}, ui,
               map ? draw_map_pipeline : draw_pipeline_panel);
     }
-    const float from = left > 0 ? left + gap : 0, to = right < size.x ? right - gap : size.x;
-    const float middle_bottom = strip_shown ? strip : bottom + gap;
+    const float middle_bottom = strip_shown ? strip : end + gap;
     ui.centre = {from, top + gap, to - from, middle_bottom - top - gap};
     panel("matrix", {from, top + gap}, {to - from, middle_bottom - top - gap}, ui, draw_centre,
           ImGuiWindowFlags_NoScrollbar | ImGuiWindowFlags_NoScrollWithMouse);
     if (strip_shown)
-        panel("bottom", {from, strip + gap}, {to - from, bottom - strip - gap}, ui, draw_bottom,
+        panel("bottom", {from, strip + gap}, {to - from, end - strip - gap}, ui, draw_bottom,
               ImGuiWindowFlags_HorizontalScrollbar);
-    if (layout.right_shown) {
+    if (card > 0) {
+        ImGui::PushStyleColor(ImGuiCol_WindowBg, ui.colors().raised);
+        panel("story", {from, end + gap}, {to - from, card}, ui, draw_story);
+        ImGui::PopStyleColor();
+    }
+    if (right_shown) {
         ui.inspector = {cell_x, top + gap, cell_width, inspector_bottom - top - gap};
         panel("inspector", {cell_x, top + gap}, {cell_width, inspector_bottom - top - gap}, ui,
               draw_inspector_panel);
@@ -237,17 +259,17 @@ void draw_panels(PanelContext& ui, float top, float bottom) {
     }
     // The width of the column at an edge; a hidden one stays away until it is asked for.
     const auto widen = [&](bool text, float width, float by) {
-        if (text && layout.left_shown) layout.left = kept(width / s + by, 200, 520);
-        if (!text && layout.right_shown) layout.right = kept(width / s + by, 260, 620);
+        if (text && left_shown) layout.left = kept(width / s + by, 200, 520);
+        if (!text && right_shown) layout.right = kept(width / s + by, 260, 620);
     };
     if (const float d = edge(ui, "left", {left, top}, tall, true)) widen(!mirrored, left, d);
     if (const float d = edge(ui, "right", {right, top}, tall, true)) widen(mirrored, size.x - right, -d);
     if (const float d = edge(ui, "strip", {from, strip}, to - from, false); strip_shown && d != 0)
-        layout.bottom = kept((bottom - strip) / s - d, 90, 420);
-    if (layout.left_shown)
+        layout.bottom = kept((end - strip) / s - d, 90, 420);
+    if (left_shown)
         if (const float d = edge(ui, "column", {text_x, tokens_bottom}, text_width, false))
             layout.tokens = kept(layout.tokens + d * s / tall, 0.15f, 0.8f);
-    if (layout.right_shown)
+    if (right_shown)
         if (const float d = edge(ui, "column2", {cell_x, inspector_bottom}, cell_width, false))
             layout.inspector = kept(layout.inspector + d * s / tall, 0.2f, 0.85f);
 }
@@ -373,7 +395,6 @@ void draw_main_window(PanelContext& ui) {
           ImGuiWindowFlags_NoScrollbar);
     ImGui::PopStyleColor();
     draw_tour(ui);
-    draw_story(ui);
     draw_dialogs(ui);
 }
 

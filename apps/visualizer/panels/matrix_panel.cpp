@@ -201,16 +201,29 @@ void draw_matrix_panel(PanelContext& ui) {
         return std::min(size.x / float(stage.columns), size.y / float(stage.rows)) >= kCellWithDigits * s;
     };
     const bool few = has_digits(area(8 * s, 0));  // cells enough to have digits at all
-    const bool marginals = has_marginals && (!few || has_digits(area(kMarginal * s, kBarArea)));
+    // Without digits the matrix has at least this share of the panel, slanted words included.
+    constexpr float kLeastShare = 0.6f;
+    const auto keeps_share = [&](ImVec2 size, bool slanted) {
+        if (slanted) size.y -= (label_row(ui, stage, size) - kLabelRow) * s;
+        const auto longest = float(std::max(stage.rows, stage.columns));
+        const float cell = std::min(size.x / float(stage.columns), size.y / float(stage.rows));
+        return cell * longest >= kLeastShare * std::min(ui.centre.width, ui.centre.height);
+    };
+    const auto has_room = [&](ImVec2 size) { return few ? has_digits(size) : keeps_share(size, true); };
+    const bool marginals = has_marginals && has_room(area(kMarginal * s, kBarArea));
     const float side = marginals ? kMarginal * s : 8 * s;
-    const bool bar = !few || has_digits(area(side, kBarArea));
+    const bool bar = has_room(area(side, kBarArea));
     const ImVec2 size = area(side, bar ? kBarArea : 0);
     // Lines from word to word above the words, where they are asked for.
     const bool arcs = bench.window.token_lines && has_marginals && !kept && !other &&
                       bench.window.locked_tab < 0 && stage.rows == stage.columns &&
                       stage.columns <= kMaxArcTokens && size.y >= 2 * kArcRow * s;
     const float above = arcs ? kArcRow : 0;
-    const float labels = label_row(ui, stage, {size.x, size.y - above * s}) - kLabelRow, top = above + labels;
+    const bool tight = !few && stage.over_keys && !keeps_share(size, true);  // columns have indices
+    constexpr float kTightRow = 28;
+    const float labels = tight ? kTightRow - kLabelRow
+                               : label_row(ui, stage, {size.x, size.y - above * s}) - kLabelRow,
+                top = above + labels;
     Canvas canvas =
         lay_out_canvas(ui, stage, head, {cursor.x + kLabelColumn * s, cursor.y + (kLabelRow + top) * s},
                        {size.x, size.y - top * s});

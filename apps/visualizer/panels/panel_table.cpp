@@ -10,6 +10,7 @@ namespace {
 
 constexpr CentrePanel kCentre[] = {
     {CentreTab::matrix, "matrix", "Matrix", draw_matrix_panel, true},
+    {CentreTab::sentence, "sentence", "Sentence", draw_sentence_panel, false},
     {CentreTab::flow, "flow", "Flow", draw_flow_panel, false},
     {CentreTab::vectors, "vectors", "Vectors", draw_vectors_panel, false},
     {CentreTab::compare, "compare", "Compare", draw_compare_panel, true},
@@ -45,10 +46,11 @@ constexpr Other kOthers[] = {
     {"swapped", [](WindowState& w) { w.layout.mirrored = true; }},
     {"middle",
      [](WindowState& w) {
+         w.show_panels();
          for (const PanelGroup& group : panel_groups()) w.layout.*group.shown = false;
      }},
     {"keys", [](WindowState& w) { w.open_dialog(Dialog::help); }},
-    {"tour", [](WindowState& w) { w.tour_step = w.tour_step % kTourSteps + 1; }},
+    {"tour", [](WindowState& w) { w.show_panels(), w.tour_step = w.tour_step % kTourSteps + 1; }},
     {"lines", [](WindowState& w) { w.token_lines = true; }},
     {"palette", [](WindowState& w) { w.open_dialog(Dialog::palette); }},
     {"open", [](WindowState& w) { w.open_dialog(Dialog::open); }},

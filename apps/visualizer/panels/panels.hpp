@@ -28,6 +28,9 @@ struct PanelContext {
 
 void draw_top_bar(PanelContext& ui);
 void draw_tokens_panel(PanelContext& ui);
+// The field for the text, and an offer of words where a model reads letters; without a field for a file's own
+// tokens.
+void draw_text_controls(PanelContext& ui);
 // Returns a level's introduction as plain text.
 std::string level_lead(int level);
 void draw_pipeline_panel(PanelContext& ui);
@@ -36,6 +39,9 @@ void draw_map_tokens(PanelContext& ui);
 void draw_map_pipeline(PanelContext& ui);
 void draw_token_lines(PanelContext& ui);
 void draw_matrix_panel(PanelContext& ui);
+// The first view, which has the window to itself; and what it says, as a line.
+void draw_sentence_panel(PanelContext& ui);
+std::string describe_sentence(Workbench& bench);
 void draw_flow_panel(PanelContext& ui);
 void draw_vectors_panel(PanelContext& ui);
 void draw_compare_panel(PanelContext& ui);
@@ -65,8 +71,13 @@ const char* tour_text(int step);
 // Each is an undo step.
 void step_story(Workbench& bench, int by);
 void end_story(Workbench& bench);
-// Over the panels, while there is a step.
+// A button that begins the walk; false, and nothing drawn, where there is none or one has begun.
+bool draw_walk_button(PanelContext& ui);
+// The panel of the step, which covers no other. Its height at a width, in pixels, is 0 without a step.
+float story_height(const PanelContext& ui, float width);
 void draw_story(PanelContext& ui);
+// A text of the shared tables with controls called as in the window, and layers and heads counted from 0.
+std::string in_window_words(std::string text);
 // "story, step 2 of 11: ...; done"; empty without a step.
 std::string describe_story(const Workbench& bench);
 

@@ -20,7 +20,7 @@ std::string level_lead(int level) {
         if (!tag) plain += c;
         if (c == '>') tag = false;
     }
-    return plain;
+    return in_window_words(plain);
 }
 
 void draw_pipeline_panel(PanelContext& ui) {
@@ -74,8 +74,10 @@ void draw_pipeline_panel(PanelContext& ui) {
         const float x = at.x + 12 * ui.scale, y = at.y + 4 * ui.scale;
         draw_text(ui.fonts.body, {x, y}, colors.text, stage.name);
         const float shape_width = text_width(ui.fonts.small, shape);
-        draw_text(ui.fonts.small, {at.x + width - shape_width - 10 * ui.scale, y + 2 * ui.scale},
-                  colors.text_soft, shape);
+        // Whole or not at all: it is in the matrix's own size, too.
+        if (text_width(ui.fonts.body, stage.name) + shape_width + 34 * ui.scale <= width)
+            draw_text(ui.fonts.small, {at.x + width - shape_width - 10 * ui.scale, y + 2 * ui.scale},
+                      colors.text_soft, shape);
         draw_text(ui.fonts.small, {x, y + line + 2 * ui.scale}, colors.text_soft, stage.formula);
         if (stage.stats && (stage.stats->nan > 0 || stage.stats->infinite > 0))
             draw.AddCircleFilled({at.x + width - 6 * ui.scale, at.y + height / 2}, 3 * ui.scale,

@@ -4,14 +4,14 @@
 #include "texts/texts.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <string>
+#include <string_view>
 #include <utility>
 
 namespace fovea::visualizer {
 namespace {
-
-constexpr float kWidth = 420;
 
 // The steps of a level or of a model that learned a task, read once. What a file shows, a published model or
 // one that was trained here has none.
@@ -65,50 +65,94 @@ void end_story(Workbench& bench) {
     bench.view.marked.reset();
 }
 
+std::string in_window_words(std::string text) {
+    const auto replace = [&text](const Texts::Story::Name& name) {
+        const std::string_view page = name.page;
+        if (const size_t at = text.find(page); at != std::string::npos)
+            text.replace(at, page.size(), name.window);
+    };
+    for (const Texts::Story::Name& name : texts().story.names) replace(name);
+    // The tables count layers and heads from 1, as lessons do.
+    for (const std::string_view counted : {"layer ", "head "})
+        for (size_t at = text.find(counted); at != std::string::npos; at = text.find(counted, at + 1))
+            if (char& digit = text[std::min(at + counted.size(), text.size() - 1)];
+                digit >= '1' && digit <= '9')
+                --digit;
+    return text;
+}
+
+bool draw_walk_button(PanelContext& ui) {
+    Workbench& bench = ui.bench;
+    const Settings& s = bench.document.settings();
+    if (steps_of(s).empty() || step_of(s)) return false;
+    if (ImGui::Button(texts().story.walk)) step_story(bench, 1);
+    tooltip(texts().story.walk_hint);
+    return true;
+}
+
+namespace {
+
+// The lines of a card, from the top.
+struct CardText {
+    std::string text, instruction, sight;
+};
+CardText card_of(const StoryStep& step) {
+    return {in_window_words(step.text), fill(texts().story.instruction, {in_window_words(step.instruction)}),
+            fill(texts().story.sight, {in_window_words(step.sight)})};
+}
+
+}  // namespace
+
+float story_height(const PanelContext& ui, float width) {
+    const StoryStep* const step = step_of(ui.bench.document.settings());
+    if (!step || !ui.bench.computation.ready()) return 0;
+    const ImGuiStyle& style = ImGui::GetStyle();
+    const CardText card = card_of(*step);
+    // With room for what is seen once it is done, so that nothing moves then.
+    float height = 2 * style.WindowPadding.y + ImGui::GetFrameHeight();
+    for (const std::string* line : {&card.text, &card.instruction, &card.sight})
+        height += style.ItemSpacing.y +
+                  ImGui::CalcTextSize(line->c_str(), nullptr, false, width - 2 * style.WindowPadding.x).y;
+    return std::ceil(height);
+}
+
 void draw_story(PanelContext& ui) {
     Workbench& bench = ui.bench;
-    const StoryStep* const step = step_of(bench.document.settings());
-    if (!step || bench.window.dialog != Dialog::none || !bench.computation.ready()) return;
+    const Settings& settings = bench.document.settings();
+    const StoryStep* const step = step_of(settings);
+    if (!step) return;
     const Palette& colors = palette(bench.window.theme);
-    const float s = ui.scale;
-    const ImVec2 screen = ImGui::GetIO().DisplaySize;
-    const size_t count = steps_of(bench.document.settings()).size();
     const bool done = is_done(bench, *step);
-    ImGui::SetNextWindowSize({std::min(kWidth * s, screen.x - 16 * s), 0});
-    ImGui::PushStyleVar(ImGuiStyleVar_WindowRounding, 8 * s);
-    ImGui::PushStyleVar(ImGuiStyleVar_WindowBorderSize, std::max(s, 1.0f));
-    ImGui::PushStyleColor(ImGuiCol_WindowBg, colors.raised);
-    ImGui::PushStyleColor(ImGuiCol_Border, done ? colors.accent : colors.mark);
-    ImGui::Begin("story", nullptr,
-                 ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoMove | ImGuiWindowFlags_NoSavedSettings |
-                     ImGuiWindowFlags_NoFocusOnAppearing | ImGuiWindowFlags_AlwaysAutoResize);
-    // In the lower part of the middle, where the strip of heads is.
-    const ImVec2 size = ImGui::GetWindowSize();
-    ImGui::SetWindowPos({std::clamp(ui.centre.x + (ui.centre.width - size.x) / 2, 8 * s,
-                                    std::max(screen.x - size.x - 8 * s, 8 * s)),
-                         std::max(screen.y - size.y - 40 * s, 8 * s)});
+    const CardText card = card_of(*step);
+    const ImVec2 corner = ImGui::GetWindowPos();
+    ImGui::GetWindowDrawList()->AddRectFilled(
+        corner, {corner.x + 4 * ui.scale, corner.y + ImGui::GetWindowHeight()}, colors.accent);
+    ImGui::AlignTextToFramePadding();
     ImGui::PushFont(ui.fonts.strong);
-    ImGui::Text("%u of %zu  %s", bench.document.settings().step, count, step->title.c_str());
+    ImGui::Text("%u of %zu  %s", settings.step, steps_of(settings).size(), step->title.c_str());
     ImGui::PopFont();
-    ImGui::PushTextWrapPos(size.x - 14 * s);
-    ImGui::TextUnformatted(step->text.c_str());
-    colored_text(done ? colors.text_soft : colors.text, fill(texts().story.instruction, {step->instruction}));
-    if (done) {
-        colored_text(colors.accent, fill(texts().story.sight, {step->sight}));
+    const struct {
+        const char *label, *keys;
+        void (*run)(Workbench&);
+    } buttons[] = {{texts().story.back, "Shift+F3", [](Workbench& b) { step_story(b, -1); }},
+                   {texts().story.next, "F3", [](Workbench& b) { step_story(b, 1); }},
+                   {texts().story.end, "Ctrl+F3", end_story}};
+    float wide = -6 * ui.scale;
+    for (const auto& button : buttons) wide += button_width(button.label) + 6 * ui.scale;
+    ImGui::SameLine(ImGui::GetWindowContentRegionMax().x - wide);
+    void (*chosen)(Workbench&) = nullptr;
+    for (const auto& button : buttons) {
+        if (ImGui::Button(button.label)) chosen = button.run;
+        tooltip(button.keys);
+        ImGui::SameLine(0, 6 * ui.scale);
     }
+    ImGui::NewLine();
+    ImGui::PushTextWrapPos();
+    ImGui::TextUnformatted(card.text.c_str());
+    colored_text(done ? colors.text_soft : colors.text, card.instruction);
+    if (done) colored_text(colors.accent, card.sight);
     ImGui::PopTextWrapPos();
-    ImGui::Dummy({0, 2 * s});
-    if (ImGui::Button(texts().story.back)) step_story(bench, -1);
-    tooltip("Shift+F3");
-    ImGui::SameLine(0, 6 * s);
-    if (ImGui::Button(texts().story.next)) step_story(bench, 1);
-    tooltip("F3");
-    ImGui::SameLine(0, 6 * s);
-    if (ImGui::Button(texts().story.end)) end_story(bench);
-    tooltip("Ctrl+F3");
-    ImGui::End();
-    ImGui::PopStyleColor(2);
-    ImGui::PopStyleVar(2);
+    if (chosen) chosen(bench);  // the step is another one then
 }
 
 std::string describe_story(const Workbench& bench) {
@@ -118,7 +162,7 @@ std::string describe_story(const Workbench& bench) {
     return fill(done ? texts().story.said_done : texts().story.said,
                 {std::to_string(bench.document.settings().step),
                  std::to_string(steps_of(bench.document.settings()).size()), step->title,
-                 done ? step->sight : step->instruction});
+                 in_window_words(done ? step->sight : step->instruction)});
 }
 
 }  // namespace fovea::visualizer

@@ -82,6 +82,15 @@ void draw_lines(PanelContext& ui, ImVec2 origin, float left, float right,
 
 }  // namespace
 
+float draw_arc(float from, float to, float foot, float tall, float thickness, ImU32 color, float loop) {
+    const float wide = std::abs(to - from);
+    const float top = std::min(tall, wide == 0 ? 0.4f * tall : 0.3f * tall + 0.25f * wide);
+    const float spread = wide == 0 ? loop : 0, handle = foot - top / 0.75f;  // as a Bezier's top is lower
+    ImGui::GetWindowDrawList()->AddBezierCubic({from, foot}, {from - spread, handle}, {to + spread, handle},
+                                               {to, foot}, color, thickness);
+    return foot - top;
+}
+
 void canvas_arcs(PanelContext& ui, const Canvas& c, float foot) {
     Workbench& bench = ui.bench;
     const Palette& colors = palette(bench.window.theme);
@@ -101,12 +110,8 @@ void canvas_arcs(PanelContext& ui, const Canvas& c, float foot) {
         const float from = x_of(line.query), to = x_of(line.key), weight = std::min(line.weight, 1.0f);
         const auto alpha = ImU32(own ? 60 + 195 * weight : 110 * weight);
         const ImU32 color = ((own ? colors.accent : colors.text_soft) & 0x00ffffff) | alpha << 24;
-        const float wide = std::abs(to - from), thickness = (0.8f + (own ? 4.2f : 2.2f) * weight) * s;
-        // A token that looks at itself has a loop. A Bezier's top is at three quarters of its handles.
-        const float top = std::min(tall, wide == 0 ? 0.4f * tall : 0.3f * tall + 0.25f * wide) / 0.75f;
-        const float spread = wide == 0 ? std::min(9 * s, 0.4f * c.cell_width) : 0;
-        draw.AddBezierCubic({from, y}, {from - spread, y - top}, {to + spread, y - top}, {to, y}, color,
-                            thickness);
+        const float thickness = (0.8f + (own ? 4.2f : 2.2f) * weight) * s;
+        (void)draw_arc(from, to, y, tall, thickness, color, std::min(9 * s, 0.4f * c.cell_width));
         if (own) draw.AddCircleFilled({to, y}, std::max(thickness * 0.7f, 1.5f * s), color);
     }
     draw.PopClipRect();

@@ -125,17 +125,8 @@ void draw_tokenizer(PanelContext& ui) {
 
 }  // namespace
 
-void draw_tokens_panel(PanelContext& ui) {
+void draw_text_controls(PanelContext& ui) {
     Workbench& bench = ui.bench;
-    draw_tokenizer(ui);
-    const ImVec2 below = ImGui::GetCursorPos();
-    int lines = bench.window.token_lines;
-    constexpr const char* kHow[] = {"list", "lines"};
-    // Next to the heading if there is room.
-    const bool beside = ImGui::GetWindowWidth() >= 290 * ui.scale;
-    if (beside) ImGui::SetCursorPos({ImGui::GetWindowWidth() - 112 * ui.scale, 6 * ui.scale});
-    if (tabs(ui, kHow, lines)) bench.window.token_lines = lines == 1;
-    if (beside) ImGui::SetCursorPos(below);
     Settings next = bench.document.settings();
     bool typed = false;
     ImGui::SetNextItemWidth(-1);
@@ -148,13 +139,27 @@ void draw_tokens_panel(PanelContext& ui) {
         if (shows_model(next)) bench.pick_end_of_text();
     }
     offer_words(ui);
+}
+
+void draw_tokens_panel(PanelContext& ui) {
+    Workbench& bench = ui.bench;
+    draw_tokenizer(ui);
+    const ImVec2 below = ImGui::GetCursorPos();
+    int lines = bench.window.token_lines;
+    constexpr const char* kHow[] = {"list", "lines"};
+    // Next to the heading if there is room.
+    const bool beside = ImGui::GetWindowWidth() >= 290 * ui.scale;
+    if (beside) ImGui::SetCursorPos({ImGui::GetWindowWidth() - 112 * ui.scale, 6 * ui.scale});
+    if (tabs(ui, kHow, lines)) bench.window.token_lines = lines == 1;
+    if (beside) ImGui::SetCursorPos(below);
+    draw_text_controls(ui);
     ImGui::Dummy({0, 4 * ui.scale});
     if (!bench.computation.complete()) return;
     if (!bench.document.settings().hidden_keys.empty()) {
         if (ImGui::Button(
                 fill(texts().tokens.unmask, {std::to_string(bench.document.settings().hidden_keys.size())})
                     .c_str())) {
-            next = bench.document.settings();
+            Settings next = bench.document.settings();
             next.hidden_keys.clear();
             bench.document.change(next);
         }

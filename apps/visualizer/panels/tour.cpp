@@ -16,8 +16,8 @@ Hint hint_of(int step) {
     const Hint hints[kTourSteps] = {{of.matrix, of.matrix_text},
                                     {of.cell, of.cell_text},
                                     {of.stages, of.stages_text},
-                                    {of.levels, of.levels_text},
-                                    {of.keys, of.keys_text}};
+                                    {of.keys, of.keys_text},
+                                    {of.levels, of.levels_text}};
     return hints[step - 1];
 }
 
@@ -51,9 +51,9 @@ Tip tip_of(const PanelContext& ui, int step) {
         case 3:
             return beside(ui.pipeline, 0.3f);
         case 4:
-            return below(ui.levels);
-        default:
             return below(ui.help);
+        default:
+            return below(ui.levels);
     }
 }
 
@@ -88,14 +88,14 @@ void draw_buttons(PanelContext& ui) {
         ImGui::GetWindowDrawList()->AddCircleFilled({at.x + (float(i) * 13 - 8) * s, at.y + 13 * s}, 3.5f * s,
                                                     i == state.tour_step ? colors.accent : colors.mark);
     const bool last = state.tour_step == kTourSteps;
-    ImGui::SetCursorPosX(ImGui::GetWindowWidth() - (last ? 76 : 138) * s);
-    if (!last) {
-        if (ImGui::Button(texts().tour.skip)) {
-            state.tour_step = 0;
-            return;
-        }
-        ImGui::SameLine(0, 6 * s);
+    const char* const other = last ? texts().story.walk : texts().tour.skip;
+    ImGui::SetCursorPosX(ImGui::GetWindowWidth() - 82 * s - button_width(other));
+    if (ImGui::Button(other)) {
+        state.tour_step = 0;
+        if (last) step_story(ui.bench, 1);
+        return;
     }
+    ImGui::SameLine(0, 6 * s);
     ImGui::PushStyleColor(ImGuiCol_Button, colors.accent);
     ImGui::PushStyleColor(ImGuiCol_ButtonHovered, colors.accent);
     ImGui::PushStyleColor(ImGuiCol_Text, colors.accent_text);
@@ -110,7 +110,9 @@ const char* tour_text(int step) { return hint_of(step).text; }
 
 void draw_tour(PanelContext& ui) {
     WindowState& state = ui.bench.window;
-    if (state.tour_step < 1 || state.tour_step > kTourSteps || state.dialog != Dialog::none) return;
+    if (state.tour_step < 1 || state.tour_step > kTourSteps || state.dialog != Dialog::none ||
+        state.centre == CentreTab::sentence)  // the tour is about other panels
+        return;
     const Hint hint = hint_of(state.tour_step);
     const Palette& colors = ui.colors();
     const float s = ui.scale;

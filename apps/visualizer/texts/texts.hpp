@@ -425,6 +425,16 @@ struct Texts {
             "{0} asks with its query; {1} answers with its key and gives its share of its value.";
         const char* path = "The path of {0} through the layer.";
     } flow;
+    struct Sentence {
+        const char* no_role = "This head has no clear role";
+        const char* of_task = "{0}, a head of a small model that was trained for one task: {1}";
+        const char* of_model = "{0}, a head of {1}";
+        const char* of_level = "{0}: the weights come from a seed, not from training";
+        const char* expects = "After “{0}” the model expects “{1}”: {2} %";
+        const char* own = "Type your own:";
+        const char* numbers = "See every number";
+        const char* numbers_hint = "Shows all panels: each stage, each cell and how it is computed (M).";
+    } sentence;
     struct Heads {
         const char* ordered_by = "ordered by";
         const char* smallest_first = "smallest first";
@@ -565,6 +575,46 @@ struct Texts {
         const char* end = "End";
         const char* instruction = "Try it: {0}";
         const char* sight = "You should now see: {0}";
+        const char* walk = "Walk me through";
+        const char* walk_hint = "Explains what is shown step by step (F3).";
+        // Controls that the shared tables call by the page's name, and their names here. Longer ones first.
+        struct Name {
+            const char *page, *window;
+        };
+        Name names[29] = {
+            {"“Divide scores by” below", "“scale by 1/√d” under Parameters"},
+            {"the slider “Temperature” to its right end", "“temperature” under Parameters to its right end"},
+            {"the slider “Temperature” to its left end", "“temperature” under Parameters to its left end"},
+            {"another seed under “Weight matrices”", "another “weight seed” under Parameters"},
+            {"“Mask pattern” below", "“causal mask” under Parameters"},
+            {"Choose “after softmax” under Mask", "Switch on “mask after the softmax” under Parameters"},
+            {"Choose “Sliding window” under “Mask pattern”", "Switch on “window” under Parameters"},
+            {"move “Rate p” to 0.5", "switch on “dropout” under Parameters"},
+            {"Move “Rate p” to its left end", "Move “probability” under Parameters to its left end"},
+            {"another seed under Dropout", "another “dropout seed” under Parameters"},
+            {"Choose “PyTorch with MKL” under “Random generator”", "Press Ctrl+P and enter: rng mkl"},
+            {"“Head” above the matrix", "its picture under Heads"},
+            {"Pictures of all of them are below the parameters", "Pictures of all of them are under Heads"},
+            {"Choose head 2 in “Compare with”", "Shift+click the picture of head 2 under Heads"},
+            {"Choose a head in “Compare with”", "Shift+click a picture under Heads"},
+            {"Below all heads stand side by side with theirs",
+             "Under Heads, order them by entropy to see theirs"},
+            {"Choose 3 query heads under Heads", "Choose 3 “heads” under Parameters"},
+            {"key/value head under Heads", "of “KV heads” under Parameters"},
+            {"key/value heads under Heads", "of “KV heads” under Parameters"},
+            {"Switch on “ALiBi distance bias” under Mask", "Switch on “ALiBi” under Parameters"},
+            {"Choose 256 tokens under Heads", "Move “tokens” under Parameters to 256"},
+            {"Press “Switch off head” above the matrix",
+             "Press Shift+Delete, or right-click the head under Heads"},
+            {"Below the matrix the model says", "Under Next the model says"},
+            {"Below the heads stands what the model expects after each",
+             "Under Next stands what the model expects after each"},
+            {", as the numbers on the right say", ""},
+            {"the sums on the right are above 1 or below it", "the sums of rows are above 1 or below it"},
+            {"after the word “live” at the top", "under GPU"},
+            {"switch between them below", "“mask after the softmax” switches between them"},
+            {"“Tokens” below says", "“tokens” under Parameters says"},
+        };
         const char* said_done = "walk, step {0} of {1}: {2}; done: {3}\n";
         const char* said = "walk, step {0} of {1}: {2}; to do: {3}\n";
     } story;
@@ -593,9 +643,13 @@ struct Texts {
         const char* light = "Light";
         const char* dark = "Dark";
         const char* help_hint = "Lists all keys (?); Ctrl+P finds a command by name.";
-        const char* learned = "learned";
+        const char* learned = "Trained heads";
+        const char* trained = "Trained: {0}";
+        const char* levels = "Levels";
+        const char* levels_hint = "Opens a level of the tutorials (Alt+1 to Alt+7).";
         const char* level_hint = "{0} (Alt+{1})";
-        const char* changed_level_hint = "{0}, changed; a click restores the level (Alt+{1}).";
+        const char* changed = ", changed";
+        const char* changed_level_hint = "{0}, changed; choosing it again restores the level (Alt+{1}).";
     } bar;
     struct Tour {
         const char* matrix = "Attention as numbers";
@@ -610,10 +664,11 @@ struct Texts {
         const char* stages_text =
             "The stages in order, with formulas and shapes. Click one to see its tensor; PgUp and PgDn "
             "change the stage.";
-        const char* levels = "Seven levels, many parameters";
+        const char* levels = "Levels and walks";
         const char* levels_text =
-            "Levels 1 to 7 follow the tutorials. The parameters next to the matrix change the call at once; "
-            "Ctrl+Z undoes a change.";
+            "Seven levels follow the tutorials, and five small models were trained. “Walk me through” "
+            "explains "
+            "what is shown, step by step.";
         const char* keys = "Commands and keys";
         const char* keys_text =
             "Ctrl+P finds every command, ? lists the keys, Ctrl+O opens your own tensors. F2 starts this "

@@ -25,6 +25,8 @@ ImVec4 rgba(ImU32 color) { return ImGui::ColorConvertU32ToFloat4(color); }
 constexpr ImWchar kGlyphs[] = {0x0020, 0x024F, 0x0370, 0x03FF, 0x2010, 0x2027, 0x2070, 0x209F,
                                0x2190, 0x21FF, 0x2200, 0x22FF, 0x25A0, 0x25FF, 0};
 
+constexpr ImWchar kLetters[] = {0x0020, 0x024F, 0x2010, 0x2027, 0};
+
 constexpr const char* kWideFonts[] = {"/usr/share/fonts/opentype/noto/NotoSansCJK-Regular.ttc",
                                       "/usr/share/fonts/noto-cjk/NotoSansCJK-Regular.ttc",
                                       "/usr/share/fonts/truetype/droid/DroidSansFallbackFull.ttf",
@@ -51,10 +53,10 @@ void merge_rare(float size, const ImVector<ImWchar>& ranges) {
     }
 }
 
-ImFont* load_first(std::initializer_list<const char*> paths, float size) {
+ImFont* load_first(std::initializer_list<const char*> paths, float size, const ImWchar* glyphs = kGlyphs) {
     ImGuiIO& io = ImGui::GetIO();
     for (const char* path : paths)
-        if (exists(path)) return io.Fonts->AddFontFromFileTTF(path, size, nullptr, kGlyphs);
+        if (exists(path)) return io.Fonts->AddFontFromFileTTF(path, size, nullptr, glyphs);
     ImFontConfig config;
     config.SizePixels = size;
     return io.Fonts->AddFontDefault(&config);
@@ -98,6 +100,13 @@ Fonts load_fonts(float scale, const std::string& rare) {
                     "/usr/share/fonts/truetype/dejavu/DejaVuSans-Bold.ttf",
                     "/System/Library/Fonts/Supplemental/Arial Bold.ttf", "C:/Windows/Fonts/segoeuib.ttf"},
                    pixels(26));
+    merge(pixels(26));
+    fonts.display =
+        load_first({"/usr/share/fonts/opentype/inter/Inter-SemiBold.otf",
+                    "/usr/share/fonts/truetype/dejavu/DejaVuSans-Bold.ttf",
+                    "/System/Library/Fonts/Supplemental/Arial Bold.ttf", "C:/Windows/Fonts/segoeuib.ttf"},
+                   pixels(40), kLetters);
+    merge(pixels(40));
     ImGui::GetIO().Fonts->Build();
     return fonts;
 }

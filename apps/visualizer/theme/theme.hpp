@@ -19,7 +19,8 @@ const Palette& palette(Theme theme);
 
 struct Fonts {
     ImFont *body = nullptr, *strong = nullptr, *small = nullptr, *mono = nullptr;
-    ImFont* large = nullptr;  // for one prominent number
+    ImFont* large = nullptr;    // for one prominent number
+    ImFont* display = nullptr;  // for a sentence that is the picture
 };
 
 // Loads a readable system font at `scale`, with Greek letters and mathematical signs; ImGui's own font where

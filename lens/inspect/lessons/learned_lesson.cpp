@@ -3,7 +3,11 @@
 #include <algorithm>
 #include <cmath>
 
+#include <fovea/inspect/head_role.hpp>
+#include <fovea/model/session.hpp>
 #include <fovea/model/trace.hpp>
+
+#include "inspect/picture/sentence.hpp"
 
 namespace fovea {
 namespace {
@@ -70,11 +74,32 @@ std::vector<HeatmapPanel> learned_panels(const LearnedLesson& lesson) {
 
 Result<RgbaImage> learned_picture(const LearnedLesson& lesson, HeatmapStyle style) {
     const std::vector<HeatmapPanel> panels = learned_panels(lesson);
-    if (style.title.empty())
-        style.title = lesson.learned.title.empty() ? lesson.learned.task : lesson.learned.title;
-    if (style.subtitle.empty()) style.subtitle = "heads that learned it, by what they look at most";
     if (panels.size() == 4) style.panels_per_row = 2;
-    return render_heatmaps(panels, style);
+    // The cell that the window and the page show first; of another sequence its last row.
+    const std::vector<std::string> known = learned_tasks();
+    const bool shipped = std::find(known.begin(), known.end(), lesson.learned.task) != known.end();
+    const Session first = level_session(1, shipped ? lesson.learned.task : "");
+    const size_t head = shipped && first.head < lesson.heads.size() ? first.head : lesson.heads.size() - 1;
+    const LearnedHead& shown = lesson.heads[head];
+    const bool is_sample =
+        shipped && first.row < lesson.tokens.size() && lesson.tokens.size() == lesson.learned.sample.size();
+    const size_t row = is_sample ? first.row : lesson.tokens.size() - 1;
+    const auto role_of = [&](const LearnedHead& of) { return head_role(of.label, lesson.learned.task); };
+    const std::string title = lesson.learned.title.empty() ? lesson.learned.task : lesson.learned.title;
+    if (style.title.empty()) style.title = role_of(shown).sentence.empty() ? title : role_of(shown).sentence;
+    if (style.subtitle.empty())
+        style.subtitle = "a head of a small model, and below it all heads that learned the task: " + title;
+    const std::span<const float> weights = shown.weights.row(row);
+    std::vector<std::optional<picture::Highlight>> highlights;
+    for (const LearnedHead& one : lesson.heads) {
+        if (panels.size() < lesson.heads.size() && one.label == kUnnamed) continue;
+        const std::optional<WeightStripe> stripe = longest_stripe(one.weights.values, lesson.tokens.size());
+        const std::string text = role_of(one).stripe;
+        highlights.push_back(stripe && !text.empty() ? std::optional(picture::Highlight{*stripe, text})
+                                                     : std::nullopt);
+    }
+    return picture::render_sentence({lesson.tokens, {weights.begin(), weights.end()}, row}, panels,
+                                    highlights, style);
 }
 
 }  // namespace fovea

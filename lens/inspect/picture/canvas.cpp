@@ -83,6 +83,33 @@ void Canvas::hatch(const Box& box, double corner_radius, double spacing, Rgb col
     });
 }
 
+void Canvas::capsule(Point a, Point b, double radius, double line, Rgb color) {
+    const double reach = radius + line;
+    const Box around{std::min(a.x, b.x) - reach, std::min(a.y, b.y) - reach, std::fabs(a.x - b.x) + 2 * reach,
+                     std::fabs(a.y - b.y) + 2 * reach};
+    const double x = (b.x - a.x) * ratio_, y = (b.y - a.y) * ratio_, square = x * x + y * y;
+    blend(around, color, [&](Point p) {
+        const double px = p.x - a.x * ratio_, py = p.y - a.y * ratio_;
+        const double share = square > 0 ? std::clamp((px * x + py * y) / square, 0.0, 1.0) : 0.0;
+        const double distance = std::hypot(px - share * x, py - share * y) - radius * ratio_;
+        return coverage_of(line > 0 ? std::fabs(distance) - line * ratio_ / 2 : distance);
+    });
+}
+
+void Canvas::curve(Point a, Point handle_a, Point handle_b, Point b, double thickness, Rgb color) {
+    constexpr int kSegments = 64;
+    Point before = a;
+    for (int n = 1; n <= kSegments; ++n) {
+        const double t = double(n) / kSegments, u = 1 - t;
+        const auto at = [&](double p, double q, double r, double s) {
+            return u * u * u * p + 3 * u * u * t * q + 3 * u * t * t * r + t * t * t * s;
+        };
+        const Point next{at(a.x, handle_a.x, handle_b.x, b.x), at(a.y, handle_a.y, handle_b.y, b.y)};
+        capsule(before, next, thickness / 2, 0, color);
+        before = next;
+    }
+}
+
 void Canvas::text(const Font& font, std::string_view text, double size, Point at, Anchor side, Rgb color,
                   double degrees) {
     if (text.empty()) return;

@@ -25,6 +25,11 @@ class Canvas {
     void fill(const Box& box, double corner_radius, Rgb color);
     // Diagonal lines over a rounded box.
     void hatch(const Box& box, double corner_radius, double spacing, Rgb color);
+    // The points up to `radius` from the straight line between a and b; with a line, its outline of that
+    // width.
+    void capsule(Point a, Point b, double radius, double line, Rgb color);
+    // A cubic Bezier curve from a to b.
+    void curve(Point a, Point handle_a, Point handle_b, Point b, double thickness, Rgb color);
     // `at` is the anchor on the baseline. Positive degrees turn clockwise around it.
     void text(const Font& font, std::string_view text, double size, Point at, Anchor side, Rgb color,
               double degrees = 0.0);

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "inspect/picture/canvas.hpp"
+#include "inspect/picture/sentence.hpp"
 
 namespace fovea {
 namespace {
@@ -26,11 +27,16 @@ constexpr double kMaxCell = 64, kMinCell = 1;
 constexpr double kCellWithGap = 10;  // smaller cells touch
 constexpr double kCellWithDigits = 30, kCellWithLabel = 15;
 
+constexpr double kWordSize = 36, kArcs = 120, kWordsGap = 26, kLargeTitle = 30;  // with a sentence
+constexpr float kLeastArc = 0.03f, kLeastShare = 0.1f;  // weights that have an arc, and a number on it
+
 struct Palette {
-    Rgb background, text, faint, hidden, hatch;
+    Rgb background, text, faint, hidden, hatch, accent, mark;
 };
-constexpr Palette kLight = {{255, 255, 255}, {27, 31, 36}, {106, 115, 125}, {243, 245, 247}, {212, 218, 224}};
-constexpr Palette kDark = {{13, 17, 23}, {230, 237, 243}, {139, 148, 158}, {22, 27, 34}, {52, 60, 69}};
+constexpr Palette kLight = {{255, 255, 255}, {27, 31, 36},  {106, 115, 125}, {243, 245, 247},
+                            {212, 218, 224}, {22, 98, 214}, {214, 96, 0}};
+constexpr Palette kDark = {{13, 17, 23}, {230, 237, 243}, {139, 148, 158}, {22, 27, 34},
+                           {52, 60, 69}, {86, 156, 255},  {255, 176, 84}};
 
 struct Fonts {
     Font regular, bold;
@@ -316,35 +322,108 @@ struct Grid {
     }
 };
 
-Grid lay_out(const std::vector<Plot>& plots, const HeatmapStyle& style, const Fonts& fonts) {
+Grid lay_out(const std::vector<Plot>& plots, const HeatmapStyle& style, const Fonts& fonts, bool sentence) {
     Grid grid;
     for (const Plot& plot : plots) {
         grid.panel_width = std::max(grid.panel_width, plot.width());
         grid.panel_height = std::max(grid.panel_height, plot.height());
     }
-    if (!style.title.empty()) grid.heading += kTitleSize + 10;
+    const double title_size = sentence ? kLargeTitle : kTitleSize;
+    if (!style.title.empty()) grid.heading += title_size + 10;
     if (!style.subtitle.empty()) grid.heading += kSubtitleSize + 10;
     if (grid.heading > 0) grid.heading += 10;
+    if (sentence) grid.heading += kArcs + kWordSize + kWordsGap;
     grid.per_row = std::min<size_t>(style.panels_per_row, plots.size());
     const auto lines = static_cast<double>((plots.size() + grid.per_row - 1) / grid.per_row);
     const auto per_row = static_cast<double>(grid.per_row);
     const double panels = per_row * grid.panel_width + (per_row - 1) * kPanelGap;
-    const double words = std::max(fonts.bold.width(style.title, kTitleSize),
+    const double words = std::max(fonts.bold.width(style.title, title_size),
                                   fonts.regular.width(style.subtitle, kSubtitleSize));
     grid.width = std::max(panels, words) + 2 * kMargin;
     grid.height = lines * grid.panel_height + (lines - 1) * kPanelGap + grid.heading + 2 * kMargin;
     return grid;
 }
 
-}  // namespace
+bool is_special(const std::string& token) { return token.size() > 2 && token.front() == '<'; }
 
-Result<RgbaImage> render_heatmaps(const std::vector<HeatmapPanel>& panels, const HeatmapStyle& style) {
+Rgb mixed(Rgb a, Rgb b, double share) {
+    const auto channel = [&](uint8_t from, uint8_t to) {
+        return uint8_t(std::lround(from + (to - from) * share));
+    };
+    return {channel(a.r, b.r), channel(a.g, b.g), channel(a.b, b.b)};
+}
+
+// The tokens in the largest type in which they fit, and arcs from the query's to those that it looks at.
+void draw_sentence(Canvas& canvas, const picture::Sentence& sentence, double top, double width,
+                   const Palette& palette, const Fonts& fonts) {
+    const size_t count = sentence.tokens.size();
+    std::vector<double> widths(count);
+    const auto size_of = [&](size_t n, double size) {
+        return is_special(sentence.tokens[n]) ? std::min(size, kLabelSize) : size;
+    };
+    double size = kWordSize, all = 0;
+    for (; size > 6; size -= 2) {
+        all = 0;
+        for (size_t n = 0; n < count; ++n)
+            all += widths[n] = fonts.bold.width(sentence.tokens[n], size_of(n, size)) + 0.5 * size;
+        if (all <= width) break;
+    }
+    const double more = std::min((width - all) / double(count), 1.2 * size), foot = top + kArcs;
+    std::vector<double> middles;
+    double x = kMargin;
+    for (const double one : widths) middles.push_back(x + (one + more) / 2), x += one + more;
+    for (size_t n = 0; n < count; ++n) {
+        const float weight = n < sentence.weights.size() ? sentence.weights[n] : 0.0f;
+        const Rgb ink = n == sentence.query     ? palette.accent
+                        : weight >= kLeastShare ? palette.text
+                        : n > sentence.query    ? palette.hatch
+                                                : palette.faint;
+        canvas.text(fonts.bold, sentence.tokens[n], size_of(n, size), {middles[n], foot + kWordSize},
+                    Anchor::centre, ink);
+        if (!(weight >= kLeastArc)) continue;
+        const double from = middles[sentence.query], to = middles[n], wide = std::fabs(from - to);
+        const double tall = std::min(kArcs - 26, 0.3 * kArcs + 0.25 * wide), loop = wide == 0 ? size / 2 : 0;
+        const double handle = foot - tall / 0.75;  // as a Bezier's top is lower
+        const Rgb color = mixed(palette.background, palette.accent, 0.3 + 0.7 * double(weight));
+        canvas.curve({from, foot}, {from - loop, handle}, {to + loop, handle}, {to, foot},
+                     1 + 6 * double(weight), color);
+        if (weight >= kLeastShare)
+            canvas.text(weight >= 0.5f ? fonts.bold : fonts.regular,
+                        format_fixed(100 * double(weight), 0) + " %", weight >= 0.5f ? 16 : kLabelSize,
+                        {(from + to) / 2, foot - tall - 8}, Anchor::centre,
+                        weight >= 0.5f ? palette.accent : palette.faint);
+    }
+}
+
+// A frame around the stripe, and its words on masked cells above its upper end.
+void draw_highlight(Canvas& canvas, const Plot& plot, Point at, const picture::Highlight& of,
+                    const Palette& palette, const Fonts& fonts) {
+    const Point origin{at.x + plot.left(), at.y + plot.top()};
+    const auto middle = [&](uint32_t n) {
+        return Point{origin.x + plot.cell * (double(of.stripe.column) + double(n) * of.stripe.step + 0.5),
+                     origin.y + plot.cell * (double(of.stripe.row + n) + 0.5)};
+    };
+    const Point from = middle(0);
+    canvas.capsule(from, middle(of.stripe.length - 1), 0.75 * plot.cell, 2.5, palette.mark);
+    const double right = origin.x + plot.matrix_width() - 8;
+    const double width = fonts.bold.width(of.text, kLabelSize), left = right - width - 8;
+    // A cell away from the diagonal, below which nothing is masked.
+    const double lowest = origin.y + left - 6 - origin.x - 2 * plot.cell;
+    const double y = std::max(std::min(from.y - 3 * plot.cell, lowest), origin.y + 12);
+    canvas.fill({left - 6, y - 12, width + 12, 24}, 5, palette.background);
+    canvas.text(fonts.bold, of.text, kLabelSize, {left, y + fonts.bold.cap_height(kLabelSize) / 2},
+                Anchor::left, palette.mark);
+}
+
+Result<RgbaImage> render(const std::vector<HeatmapPanel>& panels, const HeatmapStyle& style,
+                         const picture::Sentence* sentence,
+                         const std::vector<std::optional<picture::Highlight>>& highlights) {
     if (Result<void> ok = check(panels, style); !ok) return ok.error();
     const Result<Fonts> fonts = open_fonts(style);
     if (!fonts) return fonts.error();
     std::vector<Plot> plots;
     for (const HeatmapPanel& panel : panels) plots.push_back(plan_panel(panel, style, *fonts));
-    const Grid grid = lay_out(plots, style, *fonts);
+    const Grid grid = lay_out(plots, style, *fonts, sentence != nullptr);
     constexpr double kMaxPixels = 32768;
     if (std::max(grid.width, grid.height) * style.pixel_ratio > kMaxPixels) {
         return Error{FOVEA_LIMIT_EXCEEDED, "panels",
@@ -354,17 +433,35 @@ Result<RgbaImage> render_heatmaps(const std::vector<HeatmapPanel>& panels, const
     }
     const Palette& palette = style.dark ? kDark : kLight;
     Canvas canvas(grid.width, grid.height, style.pixel_ratio, palette.background);
-    double baseline = kMargin + kTitleSize - 3;
+    const double title_size = sentence ? kLargeTitle : kTitleSize;
+    double baseline = kMargin + title_size - 3;
     if (!style.title.empty()) {
-        canvas.text(fonts->bold, style.title, kTitleSize, {kMargin, baseline}, Anchor::left, palette.text);
+        canvas.text(fonts->bold, style.title, title_size, {kMargin, baseline}, Anchor::left, palette.text);
         baseline += kSubtitleSize + 10;
     }
     canvas.text(fonts->regular, style.subtitle, kSubtitleSize, {kMargin, baseline}, Anchor::left,
                 palette.faint);
+    if (sentence)
+        draw_sentence(canvas, *sentence, kMargin + grid.heading - kArcs - kWordSize - kWordsGap,
+                      grid.width - 2 * kMargin, palette, *fonts);
     for (size_t i = 0; i < plots.size(); ++i) {
         draw_panel(canvas, plots[i], grid.place(i), palette, *fonts);
+        if (i < highlights.size() && highlights[i])
+            draw_highlight(canvas, plots[i], grid.place(i), *highlights[i], palette, *fonts);
     }
     return canvas.take();
+}
+
+}  // namespace
+
+Result<RgbaImage> render_heatmaps(const std::vector<HeatmapPanel>& panels, const HeatmapStyle& style) {
+    return render(panels, style, nullptr, {});
+}
+
+Result<RgbaImage> picture::render_sentence(const Sentence& sentence, const std::vector<HeatmapPanel>& panels,
+                                           const std::vector<std::optional<Highlight>>& highlights,
+                                           const HeatmapStyle& style) {
+    return render(panels, style, &sentence, highlights);
 }
 
 }  // namespace fovea
