@@ -247,7 +247,8 @@ void draw_panels(PanelContext& ui, float top, float bottom) {
               ImGuiWindowFlags_HorizontalScrollbar);
     if (card > 0) {
         ImGui::PushStyleColor(ImGuiCol_WindowBg, ui.colors().raised);
-        panel("story", {from, end + gap}, {to - from, card}, ui, draw_story);
+        panel("story", {from, end + gap}, {to - from, card}, ui, draw_story,
+              ImGuiWindowFlags_NoFocusOnAppearing);  // the keys stay with the matrix
         ImGui::PopStyleColor();
     }
     if (right_shown) {
