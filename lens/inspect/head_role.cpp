@@ -1,11 +1,11 @@
 #include <fovea/inspect/head_role.hpp>
+#include <fovea/model/token_scores.hpp>
 
 #include <algorithm>
 
 namespace fovea {
 namespace {
 
-constexpr float kLeastWeight = 0.4f;  // as head_job() of <fovea/model/token_scores.hpp>
 constexpr uint32_t kLeastLength = 3;
 
 // {} is the name of a token.
@@ -53,7 +53,7 @@ std::optional<WeightStripe> longest_stripe(std::span<const float> weights, uint6
     const auto rows = int64_t(weights.size() / columns), width = int64_t(columns);
     const auto is_large = [&](int64_t row, int64_t column) {
         return row >= 0 && row < rows && column >= 0 && column < width &&
-               weights[size_t(row * width + column)] >= kLeastWeight;
+               weights[size_t(row * width + column)] >= kMinJob;
     };
     std::optional<WeightStripe> best;
     const auto look = [&](int step) {

@@ -62,7 +62,7 @@ bool equal(const Value& a, const Value& b);
 size_t characters_in(std::string_view text);
 std::vector<std::string_view> characters_of(std::string_view text);
 constexpr std::string_view kSpaces = " \t\n\r\f\v";
-std::string stripped(std::string_view text, std::string_view letters, bool left, bool right);
+bool is_white(std::string_view character);  // as str.isspace()
 // Appends the items that a loop goes over: characters of a text, keys of a mapping. False for other kinds.
 bool items_of(const Value& value, List& out);
 const char* kind_name(Kind kind);  // for errors

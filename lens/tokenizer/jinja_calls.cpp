@@ -65,9 +65,10 @@ std::optional<Result<Value>> with_case(std::string_view name, const std::string&
 }
 
 Result<Value> replaced(std::string_view text, std::string_view from, std::string_view to, int64_t times) {
+    if (from.empty()) return failed("'replace' of an empty text is not supported");
     std::string out;
     size_t at = 0;
-    while (times != 0 && !from.empty()) {
+    while (times != 0) {
         const size_t found = text.find(from, at);
         if (found == text.npos) break;
         out.append(text, at, found - at).append(to);
@@ -77,31 +78,50 @@ Result<Value> replaced(std::string_view text, std::string_view from, std::string
     return Value::of(out.append(text, at));
 }
 
-List split_of(std::string_view text, const Value* separator, int64_t most, bool from_left) {
+List split_at_spaces(std::string_view text) {
+    List parts;
+    bool inside = false;
+    for (const std::string_view c : characters_of(text)) {
+        const bool space = is_white(c);
+        if (!space && !inside) parts.push_back(Value::of(std::string()));
+        if (!space) parts.back().text += c;
+        inside = !space;
+    }
+    return parts;
+}
+
+Result<Value> split_at(std::string_view text, std::string_view separator, int64_t most, bool from_left) {
+    if (separator.empty()) return failed("a text is split at an empty text");
     List parts;
     const auto take = [&](std::string_view part) { parts.push_back(Value::of(std::string(part))); };
-    if (!separator || separator->kind != Kind::text || separator->text.empty()) {
-        while (true) {
-            const size_t begin = text.find_first_not_of(kSpaces);
-            if (begin == text.npos) return parts;
-            text.remove_prefix(begin);
-            if (most == 0) return take(text), parts;
-            const size_t end = std::min(text.find_first_of(kSpaces), text.size());
-            take(text.substr(0, end)), text.remove_prefix(end), --most;
-        }
-    }
-    while (most != 0) {
-        const size_t found = from_left ? text.find(separator->text) : text.rfind(separator->text);
+    for (; most != 0; --most) {
+        const size_t found = from_left ? text.find(separator) : text.rfind(separator);
         if (found == text.npos) break;
         if (from_left)
-            take(text.substr(0, found)), text.remove_prefix(found + separator->text.size());
+            take(text.substr(0, found)), text.remove_prefix(found + separator.size());
         else
-            take(text.substr(found + separator->text.size())), text = text.substr(0, found);
-        --most;
+            take(text.substr(found + separator.size())), text = text.substr(0, found);
     }
     take(text);
     if (!from_left) std::reverse(parts.begin(), parts.end());
-    return parts;
+    return Value::of(std::move(parts));
+}
+
+// strip() and its kin: `letters` is undefined for white space.
+Result<Value> strip(std::string_view text, const Value& letters, bool left, bool right) {
+    if (std::any_of(letters.text.begin(), letters.text.end(),
+                    [](char c) { return static_cast<unsigned char>(c) > 127; }))
+        return failed("characters beyond ASCII are stripped, which is not supported");
+    std::vector<std::string_view> all = characters_of(text);
+    const auto goes = [&](std::string_view c) {
+        return letters.kind == Kind::text ? letters.text.find(c) != std::string::npos : is_white(c);
+    };
+    size_t begin = 0, end = all.size();
+    while (left && begin < end && goes(all[begin])) ++begin;
+    while (right && begin < end && goes(all[end - 1])) --end;
+    std::string out;
+    for (size_t i = begin; i < end; ++i) out += all[i];
+    return Value::of(std::move(out));
 }
 
 }  // namespace
@@ -112,10 +132,20 @@ Result<Value> method(const Call& call) {
     const Value& of = call.of;
     const List& given = call.arguments;
     const std::string_view name = call.name;
-    const auto has_texts = [&](size_t least, size_t most) {
-        return given.size() >= least && given.size() <= most && call.named.members.empty() &&
-               std::all_of(given.begin(), given.begin() + ptrdiff_t(least),
-                           [](const Value& v) { return v.kind == Kind::text; });
+    // True if the arguments are of these kinds: t text, i integer; those after ? may be missing.
+    const auto has = [&](std::string_view kinds) {
+        size_t at = 0;
+        bool optional = false;
+        for (const char kind : kinds) {
+            if (kind == '?') {
+                optional = true;
+            } else if (at == given.size()) {
+                return optional && call.named.members.empty();
+            } else if (given[at++].kind != (kind == 't' ? Kind::text : Kind::integer)) {
+                return false;
+            }
+        }
+        return at == given.size() && call.named.members.empty();
     };
     const auto starts = [&](bool front) {
         List options;
@@ -129,33 +159,35 @@ Result<Value> method(const Call& call) {
         });
     };
     if (of.kind == Kind::text) {
-        const std::string_view letters = given.empty() ? kSpaces : std::string_view(given[0].text);
-        if (name == "strip" && has_texts(0, 1)) return Value::of(stripped(of.text, letters, true, true));
-        if (name == "lstrip" && has_texts(0, 1)) return Value::of(stripped(of.text, letters, true, false));
-        if (name == "rstrip" && has_texts(0, 1)) return Value::of(stripped(of.text, letters, false, true));
-        if (given.empty())
+        const Value letters = given.empty() ? Value() : given[0];
+        if (name == "strip" && has("?t")) return strip(of.text, letters, true, true);
+        if (name == "lstrip" && has("?t")) return strip(of.text, letters, true, false);
+        if (name == "rstrip" && has("?t")) return strip(of.text, letters, false, true);
+        if (has(""))
             if (const auto made = with_case(name, of.text, titled)) return *made;
-        if ((name == "startswith" || name == "endswith") && given.size() == 1)
+        if ((name == "startswith" || name == "endswith") && given.size() == 1 && call.named.members.empty())
             return Value::of(starts(name == "startswith"));
-        if ((name == "split" || name == "rsplit") && has_texts(0, 2))
-            return Value::of(split_of(of.text, given.empty() ? nullptr : &given[0],
-                                      given.size() > 1 ? given[1].integer : -1, name == "split"));
-        if (name == "replace" && has_texts(2, 3))
+        if ((name == "split" || name == "rsplit") && has("")) return Value::of(split_at_spaces(of.text));
+        if ((name == "split" || name == "rsplit") && has("t?i"))
+            return split_at(of.text, given[0].text, given.size() > 1 ? given[1].integer : -1,
+                            name == "split");
+        if (name == "replace" && has("tt?i"))
             return replaced(of.text, given[0].text, given[1].text, given.size() > 2 ? given[2].integer : -1);
-        if (name == "find" && has_texts(1, 1)) {
+        if (name == "find" && has("t")) {
             const size_t found = of.text.find(given[0].text);
             return Value::of(found == of.text.npos
                                  ? int64_t{-1}
                                  : int64_t(characters_in(std::string_view(of.text).substr(0, found))));
         }
-        if (name == "join" && given.size() == 1) {
+        if (name == "join" && given.size() == 1 && call.named.members.empty()) {
             const List self = {of};
             return filter({"join", given[0], self, {}});
         }
     }
     if (of.kind == Kind::map) {
         List out;
-        if (name == "get" && !given.empty() && given.size() < 3) {
+        if (name == "get" &&
+            (has("t") || (given.size() == 2 && given[0].kind == Kind::text && call.named.members.empty()))) {
             const Value* member = of.map->find(given[0].text);
             return member ? *member : given.size() > 1 ? given[1] : Value::none();
         }
@@ -248,12 +280,19 @@ Result<Value> length_of(const Value& value) {
     return Value::of(int64_t(items.size()));
 }
 
-Result<Value> integer_of(const Call& call) {
-    if (call.of.kind == Kind::real && std::fabs(call.of.real) < 1e15) return Value::of(int64_t(call.of.real));
-    if (call.of.is_number()) return Value::of(call.of.integer);
-    const auto parsed = files::parse_number(stripped(call.of.text, kSpaces, true, true));
-    if (call.of.kind == Kind::text && parsed && std::fabs(*parsed) < 1e15) return Value::of(int64_t(*parsed));
-    return call.arguments.empty() ? Value::of(int64_t{0}) : call.arguments[0];
+Value integer_of(const Value& of, const Value& otherwise) {
+    if (of.kind == Kind::real && std::fabs(of.real) < 1e15) return Value::of(int64_t(of.real));
+    if (of.is_number()) return Value::of(of.integer);
+    const auto parsed = files::parse_number(strip(of.text, {}, true, true)->text);
+    if (of.kind == Kind::text && parsed && std::fabs(*parsed) < 1e15) return Value::of(int64_t(*parsed));
+    return otherwise.kind == Kind::undefined ? Value::of(int64_t{0}) : otherwise;
+}
+
+// The member of a value, or of its member: "function.name".
+Result<Value> member_by_path(const Value& of, std::string_view path) {
+    const size_t dot = path.find('.');
+    const Result<Value> member = attribute_of(of, path.substr(0, dot));
+    return !member || dot == path.npos ? member : member_by_path(*member, path.substr(dot + 1));
 }
 
 // map, select, reject, selectattr and rejectattr.
@@ -262,6 +301,10 @@ Result<Value> of_each(const Call& call, List items) {
     const bool by_attribute = call.name.ends_with("attr"), keeps = call.name.starts_with("select");
     const bool maps = call.name == "map";
     const Value* const attribute = maps ? call.named.find("attribute") : nullptr;
+    for (const auto& [key, value] : call.named.members)
+        if (!maps || !attribute || (key != "attribute" && key != "default"))
+            return failed(cat("the argument '", printable_name(key, 60), "' of the filter '", call.name,
+                              "' is not supported"));
     const size_t used = (by_attribute ? 1 : 0) + (maps && attribute ? 0 : 1);
     if ((by_attribute && given.empty()) || (maps && !attribute && given.empty()))
         return failed(cat("the filter '", call.name, "' needs an argument"));
@@ -275,14 +318,14 @@ Result<Value> of_each(const Call& call, List items) {
     for (const Value& item : items) {
         if (maps) {
             Result<Value> made =
-                attribute ? attribute_of(item, attribute->text) : filter({name, item, rest, {}});
+                attribute ? member_by_path(item, attribute->text) : filter({name, item, rest, {}});
             if (!made) return made;
             if (const Value* other = call.named.find("default"); other && made->kind == Kind::undefined)
                 made = *other;
             out.push_back(std::move(*made));
             continue;
         }
-        const Result<Value> tested = by_attribute ? attribute_of(item, given[0].text) : Result<Value>(item);
+        const Result<Value> tested = by_attribute ? member_by_path(item, given[0].text) : Result<Value>(item);
         if (!tested) return tested;
         const Result<bool> holds =
             name.empty() ? Result<bool>(tested->truth()) : test({name, *tested, rest, {}});
@@ -292,13 +335,11 @@ Result<Value> of_each(const Call& call, List items) {
     return Value::of(std::move(out));
 }
 
-Result<Value> joined(const Call& call, const List& items) {
-    const Value* const attribute = call.named.find("attribute");
-    const std::string between = call.arguments.empty() ? std::string() : call.arguments[0].shown();
+Result<Value> joined(const List& items, const std::string& between, const Value& attribute) {
     std::string out;
     for (size_t i = 0; i < items.size(); ++i) {
         const Result<Value> item =
-            attribute ? attribute_of(items[i], attribute->text) : Result<Value>(items[i]);
+            attribute.kind == Kind::text ? member_by_path(items[i], attribute.text) : Result<Value>(items[i]);
         if (!item) return item;
         out += (i ? between : std::string()) + item->shown();
         if (out.size() > kMaxText) return failed("a text has more than 64 MiB");
@@ -306,53 +347,111 @@ Result<Value> joined(const Call& call, const List& items) {
     return Value::of(std::move(out));
 }
 
-constexpr std::string_view kFilters[] = {
-    "abs",    "capitalize", "count",   "d",       "default", "dictsort", "first",      "float",
-    "int",    "items",      "join",    "last",    "length",  "list",     "lower",      "map",
-    "reject", "rejectattr", "replace", "reverse", "safe",    "select",   "selectattr", "string",
-    "title",  "tojson",     "trim",    "unique",  "upper"};
+// A filter and its parameters, by comma; "*": of_each() reads them.
+struct NamedFilter {
+    std::string_view name, parameters;
+};
+constexpr NamedFilter kFilters[] = {{"abs", ""},
+                                    {"capitalize", ""},
+                                    {"count", ""},
+                                    {"d", "default_value,boolean"},
+                                    {"dictsort", ""},
+                                    {"first", ""},
+                                    {"float", "default"},
+                                    {"default", "default_value,boolean"},
+                                    {"int", "default"},
+                                    {"items", ""},
+                                    {"join", "d,attribute"},
+                                    {"last", ""},
+                                    {"length", ""},
+                                    {"list", ""},
+                                    {"lower", ""},
+                                    {"map", "*"},
+                                    {"reject", "*"},
+                                    {"rejectattr", "*"},
+                                    {"replace", "old,new,count"},
+                                    {"reverse", ""},
+                                    {"safe", ""},
+                                    {"select", "*"},
+                                    {"selectattr", "*"},
+                                    {"string", ""},
+                                    {"title", ""},
+                                    {"tojson", "ensure_ascii,indent,separators,sort_keys"},
+                                    {"trim", "chars"},
+                                    {"unique", ""},
+                                    {"upper", ""}};
+
+const NamedFilter* filter_named(std::string_view name) {
+    const auto* const found = std::find_if(std::begin(kFilters), std::end(kFilters),
+                                           [&](const NamedFilter& one) { return one.name == name; });
+    return found == std::end(kFilters) ? nullptr : found;
+}
+
+// The arguments in the order of the parameters; undefined where one is missing. Rejects what has no
+// parameter.
+Result<List> placed(const Call& call, std::string_view parameters) {
+    List out;
+    size_t named = 0;
+    for (std::string_view rest = parameters; !rest.empty();) {
+        const std::string_view one = rest.substr(0, rest.find(','));
+        rest.remove_prefix(std::min(rest.size(), one.size() + 1));
+        const Value* const value =
+            out.size() < call.arguments.size() ? &call.arguments[out.size()] : call.named.find(one);
+        named += out.size() >= call.arguments.size() && value;
+        out.push_back(value ? *value : Value());
+    }
+    if (call.arguments.size() > out.size() || named != call.named.members.size())
+        return failed(cat("the filter '", call.name, "' with these arguments is not supported"));
+    return out;
+}
+
+Result<Value> json_of(const Value& of, const List& given) {
+    if (of.kind == Kind::undefined || of.kind == Kind::function)
+        return failed(cat("tojson has ", kind_name(of.kind), ", which JSON lacks"));
+    const Value& indent = given[1];
+    if (given[0].truth() || given[2].truth() || given[3].truth())
+        return failed("tojson with ensure_ascii, separators or sort_keys is not supported");
+    if (indent.kind != Kind::undefined && indent.kind != Kind::none &&
+        (indent.kind != Kind::integer || indent.integer < 0 || indent.integer > 16))
+        return failed("the indent of tojson must be from 0 to 16");
+    return Value::of(of.json(indent.kind == Kind::integer ? int(indent.integer) : -1));
+}
 
 }  // namespace
 
-bool has_filter(std::string_view name) {
-    return std::find(std::begin(kFilters), std::end(kFilters), name) != std::end(kFilters);
-}
+bool has_filter(std::string_view name) { return filter_named(name) != nullptr; }
 
 Result<Value> filter(const Call& call) {
     const Value& of = call.of;
-    const List& given = call.arguments;
     const std::string_view name = call.name;
-    const auto argument = [&](size_t at, std::string_view named) -> const Value* {
-        return at < given.size() ? &given[at] : call.named.find(named);
-    };
+    const NamedFilter* const known = filter_named(name);
+    if (!known) return failed(cat("the filter '", printable_name(name, 60), "' is not supported"));
+    List items;
+    if (known->parameters == "*") {
+        if (!items_of(of, items)) return failed(cat("the filter '", name, "' has ", kind_name(of.kind)));
+        return of_each(call, std::move(items));
+    }
+    const Result<List> arguments = placed(call, known->parameters);
+    if (!arguments) return arguments.error();
+    const List& given = *arguments;
     if (name == "default" || name == "d") {
-        const Value *other = argument(0, "default_value"), *empty_too = argument(1, "boolean");
-        const bool missing = of.kind == Kind::undefined || (empty_too && empty_too->truth() && !of.truth());
-        return !missing ? of : other ? *other : Value::of(std::string());
+        const bool missing = of.kind == Kind::undefined || (given[1].truth() && !of.truth());
+        return !missing ? of : given[0].kind == Kind::undefined ? Value::of(std::string()) : given[0];
     }
-    if (name == "tojson") {
-        const Value* indent = argument(0, "indent");
-        if (of.kind == Kind::undefined || of.kind == Kind::function)
-            return failed(cat("tojson has ", kind_name(of.kind), ", which JSON lacks"));
-        if (indent && indent->kind == Kind::integer && (indent->integer < 0 || indent->integer > 16))
-            return failed("the indent of tojson must be from 0 to 16");
-        return Value::of(of.json(indent && indent->kind == Kind::integer ? int(indent->integer) : -1));
-    }
+    if (name == "tojson") return json_of(of, given);
     if (name == "string" || name == "safe") return Value::of(of.shown());
-    if (name == "trim")
-        return Value::of(
-            stripped(of.shown(), given.empty() ? kSpaces : std::string_view(given[0].text), true, true));
+    if (name == "trim") return strip(of.shown(), given[0], true, true);
     if (const auto made = with_case(name, of.shown(), words_capitalized)) return *made;
     if (name == "replace") {
-        if (given.size() < 2) return failed("the filter 'replace' needs two arguments");
+        if (given[1].kind == Kind::undefined) return failed("the filter 'replace' needs two arguments");
         return replaced(of.shown(), given[0].shown(), given[1].shown(),
-                        given.size() > 2 ? given[2].integer : -1);
+                        given[2].kind == Kind::integer ? given[2].integer : -1);
     }
     if (name == "length" || name == "count") return length_of(of);
-    if (name == "int") return integer_of(call);
+    if (name == "int") return integer_of(of, given[0]);
     if (name == "float") {
         const auto parsed = of.is_number() ? std::optional(of.number()) : files::parse_number(of.text);
-        return Value::of(parsed.value_or(0.0));
+        return parsed || given[0].kind == Kind::undefined ? Value::of(parsed.value_or(0.0)) : given[0];
     }
     if (name == "abs") {
         if (!of.is_number()) return failed(cat("the filter 'abs' has ", kind_name(of.kind)));
@@ -371,30 +470,27 @@ Result<Value> filter(const Call& call) {
         for (const auto& [key, member] : sorted.members) out.push_back(pair_of(key, member));
         return Value::of(std::move(out));
     }
-    List items;
     if (!items_of(of, items)) return failed(cat("the filter '", name, "' has ", kind_name(of.kind)));
     if (name == "list") return Value::of(std::move(items));
     if (name == "first") return items.empty() ? Value() : items.front();
     if (name == "last") return items.empty() ? Value() : items.back();
-    if (name == "join") return joined(call, items);
+    if (name == "join") return joined(items, given[0].shown(), given[1]);
     if (name == "reverse") {
         std::reverse(items.begin(), items.end());
-        if (of.kind == Kind::text) return joined({"join", of, {}, {}}, items);
+        if (of.kind == Kind::text) return joined(items, {}, {});
         return Value::of(std::move(items));
     }
-    if (name == "unique") {  // whatever the case of texts
-        const auto same = [](const Value& a, const Value& b) {
-            return a.kind == Kind::text && b.kind == Kind::text ? cased(a.text, false) == cased(b.text, false)
-                                                                : equal(a, b);
-        };
-        if (items.size() > 10'000) return failed("the filter 'unique' has more than 10,000 items");
-        List out;
-        for (const Value& item : items)
-            if (std::none_of(out.begin(), out.end(), [&](const Value& one) { return same(one, item); }))
-                out.push_back(item);
-        return Value::of(std::move(out));
-    }
-    return of_each(call, std::move(items));
+    // unique, whatever the case of texts
+    const auto same = [](const Value& a, const Value& b) {
+        return a.kind == Kind::text && b.kind == Kind::text ? cased(a.text, false) == cased(b.text, false)
+                                                            : equal(a, b);
+    };
+    if (items.size() > 10'000) return failed("the filter 'unique' has more than 10,000 items");
+    List out;
+    for (const Value& item : items)
+        if (std::none_of(out.begin(), out.end(), [&](const Value& one) { return same(one, item); }))
+            out.push_back(item);
+    return Value::of(std::move(out));
 }
 
 }  // namespace fovea::jinja

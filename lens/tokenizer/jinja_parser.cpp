@@ -216,8 +216,7 @@ class Parser {
             } else if (take_sign("[")) {
                 value = subscript(std::move(value));
             } else if (is_sign("(")) {
-                value = node(Op::call, "", {std::move(value)});
-                arguments(value);
+                value = called(std::move(value));
             } else {
                 break;
             }
@@ -237,6 +236,11 @@ class Parser {
         if (!slice) return node(Op::item, "", std::move(parts));
         parts.resize(4, literal({}));
         return node(Op::slice, "", std::move(parts));
+    }
+    Node called(Node value) {
+        Node call = node(Op::call, "", {std::move(value)});
+        arguments(call);
+        return call;
     }
     void arguments(Node& call) {
         expect_sign("(");
@@ -266,8 +270,7 @@ class Parser {
             } else if (take_word("is")) {
                 value = tested(std::move(value));
             } else if (is_sign("(")) {
-                value = node(Op::call, "", {std::move(value)});
-                arguments(value);
+                value = called(std::move(value));
             } else {
                 break;
             }
@@ -286,6 +289,7 @@ class Parser {
                  (now().kind == Kind::name && !is_word("else") && !is_word("or") && !is_word("and") &&
                   !is_word("is") && !is_word("if") && !is_word("in") && !is_word("not")))
             test.parts.push_back(postfix(primary()));
+        if (!test.named.empty()) fail("a test with a named argument is not supported");
         return negated ? node(Op::logical_not, "", {std::move(test)}) : test;
     }
 

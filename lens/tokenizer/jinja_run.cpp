@@ -239,7 +239,9 @@ class Run {
             return fail(node, Error{FOVEA_INVALID_ARGUMENT, "chat template",
                                     cat("the model's chat template rejects the messages: ",
                                         printable_name(arguments.empty() ? "" : arguments[0].shown(), 400))});
-        if (name == "namespace" || name == "dict") return Value::of(by_name);
+        if (name == "namespace" || name == "dict")
+            return arguments.empty() ? Value::of(by_name)
+                                     : fail(node, cat("'", name, "' with these arguments is not supported"));
         if (name == "range") return range(node, arguments);
         return today(node, arguments);
     }
@@ -270,6 +272,14 @@ class Run {
     Value run_macro(const Node& macro, const Node& at, const List& arguments, const Map& by_name) {
         if (++depth_ > kMaxDepth) return fail(at, cat("macros call each other deeper than ", kMaxDepth));
         Map parameters;
+        for (const auto& [name, value] : by_name.members)
+            if (std::none_of(macro.named.begin(), macro.named.end(),
+                             [&](const auto& one) { return one.first == name; }))
+                return fail(at, cat("the macro '", macro.text, "' has no parameter '",
+                                    printable_name(name, 60), "'"));
+        if (arguments.size() > macro.named.size())
+            return fail(at, cat("the macro '", macro.text, "' has ", macro.named.size(),
+                                " parameters and gets ", arguments.size(), " arguments"));
         for (size_t i = 0; i < macro.named.size(); ++i) {
             const auto& [name, otherwise] = macro.named[i];
             const Value* given = i < arguments.size() ? &arguments[i] : by_name.find(name);
@@ -382,6 +392,7 @@ class Run {
                 state.set("revindex0", whole(items.size() - i - 1));
             state.set("first", Value::of(i == 0)), state.set("last", Value::of(i + 1 == items.size()));
             state.set("length", whole(items.size()));
+            state.set("depth", whole(1)), state.set("depth0", whole(0));
             if (i > 0) state.set("previtem", items[i - 1]);
             if (i + 1 < items.size()) state.set("nextitem", items[i + 1]);
             Map scope;

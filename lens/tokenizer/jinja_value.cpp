@@ -7,6 +7,7 @@
 #include "files/number_text.hpp"
 #include "files/refusal.hpp"
 #include "files/utf8.hpp"
+#include "tokenizer/code_set.hpp"
 #include "tokenizer/jinja.hpp"
 
 #include <fovea/files/json.hpp>
@@ -22,7 +23,12 @@ std::string real_text(double value) {
     if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
     std::string text;
     files::append_number(text, value);
-    if (text.find_first_of(".e") == text.npos) text += ".0";
+    const size_t e = text.find('e');
+    if (e == text.npos) return text.find('.') == text.npos ? text + ".0" : text;
+    // Python writes a sign and two digits of the exponent.
+    const bool has_sign = text[e + 1] == '-' || text[e + 1] == '+';
+    if (!has_sign) text.insert(e + 1, "+");
+    if (text.size() - e < 4) text.insert(e + 2, "0");
     return text;
 }
 
@@ -72,11 +78,10 @@ std::vector<std::string_view> characters_of(std::string_view text) {
 }
 size_t characters_in(std::string_view text) { return characters_of(text).size(); }
 
-std::string stripped(std::string_view text, std::string_view letters, bool left, bool right) {
-    const size_t begin = left ? text.find_first_not_of(letters) : 0;
-    if (begin == text.npos) return {};
-    const size_t end = right ? text.find_last_not_of(letters) + 1 : text.size();
-    return std::string(text.substr(begin, end - begin));
+bool is_white(std::string_view character) {
+    if (character.size() == 1)
+        return kSpaces.find(character[0]) != kSpaces.npos || (character[0] >= 0x1c && character[0] <= 0x1f);
+    return space_set().has(character_at(character, 0).value);
 }
 
 bool Value::truth() const {

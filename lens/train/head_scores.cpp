@@ -1,5 +1,7 @@
 #include "train/step_parts.hpp"
 
+#include <fovea/model/token_scores.hpp>
+
 #include <cmath>
 
 #include "train/arithmetic.hpp"
@@ -35,10 +37,9 @@ BestHead best_head(const StepReport& report, HeadScore score) {
 }
 
 HeadLabel head_label(const HeadScores& scores) {
-    constexpr float kLeast = 0.4f;
     HeadLabel label;
     for (size_t n = 0; n < kHeadScores; ++n)
-        if (scores[n] >= kLeast && scores[n] > label.value)
+        if (scores[n] >= kMinJob && scores[n] > label.value)
             label = {true, static_cast<HeadScore>(n), scores[n], {}};
     label.text = label.named ? std::string(head_score_label(label.score)) : "no clear role";
     return label;

@@ -180,6 +180,16 @@ SMALL = [
     "{{ 1 < 'a' }}",
     "{{ {'b': 1, 'A': 2} | dictsort | list }} {{ {'b': 1}.values() | list }} {{ 3 is odd }} {{ 2.0 is float }} {{ 2 is integer }} {{ true is boolean }}",
     "{% if messages %}{% for m in messages %}{{ loop.index0 }}{% endfor %}{% else %}none{% endif %}",
+    "{{ [1, 2] | join(d=', ') }} {{ 'x' | int(default=5) }} {{ 'x' | float(2) }} {{ nothing | default(default_value='d') }}",
+    "{{ {'a': 'ä', 'b': [1]} | tojson(ensure_ascii=false, indent=2) }} {{ 'aXbX' | replace(old='X', new='-') }} {{ 'xax' | trim(chars='x') }}",
+    "{{ [{'f': {'n': 'a'}}, {'f': {'n': 'b'}}] | map(attribute='f.n') | join(', ') }} {{ [{'a': 1}, {'a': 2}] | join('+', attribute='a') }}",
+    "{{ '\\u3000 x\\u00a0'.strip() ~ '|' ~ '\\u2003 y ' | trim ~ '|' ~ 'a\\u3000b  c'.split() }}",
+    "{{ 10000000.0 * 1000000000.0 }} {{ 1 / 100000 }} {{ 2.50 }} {{ 1 / 3 }}",
+    "{% macro f(a, b=2) %}{{ a }}{{ b }}{% endmacro %}{{ f(1, b=3) }}{{ f(1, 2, 3) }}",
+    "{% macro f(a) %}{{ a }}{% endmacro %}{{ f(1, c=3) }}",
+    "{{ 'a' | upper(1) }}",
+    "{{ 'a'.split('') }}",
+    "{{ {'a': 1}.get('b', {'c': 2}) }} {% for x in [1] %}{{ loop.depth }}{{ loop.depth0 }}{% endfor %}",
     "{% for m in [] %}x{% else %}empty{% endfor %}{% for a, b in [[1, 2], [3, 4]] %}{{ a }}{{ b }}{% endfor %}",
 ]
 

@@ -171,6 +171,8 @@ TEST_F(WalkTest, walks_count_layers_and_heads_as_the_window_does) {
               "the heads of layer 1 must fail without the one of layer 0.");
     EXPECT_EQ(in_window_words("Pick the number that came from head 2."),
               "Pick the number that came from head 1.");
+    EXPECT_EQ(in_window_words("Heads 1 and 2 of layer 12; head 1 and 0"),
+              "Heads 0 and 1 of layer 11; head 0 and 0");
     EXPECT_EQ(in_window_words("Choose 3 query heads under Heads."),
               "Choose 3 \xe2\x80\x9cheads\xe2\x80\x9d under Parameters.");
     for (const Texts::Story::Name& name : texts().story.names) {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <regex>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -68,17 +69,28 @@ void end_story(Workbench& bench) {
 std::string in_window_words(std::string text) {
     const auto replace = [&text](const Texts::Story::Name& name) {
         const std::string_view page = name.page;
-        if (const size_t at = text.find(page); at != std::string::npos)
-            text.replace(at, page.size(), name.window);
+        const std::string_view window = name.window;
+        for (size_t at = text.find(page); at != std::string::npos; at = text.find(page, at + window.size()))
+            text.replace(at, page.size(), window);
     };
     for (const Texts::Story::Name& name : texts().story.names) replace(name);
     // The tables count layers and heads from 1, as lessons do.
-    for (const std::string_view counted : {"layer ", "head "})
-        for (size_t at = text.find(counted); at != std::string::npos; at = text.find(counted, at + 1))
-            if (char& digit = text[std::min(at + counted.size(), text.size() - 1)];
-                digit >= '1' && digit <= '9')
-                --digit;
-    return text;
+    static const std::regex counted("([Ll]ayers?|[Hh]eads?) ([0-9]+)( and ([0-9]+))?");
+    std::string out;
+    auto rest = text.cbegin();
+    for (std::sregex_iterator it(text.begin(), text.end(), counted), end; it != end; ++it) {
+        const std::smatch& found = *it;
+        const auto from_zero = [&](size_t group) {
+            const unsigned long number = std::stoul(found[group]);
+            return std::to_string(number - (number > 0));
+        };
+        const bool plural = found.str(1).back() == 's';  // "head 1 and 0" is one head, and a value
+        out.append(rest, found[2].first).append(from_zero(2));
+        rest = found[2].second;
+        if (plural && found[4].matched)
+            out.append(rest, found[4].first).append(from_zero(4)), rest = found[4].second;
+    }
+    return out.append(rest, text.cend());
 }
 
 bool draw_walk_button(PanelContext& ui) {

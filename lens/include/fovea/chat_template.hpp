@@ -10,6 +10,7 @@
 
 namespace fovea {
 
+/// One message of a chat; both texts are UTF-8.
 struct ChatMessage {
     std::string role;  // "system", "user" or "assistant"; others as far as the template takes them
     std::string content;

@@ -22,7 +22,6 @@ constexpr TokenScoreName kNames[] = {{"previous", "previous token", &TokenScores
                                      {"induction", "induction", &TokenScores::induction},
                                      {"first", "first token", &TokenScores::first},
                                      {"same", "same token", &TokenScores::same}};
-constexpr float kMinJob = 0.4f;  // as head_label() of <fovea/train.hpp>
 
 }  // namespace
 

@@ -25,8 +25,9 @@ struct WeightStripe {
     uint32_t row = 0, column = 0, length = 0;
     int step = 1;  // columns to the right for each row down: 1 or -1
 };
-// Returns the longest run of at least three cells with a weight of 0.4 or more. `weights` is [queries, columns],
-// row-major. Of equal runs it is the first from the top, those to the right before those to the left.
+// Returns the longest run of at least three cells with a weight of 0.4 or more. `weights` is [queries,
+// columns], row-major. Of equal runs it is the first from the top, those to the right before those to the
+// left.
 std::optional<WeightStripe> longest_stripe(std::span<const float> weights, uint64_t columns);
 
 }  // namespace fovea

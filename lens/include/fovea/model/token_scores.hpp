@@ -21,7 +21,9 @@ struct TokenScoreName {
     float TokenScores::*value;
 };
 std::span<const TokenScoreName> token_score_names();
-// Returns the label of the largest score, or "" if none reaches 0.4.
+// The smallest score, a mean weight, by which a head is named.
+constexpr float kMinJob = 0.4f;
+// Returns the label of the largest score, or "" if none reaches kMinJob.
 std::string_view head_job(const TokenScores& scores);
 
 // `weights` is [tokens, tokens] of one head, row-major; `ids` the text's token IDs, as many.
