@@ -16,7 +16,7 @@ namespace {
 
 using files::cat;
 
-constexpr size_t kMaxBytes = size_t{1} << 20;
+constexpr size_t kMaxTemplate = size_t{1} << 20;
 constexpr uint64_t kMaxConfig = 100'000'000;
 
 struct Source {
@@ -91,7 +91,7 @@ Result<ChatTemplate> ChatTemplate::open(const Checkpoint& files) {
 
 Result<ChatTemplate> ChatTemplate::parse(std::string_view jinja, std::string_view start,
                                          std::string_view end) {
-    if (jinja.size() > kMaxBytes)
+    if (jinja.size() > kMaxTemplate)
         return files::unsupported("chat template",
                                   cat("the chat template has ", jinja.size(), " bytes; the limit is 1 MiB"));
     Result<jinja::Node> tree = jinja::parse(jinja);

@@ -12,7 +12,7 @@ namespace {
 using files::cat;
 
 constexpr size_t kMaxSteps = size_t{1} << 24, kMaxOutput = size_t{64} << 20, kMaxRange = 100'000;
-constexpr int kMaxDepth = 200;
+constexpr int kMaxCalls = 200;
 
 constexpr std::string_view kFunctions[] = {"raise_exception", "namespace", "range", "dict", "strftime_now"};
 
@@ -270,7 +270,7 @@ class Run {
         return Value::of(std::string(text, std::strftime(text, sizeof text, given[0].text.c_str(), local)));
     }
     Value run_macro(const Node& macro, const Node& at, const List& arguments, const Map& by_name) {
-        if (++depth_ > kMaxDepth) return fail(at, cat("macros call each other deeper than ", kMaxDepth));
+        if (++depth_ > kMaxCalls) return fail(at, cat("macros call each other deeper than ", kMaxCalls));
         Map parameters;
         for (const auto& [name, value] : by_name.members)
             if (std::none_of(macro.named.begin(), macro.named.end(),

@@ -76,14 +76,16 @@ std::string Computation::preparing() const {
 
 std::optional<Result<Projected>> Computation::projection(const Settings& by) {
     waits_for_.reset();
-    if (result_ && same_projection(result_->projected_by, by)) return Result<Projected>(result_->projected);
-    if (by.model && shows_model(by)) return layer_projection(by);
+    // Taken whatever is wanted now: as long as one waits here, each frame begins anew.
+    std::optional<Result<Projected>> come;
     if (projection_has_come()) {
         Projecting ended = std::move(*projecting_);
         projecting_.reset();
-        Result<Projected> projected = ended.future.get();
-        if (same_projection(ended.settings, by)) return projected;
+        if (same_projection(ended.settings, by)) come = ended.future.get();
     }
+    if (result_ && same_projection(result_->projected_by, by)) return Result<Projected>(result_->projected);
+    if (by.model && shows_model(by)) return layer_projection(by);
+    if (come) return come;
     // Weights of the result before are drawn already; it stays while a thread reads it.
     const auto project_all = [before = result_](const Settings& s) {
         return project(s, before ? &before->projected : nullptr);

@@ -10,7 +10,7 @@ constexpr uint64_t kMaxHeads = 6;
 
 // The last two dimensions of the first batch entry, head by head: [1 or heads][rows, columns]. A vector is
 // one row.
-std::vector<F32Tensor> matrices_of(const F32Tensor& tensor) {
+std::vector<F32Tensor> shown_matrices(const F32Tensor& tensor) {
     if (tensor.rank() == 0) return {};
     const uint64_t columns = tensor.columns(),
                    rows = tensor.rank() >= 2 ? tensor.shape[tensor.rank() - 2] : 1;
@@ -29,7 +29,7 @@ std::vector<uint8_t> hidden_cells(const LessonRun& run, const std::string& prefi
     for (const char* name : {"masked_scores", "scaled_masked_scores"}) {
         const LessonStage* masked = run.find(prefix + name);
         if (masked == nullptr || masked->tensor.shape != shape) continue;
-        const F32Tensor matrix = matrices_of(masked->tensor)[head];
+        const F32Tensor matrix = shown_matrices(masked->tensor)[head];
         std::vector<uint8_t> hidden;
         for (const float value : matrix.values) {
             hidden.push_back(value == -std::numeric_limits<float>::infinity() ? 1 : 0);
@@ -63,7 +63,7 @@ class Panels {
         for (const Wanted& wanted : choices) {
             const LessonStage* stage = run_.find(prefix + wanted.stage);
             if (stage == nullptr || stage->tensor.rank() == 0) continue;
-            const std::vector<F32Tensor> matrices = matrices_of(stage->tensor);
+            const std::vector<F32Tensor> matrices = shown_matrices(stage->tensor);
             for (size_t h = 0; h < matrices.size(); ++h) {
                 HeatmapPanel panel = over_tokens(matrices[h]);
                 panel.title = words_of(prefix + wanted.stage);
@@ -86,7 +86,7 @@ class Panels {
         std::reverse(chosen.begin(), chosen.end());
         for (const LessonStage* stage : chosen) {
             HeatmapPanel panel;
-            panel.values = matrices_of(stage->tensor).front();
+            panel.values = shown_matrices(stage->tensor).front();
             panel.title = words_of(stage->name);
             panel.row_labels = token_labels(lesson_, panel.values.shape[0]);
             panel.row_caption = panel.row_labels.empty() ? "row" : "token";
