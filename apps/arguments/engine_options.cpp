@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 #include <string>
 
 namespace fovea::app {
@@ -15,6 +16,15 @@ constexpr OptionSpec kEngineOptions[] = {
 };
 
 }  // namespace
+
+std::string driver_check_folder() {
+    for (const auto& [variable, below] :
+         {std::pair{"XDG_CACHE_HOME", ""}, {"HOME", ".cache"}, {"LOCALAPPDATA", ""}}) {
+        const char* folder = std::getenv(variable);
+        if (folder && *folder) return (std::filesystem::path(folder) / below / "fovea").string();
+    }
+    return {};
+}
 
 std::span<const OptionSpec> engine_option_specs() { return kEngineOptions; }
 
@@ -43,6 +53,7 @@ Result<EngineOptions> engine_options(const Arguments& a) {
         return bad("--threads", "--threads is " + std::to_string(*threads) + "; it must be at most 4096");
     options.cpu_threads = uint32_t(*threads);
     options.tuning_file = a.text("--tuning");
+    options.check_folder = driver_check_folder();
     // The layer checks its shaders' accesses against the buffers of a later descriptor push to the same
     // command buffer (seen with layer 1.4.309). It handles sets of a pool correctly.
     options.push_descriptors = !std::getenv("VK_KHRONOS_VALIDATION_GPUAV_ENABLE");

@@ -216,6 +216,20 @@ FoveaResult fovea::plan_pointwise(const FoveaDeviceProperties* properties, const
                                                                              diag);
 }
 
+FoveaResult fovea::plan_again(const FoveaPlan_T& plan,
+                              const uint64_t (&failed_shaders)[FOVEA_CHECK_CLASS_COUNT], FoveaPlan* out,
+                              FoveaDiag* diag) {
+    FoveaDeviceProperties properties = plan.properties;
+    memcpy(properties.failed_shaders, failed_shaders, sizeof failed_shaders);
+    return create(&properties, &plan.allocator, out, diag, [&](FoveaPlan_T& made) {
+        static_cast<Call&>(made) = plan;
+        made.narrow = plan.narrow;
+        begin_info(made, plan.info.binding_mask, plan.info.output_mask, plan.info.tensor_bytes);
+        made.info.ignored_mask = plan.info.ignored_mask;
+        return FOVEA_OK;
+    });
+}
+
 void foveaDestroyPlan(FoveaPlan plan) {
     if (!plan) return;
     const FoveaHostAllocator allocator = plan->allocator;

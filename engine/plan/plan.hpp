@@ -47,6 +47,11 @@ FoveaResult plan_vulkan(FoveaPlan_T& plan, FoveaDiag* diag);
 FoveaResult vulkan_slice(const FoveaPlan_T& plan, uint64_t slice, uint64_t first, FoveaDispatch* out,
                          uint32_t& count, FoveaDiag* diag);
 
+// The plan of the same call for a device whose check has found more (FoveaDeviceProperties::failed_shaders).
+// As foveaPlanAttention.
+FoveaResult plan_again(const FoveaPlan_T& plan, const uint64_t (&failed_shaders)[FOVEA_CHECK_CLASS_COUNT],
+                       FoveaPlan* out, FoveaDiag* diag);
+
 // Writes the text of foveaExplainPlan after the common lines. Appends to a fixed buffer that may run out.
 class TextSink;
 void explain_cpu(const FoveaPlan_T& plan, TextSink& text);

@@ -54,7 +54,8 @@ FOVEA_FIELDS(FoveaDeviceProperties, struct_size, backend, device_class, features
              max_subgroup_size, storage_offset_alignment, max_storage_range, core_count, coopmat_m, coopmat_n,
              coopmat_k, vendor_id, cpu_threads, cpu_target, l1_bytes, l2_bytes, coopmat2_m, coopmat2_n,
              coopmat2_k, coopmat2_threads, coopmat2_max_side, coopmat2_reserved_bytes, flash_tiles, mask_map,
-             features_not_enabled, max_storage_buffers, max_workgroup_subgroups, forced_kernel, slice_cost);
+             features_not_enabled, max_storage_buffers, max_workgroup_subgroups, forced_kernel, slice_cost,
+             failed_shaders);
 FOVEA_FIELDS(FoveaPlanInfo, struct_size, backend, kernel, dispatches_per_slice, binding_mask, output_mask,
              binding_bytes, workspace_bytes, workspace_alignment, slice_count, slices_share_workspace,
              reserved0, flops, max_slice_flops, visited_pairs, total_pairs, reason, tensor_bytes,

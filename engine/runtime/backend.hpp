@@ -11,6 +11,9 @@
 
 namespace fovea::runtime {
 
+// Bits of shaders by class of calls, as FoveaDeviceProperties::failed_shaders.
+using CheckedShaders = std::array<uint64_t, FOVEA_CHECK_CLASS_COUNT>;
+
 // Memory of a backend. Copies wait until they are done.
 class Memory {
   public:
@@ -38,6 +41,11 @@ class Backend {
                                           const RunOptions& options) = 0;
     // FLOPs of one slice that take about the target time by what was measured so far; 0: nothing known yet.
     virtual double measured_slice_cost() const { return 0; }
+    // FoveaDeviceProperties::failed_shaders so far, and a line for each kernel.
+    virtual CheckedShaders failed_shaders() const { return {}; }
+    virtual std::vector<std::string> check_texts() const { return {}; }
+    // Checks every kernel; returns the number of problems.
+    virtual Result<uint32_t> check_driver() { return uint32_t{0}; }
     virtual std::vector<std::string> take_messages() { return {}; }
 };
 
@@ -48,7 +56,8 @@ DeviceInfo cpu_device_info(uint32_t threads);
 enum class Detail { to_choose, all };
 
 // Vulkan devices in the loader's order, numbered from 1. `note` says why there are none, if so.
-std::vector<DeviceInfo> list_vulkan_devices(Detail detail, std::string& note);
+std::vector<DeviceInfo> list_vulkan_devices(Detail detail, const std::string& check_folder,
+                                            std::string& note);
 // `number` as in DeviceInfo.
 Result<std::unique_ptr<Backend>> open_vulkan_backend(uint32_t number, const EngineOptions& options);
 

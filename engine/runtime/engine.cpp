@@ -53,9 +53,11 @@ RunReport report_of(const FoveaPlanInfo& info, const DeviceInfo& device) {
 
 namespace {
 
-std::vector<DeviceInfo> all_devices(uint32_t cpu_threads, Detail detail, std::string& vulkan_note) {
+std::vector<DeviceInfo> all_devices(uint32_t cpu_threads, Detail detail, const std::string& check_folder,
+                                    std::string& vulkan_note) {
     std::vector<DeviceInfo> devices{cpu_device_info(cpu_threads)};
-    for (DeviceInfo& d : list_vulkan_devices(detail, vulkan_note)) devices.push_back(std::move(d));
+    for (DeviceInfo& d : list_vulkan_devices(detail, check_folder, vulkan_note))
+        devices.push_back(std::move(d));
     return devices;
 }
 
@@ -75,9 +77,10 @@ Error foreign_range(uint64_t offset, uint64_t bytes, uint64_t size) {
 }  // namespace
 }  // namespace runtime
 
-std::vector<DeviceInfo> list_devices(uint32_t cpu_threads) {
+std::vector<DeviceInfo> list_devices(uint32_t cpu_threads, const std::string& check_folder) {
     std::string note;
-    std::vector<DeviceInfo> devices = runtime::all_devices(cpu_threads, runtime::Detail::all, note);
+    std::vector<DeviceInfo> devices =
+        runtime::all_devices(cpu_threads, runtime::Detail::all, check_folder, note);
     if (!note.empty()) devices[0].notes.push_back(note);
     return devices;
 }
@@ -91,7 +94,7 @@ Result<Engine> Engine::open(const EngineOptions& options) {
     std::string note;
     const std::vector<DeviceInfo> devices =
         runtime::needs_vulkan_list(options)
-            ? runtime::all_devices(options.cpu_threads, runtime::Detail::to_choose, note)
+            ? runtime::all_devices(options.cpu_threads, runtime::Detail::to_choose, {}, note)
             : std::vector<DeviceInfo>{runtime::cpu_device_info(options.cpu_threads)};
     Result<runtime::DeviceChoice> choice = runtime::choose_device(devices, note, options);
     if (!choice) return choice.error();
@@ -113,11 +116,23 @@ Result<Engine> Engine::open(const EngineOptions& options) {
 
 const DeviceInfo& Engine::device() const {
     state_->device.properties.slice_cost = state_->backend->measured_slice_cost();
+    const runtime::CheckedShaders failed = state_->backend->failed_shaders();
+    if (!std::equal(failed.begin(), failed.end(), state_->device.properties.failed_shaders)) {
+        std::copy(failed.begin(), failed.end(), state_->device.properties.failed_shaders);
+        state_->device.notes = state_->backend->info().notes;
+        for (const std::string& text : state_->backend->check_texts()) state_->device.notes.push_back(text);
+    }
     return state_->device;
 }
 const std::string& Engine::reason() const { return state_->reason; }
 const FoveaDeviceProperties& Engine::properties() const { return device().properties; }
 bool Engine::is_vulkan() const { return properties().backend == FOVEA_BACKEND_VULKAN; }
+Result<std::vector<std::string>> Engine::check_driver(uint32_t* problems) {
+    const Result<uint32_t> count = state_->backend->check_driver();
+    if (!count) return count.error();
+    if (problems) *problems = *count;
+    return state_->backend->check_texts();
+}
 std::vector<std::string> Engine::take_messages() { return state_->backend->take_messages(); }
 
 Result<DeviceBuffer> Engine::buffer(uint64_t size_bytes) {

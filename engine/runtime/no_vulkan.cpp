@@ -3,7 +3,7 @@
 
 namespace fovea::runtime {
 
-std::vector<DeviceInfo> list_vulkan_devices(Detail, std::string& note) {
+std::vector<DeviceInfo> list_vulkan_devices(Detail, const std::string&, std::string& note) {
     note = "this build has no Vulkan backend";
     return {};
 }

@@ -13,7 +13,7 @@
 namespace fovea {
 FOVEA_FIELDS(FoveaDeviceInfo, struct_size, number, usable, backend, name, driver, refusal, notes);
 FOVEA_FIELDS(FoveaEngineOptions, struct_size, backend, has_device, device, device_name, tuning_file,
-             cpu_threads, validation);
+             cpu_threads, validation, check_folder, driver_checks, reserved0);
 FOVEA_FIELDS(FoveaRun, struct_size, binding_count, host, buffers, progress, user, slice_shuffle_seed,
              timeout_seconds);
 FOVEA_FIELDS(FoveaRunReport, struct_size, backend, kernel, reserved0, slices, workspace_bytes, device_bytes,
@@ -92,6 +92,16 @@ FoveaResult read_options(const FoveaEngineOptions* given, EngineOptions& to, Fov
     if (options.device > kMaxDevices)
         return fail(diag, FOVEA_INVALID_ARGUMENT, "device",
                     "device is %u; foveaListDevices lists the devices of this machine", options.device);
+    const int checks = enum_number(options.driver_checks);
+    constexpr DriverChecks kChecks[] = {DriverChecks::hardware, DriverChecks::all, DriverChecks::none};
+    if (checks < 0 || size_t(checks) >= std::size(kChecks))
+        return fail(diag, FOVEA_INVALID_ARGUMENT, "driver_checks", "driver_checks is %d; it must be 0 to %zu",
+                    checks, std::size(kChecks) - 1);
+    if (options.reserved0 != 0)
+        return fail(diag, FOVEA_INVALID_ARGUMENT, "reserved0", "reserved0 is %u; it must be 0",
+                    options.reserved0);
+    to.driver_checks = kChecks[checks];
+    if (options.check_folder) to.check_folder = options.check_folder;
     to.backend = kChoices[backend];
     to.device = options.has_device ? int(options.device) : -1;
     if (options.device_name) to.device_name = options.device_name;

@@ -1,5 +1,7 @@
+#include "plan/vulkan/checked.hpp"
 #include "plan/vulkan/costs.hpp"
 #include "problem/bindings.hpp"
+#include "runtime/driver_check.hpp"
 #include "runtime/slice_rate.hpp"
 #include "runtime/vulkan_memory.hpp"
 #include "vulkan/device_query.hpp"
@@ -48,6 +50,9 @@ class VulkanBackend final : public Backend {
 
     const DeviceInfo& info() const override { return info_; }
     double measured_slice_cost() const override { return rate_.slice_cost(); }
+    CheckedShaders failed_shaders() const override { return check_->failed(); }
+    std::vector<std::string> check_texts() const override { return check_->texts(); }
+    Result<uint32_t> check_driver() override;
     std::vector<std::string> take_messages() override { return instance_->take_messages(); }
 
     Result<std::unique_ptr<Memory>> allocate(uint64_t size_bytes) override {
@@ -100,6 +105,10 @@ class VulkanBackend final : public Backend {
     Result<void> check_host(const Plan& plan, const FoveaPlanInfo& info, const HostBindings& bindings) const;
     Result<void> upload(const FoveaPlanInfo& info, const HostBindings& bindings, HostCopies& copies);
     Result<void> reserve_workspace(uint64_t size_bytes);
+    Result<FoveaCheckReport> check(const CheckedShaders& shaders);
+    // Compiles the plan. `ready` is the plan, or, where a kernel fails its check, a new one that `again`
+    // owns.
+    Result<void> prepare(const Plan& plan, Plan& again, const Plan*& ready);
     Result<RunReport> run_bound(const Plan& plan, const FoveaBuffer (&bindings)[FOVEA_BIND_COUNT],
                                 const RunOptions& options);
     Result<void> record_slice(const Plan& plan, const FoveaPlanInfo& info, FoveaRecord& record,
@@ -114,6 +123,8 @@ class VulkanBackend final : public Backend {
     std::unique_ptr<VulkanMemory> workspace_;
     DeviceInfo info_;
     SliceRate rate_;
+    std::optional<DriverCheck> check_;
+    bool checks_ = false;  // each kernel at its first plan
 };
 
 // Describes a device without opening it. Usable means that it meets the minimum requirements.
@@ -173,7 +184,49 @@ Result<std::unique_ptr<Backend>> VulkanBackend::open(uint32_t number, const Engi
     backend->allocator_ = std::move(*allocator);
     backend->info_ = describe_device(*backend->instance_, all[number - 1], number);
     describe_open_device(*backend->device_, backend->info_);
+    backend->check_.emplace(backend->device_->vulkan_properties(), options.check_folder);
+    const bool is_software = backend->info_.properties.device_class == FOVEA_CLASS_CPU;
+    backend->checks_ = options.driver_checks == DriverChecks::all ||
+                       (options.driver_checks == DriverChecks::hardware && !is_software);
     return std::unique_ptr<Backend>(std::move(backend));
+}
+
+// ---- the driver's check ----
+
+Result<FoveaCheckReport> VulkanBackend::check(const CheckedShaders& shaders) {
+    const auto seed = uint32_t(std::chrono::steady_clock::now().time_since_epoch().count());
+    Result<FoveaCheckReport> report =
+        check_device(device_->context(), *allocator_, shaders, seed, timeout_of(RunOptions()));
+    if (report) check_->add(*report, shaders);
+    return report;
+}
+
+Result<uint32_t> VulkanBackend::check_driver() {
+    const Result<FoveaCheckReport> report = check({});
+    if (!report) return report.error();
+    return report->problem_count;
+}
+
+// A plan made before a kernel failed is made again, by the same call, until its kernel has passed.
+Result<void> VulkanBackend::prepare(const Plan& plan, Plan& again, const Plan*& ready) {
+    Diag diag;
+    for (ready = &plan; checks_; ready = &again) {
+        const FoveaPlan_T& made = *ready->get();
+        const uint32_t type = check_class(made), shader = uint32_t(main_shader(made));
+        if (!check_->knows(type, shader)) {
+            CheckedShaders asked{};
+            asked[type] = uint64_t{1} << shader;
+            if (const Result<FoveaCheckReport> report = check(asked); !report) return report.error();
+        }
+        if (!(check_->failed()[type] >> shader & 1)) break;
+        uint64_t failed[FOVEA_CHECK_CLASS_COUNT];
+        std::copy_n(check_->failed().begin(), FOVEA_CHECK_CLASS_COUNT, failed);
+        FoveaPlan handle = nullptr;
+        if (plan_again(made, failed, &handle, &diag) != FOVEA_OK) return diag.error();
+        again = Plan(handle);
+    }
+    if (foveaCompilePlan(device_->context(), ready->get(), &diag) != FOVEA_OK) return diag.error();
+    return {};
 }
 
 // ---- runs ----
@@ -220,9 +273,11 @@ Result<RunReport> VulkanBackend::run_all(std::span<const Bound> runs, const RunO
     RunReport report;
     uint64_t workspace = 0;
     Diag diag;
-    for (const Bound& bound : runs) {
-        if (foveaCompilePlan(device_->context(), bound.plan->get(), &diag) != FOVEA_OK) return diag.error();
-        workspace = std::max(workspace, bound.plan->info().workspace_bytes);
+    std::vector<Plan> again(runs.size());
+    std::vector<const Plan*> plans(runs.size());
+    for (size_t n = 0; n < runs.size(); ++n) {
+        if (Result<void> r = prepare(*runs[n].plan, again[n], plans[n]); !r) return r.error();
+        workspace = std::max(workspace, plans[n]->info().workspace_bytes);
     }
     if (Result<void> r = reserve_workspace(workspace); !r) return r.error();
     const double timeout = timeout_of(options);
@@ -238,15 +293,16 @@ Result<RunReport> VulkanBackend::run_all(std::span<const Bound> runs, const RunO
         ++report.submissions;
         return queue_->submit("a submission of several plans, the last of " + last, false, nullptr);
     };
-    for (const Bound& bound : runs) {
-        const FoveaPlanInfo info = bound.plan->info();
+    for (size_t n = 0; n < runs.size(); ++n) {
+        const FoveaPlan plan = plans[n]->get();
+        const FoveaPlanInfo info = plans[n]->info();
         FoveaBuffer bindings[FOVEA_BIND_COUNT] = {};
-        bind(bound.buffers, bindings);
+        bind(runs[n].buffers, bindings);
         FoveaRecord record = record_of(info, bindings);
         const uint64_t slices = report.slices;
         report.slices = slices + info.slice_count;
         for (uint64_t slice = 0; slice < info.slice_count; ++slice) {
-            if (open && (cost + info.max_slice_flops > slice_cost(*bound.plan->get()) ||
+            if (open && (cost + info.max_slice_flops > slice_cost(*plan) ||
                          dispatches + info.dispatches_per_slice > FOVEA_MAX_DESCRIPTOR_SETS))
                 if (Result<void> r = submit(); !r) return r.error();
             if (!open) {
@@ -257,7 +313,7 @@ Result<RunReport> VulkanBackend::run_all(std::span<const Bound> runs, const RunO
             last = describe(info);
             record.cmd = open->cmd, record.descriptor_pool.pool = open->sets, record.first_slice = slice;
             queue_->cmd_full_barrier(open->cmd);
-            if (foveaCmdRun(bound.plan->get(), &record, &diag) != FOVEA_OK) return diag.error();
+            if (foveaCmdRun(plan, &record, &diag) != FOVEA_OK) return diag.error();
             cost += info.max_slice_flops, dispatches += info.dispatches_per_slice;
         }
     }
@@ -268,12 +324,14 @@ Result<RunReport> VulkanBackend::run_all(std::span<const Bound> runs, const RunO
     return report;
 }
 
-Result<RunReport> VulkanBackend::run_bound(const Plan& plan, const FoveaBuffer (&bindings)[FOVEA_BIND_COUNT],
+Result<RunReport> VulkanBackend::run_bound(const Plan& given, const FoveaBuffer (&bindings)[FOVEA_BIND_COUNT],
                                            const RunOptions& options) {
+    Plan again;
+    const Plan* ready = nullptr;
+    if (Result<void> r = prepare(given, again, ready); !r) return r.error();
+    const Plan& plan = *ready;
     const FoveaPlanInfo info = plan.info();
     RunReport report = report_of(info, info_);
-    Diag diag;
-    if (foveaCompilePlan(device_->context(), plan.get(), &diag) != FOVEA_OK) return diag.error();
     if (Result<void> r = reserve_workspace(info.workspace_bytes); !r) return r.error();
     FoveaRecord record = record_of(info, bindings);
     const std::string what = describe(info);
@@ -371,7 +429,8 @@ Result<RunReport> VulkanBackend::run_on_host(const Plan& plan, const HostBinding
 
 }  // namespace
 
-std::vector<DeviceInfo> list_vulkan_devices(Detail detail, std::string& note) {
+std::vector<DeviceInfo> list_vulkan_devices(Detail detail, const std::string& check_folder,
+                                            std::string& note) {
     Result<std::unique_ptr<Instance>> instance = Instance::create(false);
     if (!instance) {
         note = instance.error().text;
@@ -383,10 +442,14 @@ std::vector<DeviceInfo> list_vulkan_devices(Detail detail, std::string& note) {
             describe_device(**instance, physical_device, static_cast<uint32_t>(list.size()) + 1);
         if (detail == Detail::all && info.usable) {
             Result<std::unique_ptr<VulkanDevice>> device = VulkanDevice::open(**instance, physical_device);
-            if (device)
+            if (device) {
                 describe_open_device(**device, info);
-            else
+                const DriverCheck check((*device)->vulkan_properties(), check_folder);
+                std::copy(check.failed().begin(), check.failed().end(), info.properties.failed_shaders);
+                info.notes.insert(info.notes.end(), check.texts().begin(), check.texts().end());
+            } else {
                 info.refusal = device.error().text;
+            }
             info.usable = device.has_value();
         }
         list.push_back(std::move(info));

@@ -67,7 +67,7 @@ Result<std::unique_ptr<VulkanMemory>> VulkanAllocator::create_buffer(uint64_t si
     VkBufferCreateInfo buffer{VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO};
     buffer.size = (at_least + 3) / 4 * 4;  // fills count words of 4 bytes
     buffer.usage = VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT |
-                   (staging ? 0 : VK_BUFFER_USAGE_STORAGE_BUFFER_BIT);
+                   VK_BUFFER_USAGE_STORAGE_BUFFER_BIT;
     VmaAllocationCreateInfo how{};
     how.usage = VMA_MEMORY_USAGE_AUTO;
     if (staging || device_.maps_memory())

@@ -35,7 +35,7 @@ class VulkanAllocator {
     VulkanDevice& device() const { return device_; }
     VulkanQueue& queue() const { return queue_; }
     VmaAllocator vma() const { return vma_; }
-    // Host memory that the device copies from and to, made at first use.
+    // Host memory of kStagingBytes that the device copies from and to, made at first use.
     Result<VulkanMemory*> staging();
 
   private:
@@ -62,6 +62,12 @@ class VulkanMemory final : public Memory {
     Result<void> fill_zero();
 
     VkBuffer buffer() const { return buffer_; }
+    std::byte* mapped() const { return mapped_; }  // null where the memory cannot be mapped
+    // Between writes through `mapped` and a submission; between its end and reads.
+    VkResult flush() const { return vmaFlushAllocation(allocator_.vma(), allocation_, 0, VK_WHOLE_SIZE); }
+    VkResult invalidate() const {
+        return vmaInvalidateAllocation(allocator_.vma(), allocation_, 0, VK_WHOLE_SIZE);
+    }
 
   private:
     friend class VulkanAllocator;

@@ -6,7 +6,7 @@ file(READ "${HEADER}" text)
 foreach(member IN ITEMS "double max_slice_cost" "uint64_t workspace_limit"
                         "uint64_t first_query, first_key, first_batch_head" "uint64_t ignored_mask"
                         "uint32_t max_storage_buffers" "uint32_t max_workgroup_subgroups"
-                        "FoveaKernel forced_kernel" "double slice_cost" "uint64_t first_slice, slice_count")
+                        "FoveaKernel forced_kernel" "double slice_cost" "uint64_t failed_shaders[FOVEA_CHECK_CLASS_COUNT]" "uint64_t first_slice, slice_count")
   string(FIND "${text}" "    ${member};" at)
   string(FIND "${text}" "    ${member};" last REVERSE)
   if(at LESS 0 OR NOT at EQUAL last)

@@ -6,6 +6,7 @@
 #include "problem/backward.hpp"
 #include "problem/philox.hpp"
 #include "problem/problem.hpp"
+#include "reference/tolerance.hpp"
 #include "support/number_types.hpp"
 
 #include <algorithm>
@@ -15,8 +16,7 @@
 namespace fovea::test {
 namespace {
 
-constexpr double kRounding = 0x1p-24, kSmallest = 0x1p-126;
-constexpr double kFlushed = 0x1p-125;  // below it a kernel's exp may be zero
+using namespace reference;
 
 // Sums of magnitudes by row of each gradient: relative error 2^-24 of them is one unit.
 struct Magnitudes {
@@ -225,8 +225,7 @@ class Judge {
             if (std::isfinite(plain)) plain_error = std::max(plain_error, std::fabs(double(plain) - exact));
             if (const double off = std::fabs(double(got) - exact); off > error) error = off, worst = n;
         }
-        double tolerance = 2 * plain_error + kRounding * (magnitude + 2 * most) + 4 * kSmallest;
-        tolerance += storing_error(type, most);
+        const double tolerance = gradient_tolerance(plain_error, magnitude, most, type);
         if (!(error <= tolerance)) report(worst, tolerance);
         verdict_.worst_share = std::max(verdict_.worst_share, error / tolerance);
     }

@@ -1,5 +1,6 @@
 #include "operations/operation_verdict.hpp"
 
+#include "reference/tolerance.hpp"
 #include "support/number_types.hpp"
 
 #include <algorithm>
@@ -10,8 +11,7 @@
 namespace fovea::test {
 namespace {
 
-constexpr double kRounding = 0x1p-24, kHalfRounding = 0x1p-11;
-constexpr double kFloorRoundings = 8;
+constexpr double kHalfRounding = reference::input_rounding(FOVEA_PRECISION_F16_INPUTS);
 
 }  // namespace
 
@@ -37,9 +37,8 @@ std::string judge_operation(const OperationResults& r, double& worst_share) {
             for (const Bytes& y : r.rounded)
                 rounding = std::max(rounding, std::fabs(element_of(y, FOVEA_F32, n) - exact));
         }
-        double tolerance = 2 * plain_error + kFloorRoundings * kRounding * magnitude;
+        double tolerance = reference::operation_tolerance(plain_error, magnitude, largest, r.y_type);
         tolerance += std::min(2 * rounding, (2 + kHalfRounding) * kHalfRounding * magnitude);
-        tolerance += storing_error(r.y_type, largest);
         if (tolerance > 0) worst_share = std::max(worst_share, error / tolerance);
         if (error <= tolerance) continue;
         snprintf(text, sizeof text, "element %lld: expected %.9g, got %.9g, tolerance %.3g",

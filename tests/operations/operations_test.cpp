@@ -6,6 +6,7 @@
 //   FOVEA_TEST_SEED=n   runs case n alone
 #include "operations/operation_runner.hpp"
 #include "operations/operation_verdict.hpp"
+#include "reference/tolerance.hpp"
 #include "support/number_types.hpp"
 #include "support/random_operation.hpp"
 #include "support/wall.hpp"
@@ -625,7 +626,7 @@ void expect_merged(const FoveaMergeDesc& d, uint64_t part_elements, const Buffer
             }
             const int64_t at = b * y.batch + h * y.head + l * y.row + c;
             std::fill_n(in_a_row.begin() + at * y_size, y_size, true);
-            const double rounding = storing_error(d.y_type, std::fabs(exact));
+            const double rounding = reference::storing_error(d.y_type, std::fabs(exact));
             constexpr double kFlushed = 0x1p-125;  // subnormal terms, which drivers take for 0
             EXPECT_NEAR(element_of(after[FOVEA_BIND_Y], d.y_type, at), exact,
                         4 * unit * magnitude + rounding + kFlushed)

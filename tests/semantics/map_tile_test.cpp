@@ -1,6 +1,7 @@
 // Map tiles against the weights of the reference, over seeded random calls with every feature: each pixel is
 // the sum and the largest of its cells, and exactly what finer tiles, slices and other workers make of it.
 //   FOVEA_TEST_SEED=n   runs only case n of a test
+#include "reference/tolerance.hpp"
 #include "semantics/under_test.hpp"
 #include "support/case_generator.hpp"
 #include "support/random.hpp"
@@ -13,7 +14,6 @@
 namespace fovea::test {
 namespace {
 
-constexpr double kRounding = 0x1p-24;
 constexpr uint64_t kInvalid = FOVEA_TILE_INVALID;
 
 struct Picture {
@@ -76,7 +76,7 @@ Expected expected_pixel(const PreparedCase& prepared, const FoveaMapTileDesc& ti
     Expected e;
     for (uint64_t i = i0; i < std::min<uint64_t>(i1, d.len_q); ++i) {
         const size_t row = (size_t(tile.batch) * d.heads_q + head) * d.len_q + i;
-        const double relative = 16 * kRounding * (prepared.oracle.logit_units[row] + 1);
+        const double relative = reference::tile_weight_tolerance(prepared.oracle.logit_units[row]);
         for (uint64_t j = j0; j < std::min<uint64_t>(j1, d.len_kv); ++j) {
             const double w =
                 read_float(prepared.oracle.exact[FOVEA_BIND_WEIGHTS], FOVEA_F32, int64_t(row * d.len_kv + j));

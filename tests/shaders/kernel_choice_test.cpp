@@ -253,5 +253,68 @@ TEST(KernelChoice, linear_goes_by_this_table) {
     EXPECT_STREQ(diag.text, "precision is FOVEA_PRECISION_INT8_INPUTS, which is only for the CPU");
 }
 
+// A kernel that foveaCheckDevice found wrong is passed over, for the class of types that it was found with.
+TEST(KernelChoice, kernels_that_failed_the_drivers_check_are_off) {
+    const auto off = [](FoveaDeviceProperties properties, uint32_t type,
+                        std::initializer_list<Shader> shaders) {
+        for (const Shader shader : shaders)
+            properties.failed_shaders[type] |= uint64_t{1} << uint32_t(shader);
+        return properties;
+    };
+    FoveaDeviceProperties gpu = gpu_properties();
+    add_subgroups(gpu, 32, 32);
+    const auto shader_of = [](const FoveaDeviceProperties& properties, FoveaDtype type, std::string& text) {
+        FoveaAttentionDesc desc = attention_desc(1, 2, 2, 64, 64, 64, 64);
+        desc.k_type = desc.v_type = type;
+        const Result<Plan> plan = plan_attention(properties, desc);
+        text = plan ? plan->explain() : plan.error().text;
+        return plan ? std::string(foveaShaderName(dispatches_of(*plan, 0)[0].shader)) : "";
+    };
+    constexpr const char* kWhy = "it gave wrong results on this driver (foveaCheckDevice)";
+    constexpr uint32_t kF32 = FOVEA_CHECK_F32;
+    std::string text;
+    EXPECT_EQ(shader_of(gpu, FOVEA_F32, text), "flash_subgroup");
+    EXPECT_EQ(shader_of(off(gpu, kF32, {Shader::flash_subgroup}), FOVEA_F32, text), "flash");
+    EXPECT_NE(text.find(kWhy), std::string::npos) << text;
+    EXPECT_EQ(shader_of(off(gpu, kF32, {Shader::flash_subgroup}), FOVEA_F16, text), "flash_subgroup");
+    EXPECT_EQ(shader_of(off(gpu, FOVEA_CHECK_F16, {Shader::flash_subgroup}), FOVEA_F16, text), "flash");
+    EXPECT_EQ(shader_of(off(gpu, FOVEA_CHECK_QUANTIZED, {Shader::flash_subgroup}), FOVEA_F16, text),
+              "flash_subgroup");
+    FoveaDeviceProperties bad = off(gpu, kF32, {Shader::flash_subgroup, Shader::flash});
+    EXPECT_EQ(shader_of(bad, FOVEA_F32, text).substr(0, 6), "scores");
+    EXPECT_NE(text.find("not flash: flash is off for float32 tensors: "), std::string::npos) << text;
+    FoveaAttentionDesc forced = attention_desc(1, 2, 2, 64, 64, 64, 64);
+    forced.kernel = FOVEA_KERNEL_FLASH;
+    const Result<Plan> refused = plan_attention(bad, forced);
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code, FOVEA_UNSUPPORTED);
+    EXPECT_EQ(refused.error().field, "properties.failed_shaders");
+    EXPECT_EQ(refused.error().text, std::string("flash is off for float32 tensors: ") + kWhy +
+                                        "; update the driver, or use another kernel or the CPU");
+    bad = off(bad, kF32, {Shader::softmax});
+    EXPECT_EQ(shader_of(bad, FOVEA_F32, text), "");
+    EXPECT_EQ(text.substr(0, 33), "staged is off for float32 tensors");
+
+    FoveaLinearDesc linear = foveaLinearDesc();
+    linear.n_in = 96, linear.n_out = 200, linear.rows = 130;
+    linear.precision = FOVEA_PRECISION_F16_INPUTS;
+    const auto linear_of = [&](const FoveaDeviceProperties& properties) {
+        FoveaPlan handle = nullptr;
+        if (foveaPlanLinear(&properties, &linear, nullptr, &handle, nullptr) != FOVEA_OK)
+            return std::string();
+        return std::string(foveaShaderName(dispatches_of(Plan(handle), 0)[0].shader));
+    };
+    const FoveaDeviceProperties matrices = matrix_properties();
+    if (!is_left_out(uint32_t(Shader::linear_coopmat))) {
+        EXPECT_EQ(linear_of(matrices), "linear_coopmat");
+    }
+    EXPECT_EQ(linear_of(off(matrices, kF32, {Shader::linear_coopmat})), "linear_shared");
+    EXPECT_EQ(linear_of(off(matrices, kF32, {Shader::linear_coopmat, Shader::linear_shared})),
+              "linear_direct");
+    EXPECT_EQ(linear_of(off(matrices, kF32,
+                            {Shader::linear_coopmat, Shader::linear_shared, Shader::linear_direct})),
+              "");
+}
+
 }  // namespace
 }  // namespace fovea::test

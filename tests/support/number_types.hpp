@@ -50,15 +50,6 @@ inline float largest_number(FoveaDtype type) {
     return type == FOVEA_F16 ? 65504.0f : type == FOVEA_BF16 ? 0x1.fep127f : FLT_MAX;
 }
 
-// Returns the error of rounding a float32 result with a magnitude of at most `largest` to `type`: half a unit
-// in the last place, also for subnormal results.
-inline double storing_error(FoveaDtype type, double largest) {
-    if (type == FOVEA_F16) return 0x1p-11 * largest + 0x1p-25;
-    if (type == FOVEA_BF16)
-        return 0x1p-8 * largest + 0x1p-126;  // a device may take subnormal numbers for zero
-    return 0;
-}
-
 // The least number that float16 rounds to infinity.
 inline constexpr float kHalfOverflow = 65520.0f;
 

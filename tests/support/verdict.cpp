@@ -1,5 +1,6 @@
 #include "support/verdict.hpp"
 
+#include "reference/tolerance.hpp"
 #include "support/cpu_executor.hpp"
 #include "support/number_types.hpp"
 #include "support/random.hpp"
@@ -12,20 +13,7 @@
 namespace fovea::test {
 namespace {
 
-constexpr double kRounding = 0x1p-24;   // half a unit in the last place of float32, relative
-constexpr double kSmallest = 0x1p-126;  // below it a device may take float32 numbers for zero
-
-// The relative rounding error of an operand.
-double factor_rounding(FoveaPrecision precision) {
-    switch (precision) {
-        case FOVEA_PRECISION_F16_INPUTS:
-            return 0x1p-11;
-        case FOVEA_PRECISION_BF16_INPUTS:
-            return 0x1p-8;
-        default:
-            return 0;
-    }
-}
+using namespace reference;
 
 // One row of one output in the three computations.
 struct RowView {
@@ -86,7 +74,7 @@ class Judge {
         if (wants(FOVEA_OUTPUT_LSE)) {
             RowView view{"lse", b, h, i, {}, {}, {}};
             load(view, FOVEA_BIND_LSE, int64_t(row), 1);
-            compare(view, units + 4 * kRounding * largest(view.exact), empty);
+            compare(view, lse_floor(units, largest(view.exact)), empty);
         }
         if (wants(FOVEA_OUTPUT_ROW_STATS)) judge_stats(b, h, i, row, empty, units);
     }
@@ -112,7 +100,7 @@ class Judge {
     }
 
     // The effect of rounding an operand.
-    double half_rounding() const { return factor_rounding(d_.precision); }
+    double half_rounding() const { return input_rounding(d_.precision); }
     double keep_scale() const { return d_.dropout_p > 0 ? 1 / (1 - double(d_.dropout_p)) : 1; }
     bool wants(uint32_t output) const {
         return ((d_.outputs ? d_.outputs : uint32_t(FOVEA_OUTPUT_O)) & output) != 0;
@@ -138,9 +126,10 @@ class Judge {
         RowView view{"o", b, h, i, {}, {}, {}};
         load(view, FOVEA_BIND_O, query_element(c_, o_strides(c_), b, h, i), d_.dim_v, d_.o_type);
         // The weights and the values are the operands of the second product.
-        double floor = (units + 2 * half_rounding() + kSmallest) * keep_scale() * oracle_.value_max[row];
-        floor += storing_error(d_.o_type, largest(view.exact));
-        compare(view, floor, empty);
+        compare(view,
+                output_floor(units, d_.precision, keep_scale() * oracle_.value_max[row], d_.o_type,
+                             largest(view.exact)),
+                empty);
     }
 
     // `bits`: the row is empty, so that zeros must be +0 and infinities exact.
@@ -253,13 +242,6 @@ double value_max(const Case& c, const Tensors& inputs, uint32_t b, uint32_t h_kv
     return largest;
 }
 
-// The products of a row with the keys that it sees.
-struct RowProducts {
-    int keys = 0;          // visible keys, counted up to kFewKeys + 1
-    double magnitude = 0;  // the largest sum of |q_n k_n|, which no partial sum of a product exceeds
-};
-constexpr int kFewKeys = 8;
-
 RowProducts products_of_row(const Case& c, const Tensors& inputs, uint32_t b, uint32_t h, int64_t i) {
     const FoveaAttentionDesc& d = c.desc;
     std::vector<float> q(d.dim_qk);
@@ -282,19 +264,6 @@ RowProducts products_of_row(const Case& c, const Tensors& inputs, uint32_t b, ui
         row.magnitude = std::max(row.magnitude, sum);
     }
     return row;
-}
-
-// Roundings of a product of D numbers, in units of 2^-24 of the sum A of its terms' magnitudes. Partial sums
-// grow to at most A, so that step n rounds by at most 2^-24 n A / D: a walk with a deviation of
-// 2^-24 A sqrt(sum (n / D)^2 / 3) = sqrt(D) / 3 units where each is at its most, and of sqrt(D) / 4 on
-// average over the places of a number between two powers of two. Over many keys the plain loops show what
-// that comes to, over a few they may be lucky with all: there it is three deviations.
-// Then the score is scaled, moved to powers of two, moved back and kept as lse: four roundings of up to a
-// unit of A, each with a deviation of at most 1 / sqrt(3). Three deviations of their sum, 3.5, and half a
-// unit of the products are the least that is allowed.
-double units_of_score(const RowProducts& row, uint32_t dim) {
-    constexpr double kLeast = 4;
-    return row.keys > kFewKeys ? kLeast : std::max(kLeast, 0.75 * std::sqrt(double(dim)));
 }
 
 // Sum of the magnitudes that are added to the score of a logit of row (b, h, i).
@@ -322,21 +291,16 @@ void measure_rows(const Case& c, const Tensors& inputs, Oracle& oracle) {
             const double values = value_max(c, inputs, b, h / (d.heads_q / d.heads_kv));
             const int64_t rows = entry_of(c, b).q_length;
             for (int64_t i = 0; i < int64_t(d.len_q); ++i) {
-                // The functions of a device's own, exp and tanh, may be off by units that grow with their
-                // argument.
-                double units = 8 + 2 * std::log(1 + double(d.len_kv));
+                RowLogits logits{uint64_t(d.len_kv), 0, 0, 0, 0, d.dim_qk, {}};
                 if (d.flags & FOVEA_FLAG_SINKS)
-                    units += 2 * std::fabs(read_float(inputs[FOVEA_BIND_SINKS], FOVEA_F32, h));
-                RowProducts row;
+                    logits.sink = std::fabs(read_float(inputs[FOVEA_BIND_SINKS], FOVEA_F32, h));
                 if (i < rows) {
-                    row = products_of_row(c, inputs, b, h, i);
-                    units += 2 * added_to_score(c, b, h, i) + 4 * double(d.softcap) +
-                             units_of_score(row, d.dim_qk) * scale * row.magnitude;
+                    logits.products = products_of_row(c, inputs, b, h, i);
+                    logits.added = added_to_score(c, b, h, i);
+                    logits.softcap = double(d.softcap), logits.scale = scale;
                 }
-                oracle.logit_units.push_back(float(units));
-                // (1 + r)^2 - 1 of each term, over r: both operands are rounded.
-                oracle.half_units.push_back(
-                    float((2 + factor_rounding(d.precision)) * scale * row.magnitude));
+                oracle.logit_units.push_back(float(logit_units(logits)));
+                oracle.half_units.push_back(float(rounded_units(d.precision, scale, logits.products)));
                 oracle.value_max.push_back(float(values));
             }
         }

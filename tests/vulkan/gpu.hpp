@@ -1,5 +1,6 @@
-// One device of the driver under test, always under validation: the core checks, synchronization and shader
-// accesses. A test with a validation message fails, unless it asks for one.
+// One device of the driver under test, under validation unless a test plants faults in the driver: the core
+// checks, synchronization and shader accesses. A test with a validation message fails, unless it asks for
+// one.
 #pragma once
 
 #include "runtime/vulkan_memory.hpp"
@@ -23,7 +24,7 @@ using runtime::VulkanMemory;
 
 class Gpu {
   public:
-    explicit Gpu(const DeviceWishes& wishes = {}) { open(wishes); }
+    explicit Gpu(const DeviceWishes& wishes = {}, bool validation = true) { open(wishes, validation); }
     ~Gpu() { close(); }
     Gpu(const Gpu&) = delete;
     Gpu& operator=(const Gpu&) = delete;
@@ -64,8 +65,8 @@ class Gpu {
     bool ok() const { return allocator != nullptr; }
 
   private:
-    void open(const DeviceWishes& wishes) {
-        Result<std::unique_ptr<runtime::Instance>> made = runtime::Instance::create(true);
+    void open(const DeviceWishes& wishes, bool validation) {
+        Result<std::unique_ptr<runtime::Instance>> made = runtime::Instance::create(validation);
         if (!made) return fail(made.error());
         instance = std::move(*made);
         Result<std::unique_ptr<runtime::VulkanDevice>> opened =

@@ -625,6 +625,10 @@ typedef enum FoveaMaskMap {
     FOVEA_MASK_MAP_ALWAYS = 2 /* for every call with a mask or bias */
 } FoveaMaskMap;
 
+/* The classes of calls that foveaCheckDevice checks, by the types of the tensors: all float32; float16 or bfloat16 among
+ * them; a quantized type among them. */
+enum { FOVEA_CHECK_F32 = 0, FOVEA_CHECK_F16 = 1, FOVEA_CHECK_QUANTIZED = 2, FOVEA_CHECK_CLASS_COUNT = 3 };
+
 /* The properties of a device that the planner uses. foveaCpuProperties, foveaContextProperties and foveaEngineProperties
  * fill it. Applications that dispatch the shaders themselves (foveaGetDispatches) and tests may fill it by hand. */
 typedef struct FoveaDeviceProperties {
@@ -665,6 +669,9 @@ typedef struct FoveaDeviceProperties {
      * fills it in, as any application may. It sizes slices of attention, gradients and map tiles whose max_slice_cost is 0.
      * It never rejects a call or changes its kernel or result. */
     double slice_cost;
+    /* Vulkan: what foveaCheckDevice found wrong with this driver. Bit i of element t: the kernel whose main shader is i, for
+     * calls of class t. No plan uses it. */
+    uint64_t failed_shaders[FOVEA_CHECK_CLASS_COUNT];
 } FoveaDeviceProperties;
 
 /* Returns the properties of the CPU that runs this call.

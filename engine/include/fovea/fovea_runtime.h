@@ -72,6 +72,14 @@ typedef enum FoveaBackendChoice {
     FOVEA_BACKEND_CHOICE_REFERENCE = 3  /* the CPU in float64: the kernel REFERENCE for every call */
 } FoveaBackendChoice;
 
+/* The drivers that an engine checks (foveaCheckDevice of fovea_vulkan.h): each kernel once, at the first run of a plan that
+ * uses it. A kernel that fails is off: the run plans its call again without it, and so does the planner afterwards. */
+typedef enum FoveaDriverChecks {
+    FOVEA_DRIVER_CHECKS_HARDWARE = 0, /* software drivers need seconds to compile the check's pipelines */
+    FOVEA_DRIVER_CHECKS_ALL = 1,
+    FOVEA_DRIVER_CHECKS_NONE = 2
+} FoveaDriverChecks;
+
 /* The device of an engine. All zero: the default device. */
 typedef struct FoveaEngineOptions {
     uint32_t struct_size;    /* sizeof(FoveaEngineOptions) */
@@ -82,6 +90,9 @@ typedef struct FoveaEngineOptions {
     const char* tuning_file; /* a file of `./dev bench tune` for this device and driver; or null */
     uint32_t cpu_threads;    /* workers of the CPU backend; 0: one for each CPU core that this process may use */
     uint32_t validation;     /* 0 or 1. 1: Khronos validation with synchronization validation, see foveaEngineMessages */
+    const char* check_folder; /* a folder that keeps the results of checks for later engines; or null */
+    FoveaDriverChecks driver_checks;
+    uint32_t reserved0;      /* must be 0 */
 } FoveaEngineOptions;
 
 /* One open device. */

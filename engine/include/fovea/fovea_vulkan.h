@@ -214,11 +214,56 @@ FOVEA_API FoveaResult foveaCmdRun(FoveaPlan plan, const FoveaRecord* record, Fov
  * command buffer must be externally synchronized. */
 FOVEA_API void foveaCmdSliceBarrier(FoveaPlan plan, VkCommandBuffer cmd);
 
+/* ---- checking the driver ---------------------------------------------------------------------------------------------- */
+
+enum {
+    FOVEA_CHECK_BUFFER_BYTES = 1 << 20, /* least size of FoveaDeviceCheck::buffer */
+    FOVEA_CHECK_DESCRIPTOR_SETS = 64    /* sets of FOVEA_MAX_DISPATCH_BINDINGS storage buffers that one submission needs */
+};
+
+/* The arguments of foveaCheckDevice: the kernels to check, and the memory and queue that the application lends. */
+typedef struct FoveaDeviceCheck {
+    uint32_t struct_size; /* sizeof(FoveaDeviceCheck) */
+    uint32_t seed;        /* makes the random inputs */
+    FoveaBuffer buffer;   /* host-visible memory, at least FOVEA_CHECK_BUFFER_BYTES. Memory that is not host-coherent is */
+                          /*   flushed by `begin` and invalidated by `run`. Its contents are lost */
+    void* mapped;         /* host address of the buffer's first byte in use, at buffer.offset */
+    void* user;           /* passed to both functions */
+    /* Begins a command buffer of a queue family with compute, and hands it out. Without push descriptors it also hands out a
+     * pool with room for FOVEA_CHECK_DESCRIPTOR_SETS sets. */
+    FoveaResult (*begin)(void* user, VkCommandBuffer* cmd, FoveaDescriptorPool* pool, FoveaDiag* diag);
+    /* Ends this command buffer, submits it and waits. */
+    FoveaResult (*run)(void* user, FoveaDiag* diag);
+    /* The kernels to check, as in FoveaDeviceProperties::failed_shaders. All zero: every kernel that a plan may use. */
+    uint64_t shaders[FOVEA_CHECK_CLASS_COUNT];
+} FoveaDeviceCheck;
+
+/* The result of a check. Give failed_shaders to the planner: copy it to FoveaDeviceProperties::failed_shaders. It is valid
+ * for this device, driver version and library; keep it as the pipeline cache is kept. */
+typedef struct FoveaCheckReport {
+    uint32_t struct_size;   /* sizeof(FoveaCheckReport) */
+    uint32_t problem_count; /* problems that were run */
+    uint64_t checked_shaders[FOVEA_CHECK_CLASS_COUNT];
+    uint64_t failed_shaders[FOVEA_CHECK_CLASS_COUNT];
+    char text[2048];        /* the first wrong result of each failed kernel, lines ended by \n; cut to fit */
+} FoveaCheckReport;
+
+/* Runs about 20 small problems for each kernel and class of types, and compares each result, row by row, with the float64
+ * reference. If a driver computes wrong values, the call succeeds, and the report names the kernels. Compiles the
+ * pipelines of the problems, which takes most of the time on the first run.
+ *   report   receives the result; struct_size must be set
+ * Errors: FOVEA_INVALID_ARGUMENT, FOVEA_OUT_OF_HOST_MEMORY, FOVEA_DEVICE_LOST, FOVEA_VULKAN_ERROR, FOVEA_ABI_MISMATCH, and
+ * what `begin` and `run` return. Thread-safe, if the buffer and the queue are not used elsewhere at the same time. */
+FOVEA_API FoveaResult foveaCheckDevice(FoveaContext context, const FoveaDeviceCheck* check, FoveaCheckReport* report,
+                                       FoveaDiag* diag);
+
 /* Initializers as in fovea.h: struct_size set, all other fields zero. */
 FOVEA_INITIALIZER(FoveaRecommendedFeatures, foveaRecommendedFeatures)
 FOVEA_INITIALIZER(FoveaEnabledFeatures, foveaEnabledFeatures)
 FOVEA_INITIALIZER(FoveaVulkanDevice, foveaVulkanDevice)
 FOVEA_INITIALIZER(FoveaRecord, foveaRecord)
+FOVEA_INITIALIZER(FoveaDeviceCheck, foveaDeviceCheck)
+FOVEA_INITIALIZER(FoveaCheckReport, foveaCheckReport)
 
 #ifdef __cplusplus
 }

@@ -27,12 +27,15 @@ struct DeviceInfo {
     std::string driver;   // Vulkan: driver name and version, API version; else empty
     FoveaDeviceProperties properties{};  // the properties that the planner uses
     bool usable = false;
-    std::string refusal;             // why not usable
-    std::vector<std::string> notes;  // features that are missing and what they would buy
+    std::string refusal;  // why not usable
+    // Features that are missing and what they would buy; kernels that are off as their check found them
+    // wrong.
+    std::vector<std::string> notes;
 };
 
-// Every backend and device of this machine, usable or not; the CPU first. Never fails.
-std::vector<DeviceInfo> list_devices(uint32_t cpu_threads = 0);
+// Every backend and device of this machine, usable or not; the CPU first. Never fails. `check_folder` as in
+// EngineOptions: what was found there is told.
+std::vector<DeviceInfo> list_devices(uint32_t cpu_threads = 0, const std::string& check_folder = {});
 
 enum class BackendChoice {  // which kind of device
     automatic,  // Vulkan on a hardware device, else the CPU; a software Vulkan driver only by name
@@ -65,12 +68,20 @@ Result<Tuning> read_tuning(std::string_view text);
 // names both.
 Result<void> apply_tuning(const Tuning& tuning, DeviceInfo& device);
 
+// Which drivers an engine checks (foveaCheckDevice). Each kernel is checked once, at the first run of a plan
+// that uses it. Software drivers take seconds to compile the check's pipelines.
+enum class DriverChecks { hardware, all, none };
+
 struct EngineOptions {  // where to run
     BackendChoice backend = BackendChoice::automatic;
     int device = -1;           // a DeviceInfo::number, -1: choose. Must fit `backend`
     std::string device_name;   // instead of the number: a part of one DeviceInfo::name, in any case
     uint32_t cpu_threads = 0;  // 0: one for each CPU core that this process may use
     std::string tuning_file;   // see Tuning; empty: none
+    DriverChecks driver_checks = DriverChecks::hardware;
+    // Folder of files that keep what the check found about each driver for later engines. Empty, or one that
+    // cannot be read or written: each engine checks again.
+    std::string check_folder;
     // Khronos validation with synchronization validation; messages: Engine::take_messages.
     bool validation = false;
     // False: descriptor sets come from a pool where the device could push them, as GPU-assisted validation
@@ -117,7 +128,8 @@ class Engine {  // one device with its memory and threads
     const DeviceInfo& device() const;
     const std::string& reason() const;  // why this device
     // The planner's input: the device's properties with what was measured so far. Plans are those of
-    // <fovea/fovea.hpp>: plan_linear(engine.properties(), desc).
+    // <fovea/fovea.hpp>: plan_linear(engine.properties(), desc). A run whose kernel fails its first check
+    // plans its call again without it.
     const FoveaDeviceProperties& properties() const;
     bool is_vulkan() const;
 
@@ -150,6 +162,10 @@ class Engine {  // one device with its memory and threads
         std::array<DeviceBuffer*, FOVEA_BIND_COUNT> buffers{};
     };
     Result<RunReport> run(std::span<const BoundPlan> plans, const RunOptions& options = {});
+
+    // Checks every kernel of the device now, and returns a line for each that computes wrong values. There is
+    // none on a healthy driver, and on the CPU. `problems` receives how many small calls were run.
+    Result<std::vector<std::string>> check_driver(uint32_t* problems = nullptr);
 
     // Validation messages so far (empty without EngineOptions::validation); the call clears them.
     std::vector<std::string> take_messages();

@@ -2,6 +2,7 @@
 
 #include "plan/text_sink.hpp"
 #include "plan/vulkan/attention.hpp"
+#include "plan/vulkan/checked.hpp"
 #include "plan/vulkan/costs.hpp"
 #include "plan/vulkan/device_traits.hpp"
 #include "plan/vulkan/rows.hpp"
@@ -81,6 +82,7 @@ uint32_t tile_class(const Problem& p) {
 SubgroupChoice subgroup_for(const FoveaPlan_T& plan, uint32_t threads, bool exact) {
     if (has_compressed(plan.problem))
         return {0, "the KV cache is quantized, which the form with subgroups does not support"};
+    if (has_failed(plan, Shader::flash_subgroup)) return {0, kFailedCheck};
     const uint32_t least = exact ? threads : is_software(plan) ? kMinSoftwareLanes : kMinLanes;
     const SubgroupChoice choice = choose_subgroup(plan.properties, threads, least);
     const auto column_blocks = [&](uint64_t lanes) {
@@ -96,6 +98,7 @@ SubgroupChoice subgroup_for(const FoveaPlan_T& plan, uint32_t threads, bool exac
 bool choose_shuffles(const FoveaPlan_T& plan, FlashPlan& f) {
     const Problem& p = plan.problem;
     if (!shares_pipelines(plan) || f.measured || has_compressed(p)) return false;
+    if (has_failed(plan, Shader::flash_shuffle)) return false;
     constexpr uint32_t kNeeded = FOVEA_FEATURE_SUBGROUP_SHUFFLE | FOVEA_FEATURE_COOPMAT;
     if ((plan.properties.features & kNeeded) != kNeeded) return false;
     const uint32_t lanes = choose_subgroup(plan.properties, kSoftwareThreads, kMinSoftwareLanes).size;

@@ -53,6 +53,8 @@ FoveaResult plan_vulkan_merge(FoveaPlan_T& plan, FoveaDiag* diag);
 FoveaResult plan_vulkan_norm(FoveaPlan_T& plan, FoveaDiag* diag);
 FoveaResult plan_vulkan_pointwise(FoveaPlan_T& plan, FoveaDiag* diag);
 
+// The module of a linear layer's plan.
+Shader linear_shader(const FoveaPlan_T& plan);
 // Why linear does without matrix units, or null with their tile in `tile`.
 const char* choose_linear_matrices(const FoveaDeviceProperties& properties, const FoveaLinearDesc& desc,
                                    TileChoice& tile);

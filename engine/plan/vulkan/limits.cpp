@@ -1,6 +1,7 @@
 #include "plan/vulkan/limits.hpp"
 
 #include "plan/plan.hpp"
+#include "plan/vulkan/checked.hpp"
 #include "plan/vulkan/device_traits.hpp"
 #include "plan/vulkan/dispatch.hpp"
 #include "plan/vulkan/gather.hpp"
@@ -125,12 +126,13 @@ FoveaResult plan_within_buffers(FoveaPlan_T& plan, FoveaResult (*make)(FoveaPlan
     // workspace. Then they are bound, as on any other device.
     if ((plan.vulkan.gathered = always_gathered(plan.properties))) {
         if (make(plan, nullptr) == FOVEA_OK && check_storage_buffers(plan, nullptr) == FOVEA_OK)
-            return FOVEA_OK;
+            return check_driver(plan, diag);
         plan = before;
     }
     for (uint32_t gathered = 0;;) {
         plan.vulkan.gathered = gathered;
         if (FoveaResult r = make(plan, diag)) return r;
+        if (FoveaResult r = check_driver(plan, diag)) return r;
         if (check_storage_buffers(plan, nullptr) == FOVEA_OK) return FOVEA_OK;
         const uint32_t next = next_to_gather(plan);
         if (!next) return check_storage_buffers(plan, diag);

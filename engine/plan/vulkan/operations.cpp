@@ -1,6 +1,7 @@
 #include "plan/vulkan/kernels.hpp"
 
 #include "plan/text_sink.hpp"
+#include "plan/vulkan/checked.hpp"
 #include "plan/vulkan/costs.hpp"
 #include "plan/vulkan/dispatch.hpp"
 #include "plan/vulkan/limits.hpp"
@@ -331,13 +332,6 @@ Window weight_window(const FoveaLinearDesc& d, uint64_t first, uint64_t columns,
     return element_window(first * stride, (first + columns - 1) * stride + d.n_in, block, alignment);
 }
 
-Shader linear_shader(const FoveaPlan_T& plan) {
-    const TileChoice& tile = plan.vulkan.tile;
-    return tile.subgroups ? Shader::linear_coopmat
-           : tile.shared  ? Shader::linear_shared
-                          : Shader::linear_direct;
-}
-
 uint64_t linear_columns(const FoveaPlan_T& plan, const BlockGrid& g) {
     return std::min<uint64_t>(plan.linear.n_out, g.block_heads * plan.vulkan.column_block);
 }
@@ -468,6 +462,13 @@ void fill_pointwise(const FoveaPlan_T& plan, const RowBlock& block, FoveaDispatc
 
 }  // namespace
 
+Shader linear_shader(const FoveaPlan_T& plan) {
+    const TileChoice& tile = plan.vulkan.tile;
+    return tile.subgroups ? Shader::linear_coopmat
+           : tile.shared  ? Shader::linear_shared
+                          : Shader::linear_direct;
+}
+
 FoveaResult plan_vulkan_rope(FoveaPlan_T& plan, FoveaDiag* diag) {
     const FoveaRopeDesc& d = plan.rope;
     FoveaResult r;
@@ -549,11 +550,15 @@ FoveaResult plan_vulkan_linear(FoveaPlan_T& plan, FoveaDiag* diag) {
     if (d.precision == FOVEA_PRECISION_INT8_INPUTS)
         return fail(diag, FOVEA_UNSUPPORTED, "precision",
                     "precision is FOVEA_PRECISION_INT8_INPUTS, which is only for the CPU");
-    v.tile = choose_tile({d.rows, d.n_out, plan.properties.device_class});
+    // Only a software driver's tiles do without shared memory.
+    const FoveaDeviceClass tiles_of =
+        has_failed(plan, Shader::linear_shared) ? FOVEA_CLASS_CPU : plan.properties.device_class;
+    v.tile = choose_tile({d.rows, d.n_out, tiles_of});
     const char* no_matrices = choose_linear_matrices(plan.properties, d, v.tile);
-    if (!no_matrices && require_shader(linear_shader(plan), nullptr)) {
-        no_matrices = "this build has no code for them";
-        v.tile = choose_tile({d.rows, d.n_out, plan.properties.device_class});
+    const bool no_code = require_shader(Shader::linear_coopmat, nullptr) != FOVEA_OK;
+    if (!no_matrices && (no_code || has_failed(plan, Shader::linear_coopmat))) {
+        no_matrices = no_code ? "this build has no code for them" : kFailedCheck;
+        v.tile = choose_tile({d.rows, d.n_out, tiles_of});
     }
     v.quads = d.n_in % 4 == 0 && d.x_row_stride % 4 == 0 && d.w_row_stride % 4 == 0 &&
               (!d.weight_is_in_out || d.n_out % 4 == 0);
