@@ -149,6 +149,20 @@ bool has_changes(const Arguments& arguments) {
                 .empty();
 }
 
+Result<LayerCell> why_cell(const Arguments& arguments, const CheckpointModel& model, uint64_t tokens) {
+    const std::vector<std::string_view> words = split(arguments.text("--why"), ',');
+    if (words.size() != 3)
+        return bad("--why", "--why is '" + std::string(arguments.text("--why")) +
+                                "'; it must be a head, a query and a key, such as 1.2,7,3");
+    const Result<Head> head = parse_head(words[0], "--why", model.config());
+    if (!head) return head.error();
+    const Result<uint64_t> query = number_below(words[1], "--why", "query", tokens);
+    if (!query) return query.error();
+    const Result<uint64_t> key = number_below(words[2], "--why", "key", tokens);
+    if (!key) return key.error();
+    return LayerCell{uint32_t(head->layer), uint32_t(head->head), *query, *key};
+}
+
 Result<RunChanges> model_changes(const Arguments& arguments, const CheckpointModel& model, uint64_t tokens,
                                  const ModelRunOptions& options) {
     return ChangesReader(arguments, model, tokens).read(options);

@@ -1,8 +1,10 @@
-// How `fovea model` departs from a model: heads switched off, scaled or patched, tokens hidden.
+// How `fovea model` departs from a model: heads switched off, scaled or patched, tokens hidden; and which
+// score it is asked about.
 #pragma once
 
 #include "arguments.hpp"
 
+#include <fovea/inspect/writers.hpp>
 #include <fovea/model/checkpoint_model.hpp>
 
 namespace fovea::app {
@@ -16,5 +18,8 @@ bool has_changes(const Arguments& arguments);
 // names the option.
 Result<RunChanges> model_changes(const Arguments& arguments, const CheckpointModel& model, uint64_t tokens,
                                  const ModelRunOptions& options);
+
+// The cell of --why for a text of `tokens` tokens. Rejects a head, query and key that do not exist.
+Result<LayerCell> why_cell(const Arguments& arguments, const CheckpointModel& model, uint64_t tokens);
 
 }  // namespace fovea::app

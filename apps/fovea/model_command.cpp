@@ -7,6 +7,7 @@
 #include "output_file.hpp"
 #include "progress.hpp"
 
+#include <fovea/inspect/writers.hpp>
 #include <fovea/model/checkpoint_model.hpp>
 #include <fovea/tokenizer.hpp>
 
@@ -33,6 +34,9 @@ constexpr OptionSpec kModelOptions[] = {
     {"--patch", "L.H,...", "heads that give what they give in another text of as many tokens"},
     {"--from-text", "TEXT", "that other text"},
     {"--from-tokens", "N,N,...", "or its token IDs"},
+    {"--why", "L.H,Q,K",
+     "why head L.H attends from token Q to token K: its score as a sum over what wrote to both, the largest "
+     "--top entries; --out FILE.csv has all"},
     {"--no-scores", "", "no scores of heads, which take the time of every head's weights"},
     {"--backend", "auto|cpu|vulkan|reference", "where to compute (default: cpu)"},
     {"--device", "N|NAME", "a device by its number in `fovea devices`, or by a part of its name"},
@@ -139,6 +143,24 @@ Result<F32Tensor> embedded_patches(const CheckpointModel& model, std::string_vie
     return model.embed_patches(F32Tensor(tensor->shape, std::move(*values)));
 }
 
+// --why: prints, and writes to --out, the writers of one score instead of what the model says next.
+Result<int> tell_why(const CheckpointModel& model, const Arguments& a, const ModelTokens& input,
+                     const ModelRunOptions& options, size_t top) {
+    const Result<LayerCell> cell = why_cell(a, model, input.ids.size());
+    if (!cell) return cell.error();
+    const Result<ScoreWriters> of = score_writers(model, input.ids, *cell, options);
+    if (!of) return of.error();
+    const TextTokenizer* const tokenizer = input.tokenizer ? &*input.tokenizer : nullptr;
+    const TokenAt token = [&](uint64_t position) { return piece_of(tokenizer, input.ids[position]); };
+    if (const std::string_view out = a.text("--out"); !out.empty())
+        if (Result<void> r = write_text_file(out, writers_csv(*of, of->matrix.size(), token)); !r)
+            return r.error();
+    const std::string text =
+        a.has("--json") ? writers_json(*of, top, token) + "\n" : writers_text(*of, top, token);
+    std::fwrite(text.data(), 1, text.size(), stdout);
+    return 0;
+}
+
 Result<int> run_input(const CheckpointModel& model, const Arguments& a) {
     const bool classes = a.has("--patches");
     if (classes && (a.has("--tokens") || a.has("--text")))
@@ -161,10 +183,11 @@ Result<int> run_input(const CheckpointModel& model, const Arguments& a) {
     const Result<uint64_t> top = a.unsigned_integer("--top", 10);
     if (!top) return top.error();
     const std::string_view out = a.text("--out");
+    const bool why = a.has("--why");
     std::vector<std::filesystem::path> inputs = files_of(model.files());
     inputs.emplace_back(a.text("--patches"));
     if (!out.empty())
-        if (Result<void> r = check_writable(out, ".safetensors", inputs); !r) return r.error();
+        if (Result<void> r = check_writable(out, why ? ".csv" : ".safetensors", inputs); !r) return r.error();
     const Result<std::unique_ptr<Runner>> device = open_runner(a);
     if (!device) return device.error();
     Runner& engine = **device;
@@ -172,11 +195,11 @@ Result<int> run_input(const CheckpointModel& model, const Arguments& a) {
     options.trace.engine = &engine;
     // Whoever names a device wants its kernels, not this thread's loops for small models.
     if (names_device(a)) options.trace.arithmetic = Arithmetic::engine;
-    options.with_hidden = options.with_weights = !out.empty();
+    options.with_hidden = options.with_weights = !out.empty() && !why;
     options.progress = [&](double done) { return progress(done); };
     Said said;
     said.classes = classes;
-    const bool scores = !a.has("--no-scores");
+    const bool scores = !a.has("--no-scores") && !why;
     if (scores)
         options.on_layer = [&](uint64_t layer, Trace& trace) -> Result<void> {
             for (uint32_t head = 0; head < trace.heads(); ++head) {
@@ -188,7 +211,7 @@ Result<int> run_input(const CheckpointModel& model, const Arguments& a) {
         };
     // A trace computes the scores of one head at a time, in five matrices.
     const uint64_t bytes = run_model_bytes(model, ids.size(), options) +
-                           (scores && out.empty() ? ids.size() * ids.size() * 20 : 0);
+                           (why || (scores && out.empty()) ? ids.size() * ids.size() * 20 : 0);
     if (Result<void> r = tell_memory(bytes); !r) return r.error();
     // The picture's own row comes first, the token that says the next one last.
     const auto logits_of = [&](const ModelRun& run) -> std::span<const float> {
@@ -203,12 +226,15 @@ Result<int> run_input(const CheckpointModel& model, const Arguments& a) {
                        "--patches cannot be combined with changes of the model; give --text or --tokens");
         Result<RunChanges> changes = model_changes(a, model, ids.size(), options);
         if (!changes) return changes.error();
-        ModelRunOptions plain;
-        plain.trace = options.trace, plain.progress = options.progress;
-        unchanged = run_model(model, ids, plain);
-        if (!unchanged) return unchanged.error();
+        if (!why) {
+            ModelRunOptions plain;
+            plain.trace = options.trace, plain.progress = options.progress;
+            unchanged = run_model(model, ids, plain);
+            if (!unchanged) return unchanged.error();
+        }
         options.changes = std::move(*changes);
     }
+    if (why) return tell_why(model, a, *input, options, size_t(*top));
     Result<ModelRun> run = run_model(model, ids, options);
     if (!run) return run.error();
     Result<ComparedTokens> tokens = compared_tokens(logits_of(*run), logits_of(*unchanged), size_t(*top));
@@ -232,8 +258,8 @@ Result<int> run_input(const CheckpointModel& model, const Arguments& a) {
 Result<int> run_model_command(const Arguments& a) {
     if (Result<void> r = check_model_words(a); !r) return r.error();
     for (const std::string_view option :
-         {"--out", "--top", "--threads", "--backend", "--device", "--no-scores", "--off", "--scale", "--hide",
-          "--patch", "--from-text", "--from-tokens"})
+         {"--out", "--top", "--why", "--threads", "--backend", "--device", "--no-scores", "--off", "--scale",
+          "--hide", "--patch", "--from-text", "--from-tokens"})
         if (a.has(option) && !a.has("--tokens") && !a.has("--text") && !a.has("--patches"))
             return bad(
                 std::string(option),

@@ -5,8 +5,10 @@
 #include <fovea/fovea_inspect.h>
 #include <fovea/inspect.hpp>
 #include <fovea/inspect/json.hpp>
+#include <fovea/inspect/writers.hpp>
 #include <fovea/model.hpp>
 
+#include <algorithm>
 #include <string>
 
 namespace fovea {
@@ -113,6 +115,34 @@ FoveaResult foveaDeriveCell(const FoveaAttentionDesc* given, const FoveaHostBuff
             derive_cell(desc, bindings, Cell{cell.batch, cell.head, cell.query, cell.key});
         if (!found) return found.error();
         return derivation_as(*found, form);
+    });
+}
+
+FoveaResult foveaScoreWriters(const char* path, const uint32_t* tokens, uint64_t token_count, uint32_t layer,
+                              const FoveaCell* given, uint64_t most, FoveaTextForm form, FoveaText* out,
+                              FoveaDiag* diag) {
+    if (out) *out = nullptr;
+    if (!path) return null_refused(diag, "path");
+    if (!tokens) return null_refused(diag, "tokens");
+    FoveaCell cell{};
+    if (FoveaResult r = read_struct(given, cell, "cell", diag); r != FOVEA_OK) return r;
+    return make_text(out, diag, [&]() -> Result<std::string> {
+        if (cell.batch != 0)
+            return refused("cell.batch", "cell.batch is " + std::to_string(cell.batch) +
+                                             "; a model runs one text, so it must be 0");
+        const int number = enum_number(form);
+        if (number < FOVEA_TEXT_PLAIN || number > FOVEA_TEXT_CSV)
+            return no_such_form(form, "a list of writers");
+        const Result<CheckpointModel> model = CheckpointModel::open(path);
+        if (!model) return model.error();
+        const Result<ScoreWriters> of = score_writers(*model, std::span(tokens, size_t(token_count)),
+                                                      {layer, cell.head, cell.query, cell.key});
+        if (!of) return of.error();
+        const TokenAt none = [](uint64_t) { return std::string(); };
+        const auto count = size_t(std::min<uint64_t>(most, of->matrix.size()));
+        return number == FOVEA_TEXT_PLAIN  ? writers_text(*of, count, none)
+               : number == FOVEA_TEXT_JSON ? writers_json(*of, count, none)
+                                           : writers_csv(*of, count, none);
     });
 }
 

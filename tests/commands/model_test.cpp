@@ -66,6 +66,50 @@ TEST(ModelCommand, refuses_what_it_cannot_open_or_run) {
                    "position 32 is past the 32 that the model has learned");
 }
 
+TEST(ModelCommand, says_why_a_head_attends) {
+    const Scratch scratch;
+    const std::string model = "model " + kFamilies + "gemma2 --tokens 3,4,5,6 ",
+                      why = model + "--why 1.2,3,1 ";
+    const CommandRun all = run_command(scratch, why + "--top 1000000 --json");
+    ASSERT_EQ(all.exit_code, 0) << all.error;
+    const Result<JsonValue> json = parse_json(all.output);
+    ASSERT_TRUE(json) << all.output;
+    double sum = 0, magnitudes = 0;
+    for (const JsonValue entry : (*json)["entries"].items())
+        sum += entry["value"].number(), magnitudes += std::abs(entry["value"].number());
+    const size_t writers = (*json)["writers"].items().size();
+    EXPECT_EQ((*json)["entries"].items().size(), writers * writers);
+    EXPECT_NEAR(sum, (*json)["sum"].number(), 1e-9 * magnitudes);
+    const JsonValue cap = (*json)["remainders"].items()[0];
+    EXPECT_EQ(cap["name"].text(), "softcap");
+    EXPECT_NEAR(sum + cap["value"].number(), (*json)["score"].number(), 1e-5 * magnitudes);
+    ASSERT_EQ(run_command(scratch, model + "--no-scores --out OUT").exit_code, 0);
+    const Result<TensorSet> run = load_safetensors(scratch / "out.safetensors");
+    EXPECT_FLOAT_EQ(float((*json)["weight"].number()),
+                    to_f32(*run->find("layers.1.weights")).value()[2 * 16 + 3 * 4 + 1]);
+    const std::string csv = (scratch / "why.csv").string();
+    const CommandRun text = run_command(scratch, why + "--top 2 --out " + csv);
+    EXPECT_TRUE(text.output.starts_with("head 1.2: query token 3, key token 1\nscore ")) << text.output;
+    EXPECT_EQ(std::count(text.output.begin(), text.output.end(), '\n'), 5) << text.output;
+    const std::string table = read_file(csv);
+    EXPECT_EQ(size_t(std::count(table.begin(), table.end(), '\n')), writers * writers + 1);
+    // A head that is switched off writes nothing.
+    const CommandRun off = run_command(scratch, why + "--off 0.0,0.1,0.2,0.3 --top 1000000 --json");
+    for (const JsonValue writer : (*parse_json(off.output))["writers"].items())
+        EXPECT_TRUE(writer["kind"].text() != "head" || writer["query_sum"].number() == 0) << off.output;
+    expect_refused(run_command(scratch, model + "--why 1.2,3"),
+                   "--why is '1.2,3'; it must be a head, a query and a key");
+    expect_refused(run_command(scratch, model + "--why 2.0,3,1"),
+                   "--why has layer 2; it must be from 0 to 1");
+    expect_refused(run_command(scratch, model + "--why 1.4,3,1"), "--why has head 4; it must be from 0 to 3");
+    expect_refused(run_command(scratch, model + "--why 1.2,4,1"),
+                   "--why has query 4; it must be from 0 to 3");
+    expect_refused(run_command(scratch, model + "--why 1.2,3,x"), "--why");
+    expect_refused(run_command(scratch, why + "--out OUT"), ".csv");
+    expect_refused(run_command(scratch, "model " + kFamilies + "gemma2 --why 1.2,3,1"),
+                   "--why needs --tokens or --text");
+}
+
 TEST(ModelCommand, lists_the_classes_of_a_picture_that_is_given_as_patches) {
     const Scratch scratch;
     const std::string model = "model " + kFamilies + "vit", expected = kFamilies + "vit/expected.safetensors";

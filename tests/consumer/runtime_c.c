@@ -256,6 +256,7 @@ static void test_inspection(void) {
     const FoveaHostBuffer bindings[FOVEA_BIND_COUNT] = {{q, sizeof q}, {k, sizeof k}, {v, sizeof v}};
     const char* const said[] = {"exp", "\"weight\":", "weight", "\\", "import"};
     const uint64_t seed = 7;
+    const uint32_t token[1] = {0};
     cell.query = 3;
     cell.key = 2;
     for (int form = FOVEA_TEXT_PLAIN; form <= FOVEA_TEXT_PYTHON; ++form) {
@@ -268,6 +269,12 @@ static void test_inspection(void) {
     EXPECT_REFUSED(foveaDeriveCell(&call, bindings, &cell, FOVEA_TEXT_JSON, &text, &diag),
                    FOVEA_INVALID_ARGUMENT, "cell.key");
     EXPECT(text == NULL);
+
+    cell.key = 0;
+    EXPECT(foveaScoreWriters("no such model", token, 1, 0, &cell, 10, FOVEA_TEXT_JSON, &text, &diag) != FOVEA_OK &&
+           text == NULL);
+    EXPECT_REFUSED(foveaScoreWriters(NULL, token, 1, 0, &cell, 10, FOVEA_TEXT_JSON, &text, &diag),
+                   FOVEA_INVALID_ARGUMENT, "path");
 
     EXPECT(foveaListLessons(&text, &diag) == FOVEA_OK && holds(text, "t1-08-causal-weights"));
     EXPECT(foveaRunLesson("3", NULL, FOVEA_TEXT_JSON, &text, &diag) == FOVEA_OK &&

@@ -60,6 +60,25 @@ typedef struct FoveaCell {
 FOVEA_API FoveaResult foveaDeriveCell(const FoveaAttentionDesc* desc, const FoveaHostBuffer* bindings, const FoveaCell* cell,
                                       FoveaTextForm form, FoveaText* out, FoveaDiag* diag);
 
+/* Splits the score of a cell by what wrote to the residual stream of a model: embeddings, heads, feed-forward parts, biases.
+ * <fovea/inspect/writers.hpp> has the formula. Runs the model's layers up to that one on this
+ * thread, in float32; the split is float64.
+ *   path      a folder with config.json and safetensors, or a GGUF file
+ *   tokens    `token_count` token IDs, at least 1
+ *   layer     counted from 0
+ *   cell      the layer's head, query and key; batch must be 0
+ *   most      entries to list, those of the largest magnitude
+ *   form      FOVEA_TEXT_PLAIN, FOVEA_TEXT_JSON or FOVEA_TEXT_CSV
+ *   out       receives the text; null after an error
+ * JSON has "layer", "head", "query", "key", "score" (the logit), "weight" and "sum" (of all entries). Lists: "remainders" of
+ * what is added to the sum ("name", "value"). "writers" ("kind", "layer", "head", "at_query", "at_key", "query_sum", "key_sum").
+ * "entries" ("query_writer", "key_writer", "value").
+ * Errors: FOVEA_INVALID_ARGUMENT for what is not a known model. The same for a token, layer, head, query or key that does
+ * not exist. A file that cannot be read has its own code. */
+FOVEA_API FoveaResult foveaScoreWriters(const char* path, const uint32_t* tokens, uint64_t token_count, uint32_t layer,
+                                        const FoveaCell* cell, uint64_t most, FoveaTextForm form, FoveaText* out,
+                                        FoveaDiag* diag);
+
 /* Statistics of one head: means over the rows that are not fully masked, 0 if there are none. */
 typedef struct FoveaHeadStats {
     uint32_t struct_size;    /* sizeof(FoveaHeadStats) */

@@ -32,23 +32,42 @@ Result<F32Tensor> CheckpointModel::embed_patches(const F32Tensor& patches) const
     return x;
 }
 
-Result<F32Tensor> CheckpointModel::embed(std::span<const uint32_t> ids, uint64_t first) const {
-    if (config_->patches != 0)
-        return bad_checkpoint("tokens",
-                              "a " + config_->family + " model reads patches of pictures, not tokens");
+Result<EmbeddingRows> CheckpointModel::embedding_rows(std::span<const uint32_t> ids,
+                                                      const F32Tensor& entering) const {
     Loader loader(*files_, *family_, *config_, root_);
-    const Embedding embedding = loader.embedding();
+    EmbeddingRows out;
+    if (config_->patches != 0) {
+        F32Tensor& places = out.embedding.positions = loader.patch_embedding().positions;
+        if (loader.error()) return *loader.error();
+        if (entering.shape != Shape{config_->patches + 1, config_->width})
+            return bad_checkpoint("entering", "entering has shape " + format_shape(entering.shape) +
+                                                  "; it must be the result of embed_patches()");
+        places = reshaped(std::move(places), entering.shape);
+        out.rows = entering;
+        for (size_t i = 0; i < places.values.size(); ++i) out.rows.values[i] -= places.values[i];
+        return out;
+    }
+    out.embedding = loader.embedding();
     if (loader.error()) return *loader.error();
     const StoredWeight& table = *files_->find(loader.rooted(loader.names().table) + ".weight");
-    F32Tensor x({ids.size(), config_->width});
+    out.rows = F32Tensor({ids.size(), config_->width});
     for (size_t i = 0; i < ids.size(); ++i) {
         if (ids[i] >= config_->vocabulary)
             return bad_checkpoint("tokens", "token " + std::to_string(i) + " has the ID " +
                                                 std::to_string(ids[i]) + "; the model has " +
                                                 std::to_string(config_->vocabulary) + " tokens");
-        if (Result<void> r = read_rows(table, ids[i], x.row(i)); !r) return r.error();
+        if (Result<void> r = read_rows(table, ids[i], out.rows.row(i)); !r) return r.error();
     }
-    return embedded(embedding, ids, std::move(x), first);
+    return out;
+}
+
+Result<F32Tensor> CheckpointModel::embed(std::span<const uint32_t> ids, uint64_t first) const {
+    if (config_->patches != 0)
+        return bad_checkpoint("tokens",
+                              "a " + config_->family + " model reads patches of pictures, not tokens");
+    Result<EmbeddingRows> read = embedding_rows(ids, {});
+    if (!read) return read.error();
+    return embedded(read->embedding, ids, std::move(read->rows), first);
 }
 
 Result<Block> CheckpointModel::block(uint64_t layer, uint64_t tokens, bool stored) const {

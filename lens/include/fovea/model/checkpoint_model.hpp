@@ -91,6 +91,9 @@ class CheckpointModel {
     // each patch its channels, of each the rows of pixels, normalised as the model was trained. The result
     // goes to run_model() as `entering`.
     Result<F32Tensor> embed_patches(const F32Tensor& patches) const;
+    // Returns what embed() adds up. A model that reads pictures needs the result of embed_patches() as
+    // `entering`; the rows are then what it has apart from its positions.
+    Result<EmbeddingRows> embedding_rows(std::span<const uint32_t> ids, const F32Tensor& entering) const;
     // Returns layer n for an input of `tokens` tokens in all. With `stored`, matrices keep their stored types
     // (Linear::stored), except those whose rows the files store in another order.
     Result<Block> block(uint64_t layer, uint64_t tokens, bool stored = false) const;

@@ -81,6 +81,12 @@ struct Embedding {
     Norm norm;  // applied to the sums (BERT); optional
 };
 
+// Tokens before they are embedded: rows of the table, and the rest of the embedding.
+struct EmbeddingRows {
+    Embedding embedding;          // without its table
+    F32Tensor rows{Shape{0, 0}};  // [tokens, width]
+};
+
 // The part between the last block and the unembedding in encoders that predict masked tokens: a layer, its
 // activation and a norm. Absent without `dense`.
 struct PredictionHead {
