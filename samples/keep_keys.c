@@ -47,7 +47,6 @@ static void attend(const FoveaDeviceProperties* properties, const FoveaAttention
 static void key_mass(const FoveaDeviceProperties* properties, const FoveaAttentionDesc* desc, float* q, float* k,
                      float* lse, uint64_t mass[kHeads][kTokens]) {
     FoveaDiag diag = foveaDiag();
-    // [mass]
     FoveaMapTileDesc tile = foveaMapTileDesc();
     tile.first_row = kTokens - kLast;
     tile.height = 1; /* all rows in one pixel, each key in its own */
@@ -55,7 +54,6 @@ static void key_mass(const FoveaDeviceProperties* properties, const FoveaAttenti
     require(foveaPlanMapTile(properties, desc, &tile, NULL, &plan, &diag) == FOVEA_OK, diag.text);
     FoveaHostBuffer call[FOVEA_BIND_COUNT] = {{0}}; /* and Q, K, LSE */
     call[FOVEA_BIND_TILE_MASS] = (FoveaHostBuffer){mass, kHeads * kTokens * sizeof **mass};
-    // [end mass]
     call[FOVEA_BIND_Q] = (FoveaHostBuffer){q, kHeads * kRow * sizeof *q};
     call[FOVEA_BIND_K] = (FoveaHostBuffer){k, kHeadsKv * kRow * sizeof *k};
     call[FOVEA_BIND_LSE] = (FoveaHostBuffer){lse, kHeads * kTokens * sizeof *lse};

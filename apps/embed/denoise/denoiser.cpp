@@ -61,7 +61,6 @@ FrameTime run_now(Frames& frames, const std::function<void(Frame&)>& record) {
     return time;
 }
 
-// [call]
 fovea::Attention Denoiser::call(uint32_t pages) const {
     // q is [tiles, 1, 64, kDim]; k and v are pools of pages, [2 tiles, 1, 64, kDim] and [2 tiles, 1, 64,
     // kLightDim]: this frame's tiles, then the last one's. o is [tiles, 1, 64, kLightDim], lse [tiles, 1,
@@ -75,7 +74,6 @@ fovea::Attention Denoiser::call(uint32_t pages) const {
     call.desc.max_slice_cost = 2.0 * (kDim + kLightDim) * width_ * height_ * pages * kTilePixels / slices_;
     return call;
 }
-// [end call]
 
 Denoiser::Denoiser(const Gpu& gpu, uint32_t width, uint32_t height, uint32_t slices)
     : gpu_(gpu),
