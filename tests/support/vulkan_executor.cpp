@@ -168,9 +168,7 @@ class VulkanExecutor : public Executor {
 
 std::unique_ptr<Executor> make_vulkan_executor(std::string name, FoveaKernel kernel, std::string_view as,
                                                std::string& error) {
-    EngineOptions options;
-    options.backend = BackendChoice::vulkan;
-    options.validation = true;
+    EngineOptions options = unchecked_vulkan(true);
     const bool instruments_shaders = getenv("VK_KHRONOS_VALIDATION_GPUAV_ENABLE") != nullptr;
     options.push_descriptors = !instruments_shaders;
     Result<Engine> engine = Engine::open(options);

@@ -1,4 +1,6 @@
 // The runtime on a real driver: one call on host memory, buffers that stay, progress, refusals.
+#include "support/vulkan_executor.hpp"
+
 #include <fovea/runtime.hpp>
 
 #include <gtest/gtest.h>
@@ -14,9 +16,7 @@ namespace {
 class EngineTest : public ::testing::Test {
   protected:
     void SetUp() override {
-        EngineOptions options;
-        options.backend = BackendChoice::vulkan;
-        options.validation = true;
+        EngineOptions options = unchecked_vulkan(true);
         Result<Engine> opened = Engine::open(options);
         ASSERT_TRUE(opened) << opened.error().text;
         engine = std::make_unique<Engine>(std::move(*opened));
@@ -263,9 +263,7 @@ TEST_F(EngineTest, AppendKeepsTheRowsThatTheCacheHolds) {
 }
 
 TEST_F(EngineTest, EnginesAreIndependent) {
-    EngineOptions options;
-    options.backend = BackendChoice::vulkan;
-    Result<Engine> second = Engine::open(options);
+    Result<Engine> second = Engine::open(unchecked_vulkan(false));
     ASSERT_TRUE(second) << second.error().text;
     AttentionData a, b;
     ASSERT_TRUE(engine->attention(a.desc, a.bindings));

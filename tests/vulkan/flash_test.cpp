@@ -1,6 +1,7 @@
 // The promises of the one-pass kernel: with fixed splits, bits that depend neither on the batch nor on the
 // device; device memory that grows with the lengths and not with their product; and a long call that reports
 // and stops.
+#include "support/vulkan_executor.hpp"
 #include "vulkan/gpu.hpp"
 
 #include "problem/compressed.hpp"
@@ -24,12 +25,7 @@ Attention fixed_splits(uint32_t batch) {
     return call;
 }
 
-Result<Engine> open_vulkan(bool validation = false) {
-    EngineOptions options;
-    options.backend = BackendChoice::vulkan;
-    options.validation = validation;
-    return Engine::open(options);
-}
+Result<Engine> open_vulkan(bool validation = false) { return Engine::open(unchecked_vulkan(validation)); }
 
 // o of a call on device buffers, planned for `properties`.
 std::vector<float> run(Engine& engine, const Attention& call, const FoveaDeviceProperties& properties,

@@ -1,5 +1,7 @@
 // A long problem through the staged kernels in blocks of query rows: bounded workspace, bounded slices, and
 // the same bits whatever the order of the slices.
+#include "support/vulkan_executor.hpp"
+
 #include <fovea/runtime.hpp>
 
 #include <gtest/gtest.h>
@@ -22,9 +24,7 @@ uint64_t length_for_this_driver() {
 
 TEST(LongAttention, staged_blocks_stay_within_their_budgets_in_any_order) {
     const uint64_t length = length_for_this_driver();
-    EngineOptions options;
-    options.backend = BackendChoice::vulkan;
-    Result<Engine> engine = Engine::open(options);
+    Result<Engine> engine = Engine::open(test::unchecked_vulkan(false));
     ASSERT_TRUE(engine) << engine.error().text;
     Attention call;
     call.batch(1).heads(4).lengths(length, length).dims(64).kernel(FOVEA_KERNEL_STAGED);
@@ -61,9 +61,7 @@ TEST(LongAttention, staged_blocks_stay_within_their_budgets_in_any_order) {
 }
 
 TEST(LongAttention, the_planners_own_budget_refuses_nothing) {
-    EngineOptions options;
-    options.backend = BackendChoice::vulkan;
-    Result<Engine> engine = Engine::open(options);
+    Result<Engine> engine = Engine::open(test::unchecked_vulkan(false));
     ASSERT_TRUE(engine) << engine.error().text;
     Attention call;  // one row of keys costs more than a software driver's slice
     call.batch(1).heads(1).lengths(1, 1 << 20).dims(32).types(FOVEA_F16);
@@ -74,9 +72,7 @@ TEST(LongAttention, the_planners_own_budget_refuses_nothing) {
 }
 
 TEST(LongAttention, matrices_that_do_not_fit_are_refused_by_name) {
-    EngineOptions options;
-    options.backend = BackendChoice::vulkan;
-    Result<Engine> engine = Engine::open(options);
+    Result<Engine> engine = Engine::open(test::unchecked_vulkan(false));
     ASSERT_TRUE(engine) << engine.error().text;
     Attention call;
     call.batch(1).heads(64).lengths(1 << 20, 1 << 20).dims(64).outputs(FOVEA_OUTPUT_O | FOVEA_OUTPUT_WEIGHTS);

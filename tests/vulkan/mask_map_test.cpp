@@ -1,5 +1,6 @@
 // The map of a mask's blocks changes no bit of any result: with and without it, for masks and biases with
 // hidden, clear and mixed blocks, and with NaN in every key that is hidden from all rows.
+#include "support/vulkan_executor.hpp"
 #include "vulkan/gpu.hpp"
 
 #include <fovea/runtime.hpp>
@@ -140,10 +141,7 @@ TEST(MaskMap, changes_no_bit) {
         {"bias in float16", 1, 4, 2, 4, false, FOVEA_F16, false, slices},
         {"mask and bias", 2, 4, 2, 4, true, FOVEA_F32, false, causal},
     };
-    EngineOptions options;
-    options.backend = BackendChoice::vulkan;
-    options.validation = true;
-    Result<Engine> engine = Engine::open(options);
+    Result<Engine> engine = Engine::open(unchecked_vulkan(true));
     ASSERT_TRUE(engine) << engine.error().text;
     for (const Shape& s : shapes) {
         SCOPED_TRACE(s.name);

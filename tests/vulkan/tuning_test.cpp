@@ -1,6 +1,7 @@
 // Tiles that a tuning may choose: each gives right results, and a file of them reaches the plans of an
 // engine.
 #include "files/scratch.hpp"
+#include "support/vulkan_executor.hpp"
 #include "vulkan/gpu.hpp"
 
 #include <fovea/runtime.hpp>
@@ -44,10 +45,8 @@ std::vector<float> run(Engine& engine, const Attention& attention) {
 }
 
 Result<Engine> open_engine(const std::string& tuning_file = "") {
-    EngineOptions options;
-    options.backend = BackendChoice::vulkan;
+    EngineOptions options = unchecked_vulkan(true);
     options.tuning_file = tuning_file;
-    options.validation = true;
     return Engine::open(options);
 }
 
