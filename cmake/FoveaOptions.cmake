@@ -3,6 +3,11 @@ include_guard(GLOBAL)
 
 option(FOVEA_BUILD_TESTS "Build the tests (needs GoogleTest)" ${PROJECT_IS_TOP_LEVEL})
 option(FOVEA_BUILD_APPS "Build the command line and the other programs" ${PROJECT_IS_TOP_LEVEL})
+# The page's modules of Emscripten, without programs and tests.
+set(FOVEA_IS_PAGE OFF)
+if(EMSCRIPTEN AND NOT FOVEA_BUILD_TESTS AND NOT FOVEA_BUILD_APPS)
+  set(FOVEA_IS_PAGE ON)
+endif()
 option(FOVEA_TEST_GPU_AV "Tests under GPU-assisted validation too (instrumented shaders: slow on software drivers)" ON)
 option(FOVEA_BUILD_FUZZERS "Build the fuzzers (clang with libFuzzer; preset fuzz)" OFF)
 set(_fovea_shared ${PROJECT_IS_TOP_LEVEL})

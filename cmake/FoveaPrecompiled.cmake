@@ -79,11 +79,13 @@ endfunction()
 function(_fovea_sum_precompiled target)
   get_target_property(folder ${target} BINARY_DIR)
   get_target_property(headers ${target} PRECOMPILE_HEADERS)
-  file(CONFIGURE OUTPUT ${folder}/CMakeFiles/${target}.dir/cmake_pch.hxx.gch.sum @ONLY
-       CONTENT "${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION} ${GTest_VERSION} ${headers}\n")
+  set(suffix pch)
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    set(suffix gch)
     target_compile_options(${target} PRIVATE -fpch-preprocess) # the cache's own preprocessing reads it, too
   endif()
+  file(CONFIGURE OUTPUT ${folder}/CMakeFiles/${target}.dir/cmake_pch.hxx.${suffix}.sum @ONLY
+       CONTENT "${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION} ${GTest_VERSION} ${headers}\n")
 endfunction()
 
 function(_fovea_add_carrier name optimisation)
@@ -127,4 +129,21 @@ function(fovea_precompile_headers)
     _fovea_precompile_with(fovea_precompiled_test "${tests}" GTest::gtest GTest::gtest_main)
     _fovea_compile_together("${tests}")
   endif()
+endfunction()
+
+# For the page: one header for the libraries, one for the module without exceptions. Files that are compiled for
+# speed have other flags than the header.
+function(fovea_precompile_page_headers)
+  foreach(carrier IN ITEMS fovea_files fovea_web)
+    target_precompile_headers(${carrier} PRIVATE ${_fovea_standard_headers})
+    _fovea_sum_precompiled(${carrier})
+  endforeach()
+  foreach(library IN ITEMS fovea_model fovea_inspect fovea_tokenizer)
+    target_precompile_headers(${library} REUSE_FROM fovea_files)
+  endforeach()
+  foreach(file IN ITEMS fovea_files:lens/files/quantised fovea_web:lens/files/quantised fovea_model:lens/model/torch_random)
+    string(REGEX MATCH "(.*):(.*)" all ${file})
+    set_source_files_properties(${PROJECT_SOURCE_DIR}/${CMAKE_MATCH_2}.cpp TARGET_DIRECTORY ${CMAKE_MATCH_1}
+      PROPERTIES SKIP_PRECOMPILE_HEADERS ON)
+  endforeach()
 endfunction()
