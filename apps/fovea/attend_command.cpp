@@ -30,7 +30,9 @@ constexpr Refusal kRefusals[] = {
     {"window_left, window_right", "--window: -1 (unbounded) or more"},
     {"scale, softcap", "finite; softcap not negative"},
     {"dropout_p", "0 or more, below 1; any dropout_seed"},
-    {"outputs, precision, kernel", "of the names above; a kernel that cannot run this says why"},
+    {"outputs, precision, kernel",
+     "of the names above; a kernel that cannot run this says why. scores, capped, masked, weights of a "
+     "quantized cache: on the CPU only"},
     {"max_slice_cost", "--slice-cost: finite; on Vulkan enough for the smallest slice"},
     {"workspace_limit", "--workspace: enough for the smallest slice"},
     {"in the library only", "struct_size, flags, dropout_offset, packed_rows_q, packed_rows_kv, page_size,"},

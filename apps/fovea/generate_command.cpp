@@ -31,7 +31,8 @@ constexpr OptionSpec kGenerateOptions[] = {
     {"--count", "N", "most tokens to generate (default 32)"},
     {"--ignore-eos", "", "goes on where the model ends its text"},
     {"--temperature", "T",
-     "0 takes the likeliest token (default); above, one is drawn by softmax(logits / T)"},
+     "0 takes the likeliest token (default); above, as the next three need it, one is drawn by "
+     "softmax(logits / T)"},
     {"--top-k", "N", "draws from the N likeliest tokens (default 0: from all)"},
     {"--top-p", "P", "draws from the likeliest tokens whose probabilities reach P together (default 1)"},
     {"--min-p", "P", "draws from tokens with at least P times the likeliest one's probability (default 0)"},

@@ -28,8 +28,10 @@ constexpr OptionSpec kModelOptions[] = {
      "with one of these: a safetensors file with logits [L, V], hidden.N [L, E] and layers.N.weights [H, L, "
      "L]"},
     {"--top", "N", "likely next tokens to list, and heads for each score (default 10)"},
-    {"--off", "L.H,...", "heads that give nothing, as layer and head counted from 0"},
-    {"--scale", "L.H=S,...", "heads whose contexts are multiplied by numbers"},
+    {"--off", "L.H,...",
+     "heads that give nothing, as layer and head counted from 0; next tokens are compared with the unchanged "
+     "model's"},
+    {"--scale", "L.H=S,...", "heads whose contexts are multiplied by numbers; compared likewise"},
     {"--hide", "N,...", "tokens, counted from 0, that no query sees in any layer"},
     {"--patch", "L.H,...", "heads that give what they give in another text of as many tokens"},
     {"--from-text", "TEXT", "that other text"},

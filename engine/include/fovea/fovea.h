@@ -357,7 +357,7 @@ typedef struct FoveaAttentionDesc {
     uint64_t block_table_pages;        /*   block_table[b][j / page_size]; binding BLOCK_TABLE: I32 [B, block_table_pages] */
     FoveaPrecision precision;          /* permitted rounding of products */
     FoveaKernel kernel;                /* AUTO: the planner chooses. Others: that kernel, or an error with the reason */
-    /* FLOP that one slice may cost, see below. 0: by the class of the device. */
+    /* FLOP that one slice may cost, see below. 0: on Vulkan slice_cost, or 1e11 (discrete), 2e8 (software), 1e10 (others). */
     double max_slice_cost;
     uint64_t workspace_limit;          /* bytes. 0: 64 MiB */
     /* The first query, key and batch entry * Hq + head in the whole call, for random dropout of a part; see below. */
