@@ -34,10 +34,14 @@ struct Row {
     uint64_t columns = 0;
     std::vector<Part> parts;
 
+    auto find(uint32_t writer) {
+        return std::find_if(parts.begin(), parts.end(),
+                            [&](const Part& part) { return part.writer == writer; });
+    }
+    bool has(uint32_t writer) { return find(writer) != parts.end(); }
     // Returns a writer's columns, all of them.
     std::vector<double>& all_of(uint32_t writer) {
-        const auto at =
-            std::find_if(parts.begin(), parts.end(), [&](const Part& part) { return part.writer == writer; });
+        const auto at = find(writer);
         Part& part = at != parts.end() ? *at : parts.emplace_back(Part{writer, 0, {}});
         if (part.first != 0) part.values.insert(part.values.begin(), size_t(part.first), 0.0);
         part.values.resize(columns), part.first = 0;
@@ -47,38 +51,34 @@ struct Row {
 
 std::vector<double> in_double(std::span<const float> row) { return {row.begin(), row.end()}; }
 
-// Outputs of a layer that are summed together, and that are packed together: a longer run of each row.
-constexpr size_t kTogether = 16, kPacked = 8 * kTogether;
+// Products that are summed side by side, which the compiler turns into vectors: columns of a dot product, or
+// outputs of a layer.
+constexpr size_t kTogether = 16;
 
-// The weights of `count` outputs, at most kPacked, from `first` on: for each kTogether of them input by
-// input.
-Result<void> pack(const Linear& layer, uint64_t first, size_t count, std::vector<float>& packed) {
-    const size_t inputs = layer.d_in();
-    packed.resize(inputs * kPacked);
-    const auto place = [&](size_t o) { return o / kTogether * inputs * kTogether + o % kTogether; };
-    if (layer.layout == WeightLayout::in_out) {
-        for (size_t c = 0; c < inputs; ++c)
-            for (size_t o = 0; o < count; o += kTogether)
-                std::copy_n(&layer.weight.values[c * layer.d_out() + first + o],
-                            std::min(kTogether, count - o), &packed[place(o) + c * kTogether]);
-        return {};
-    }
-    std::vector<float> stored(layer.stored ? inputs : 0);
-    for (size_t o = 0; o < count; ++o) {
-        const float* row = layer.stored ? stored.data() : &layer.weight.values[(first + o) * inputs];
-        if (layer.stored)
-            if (Result<void> r = read_rows(*layer.stored, first + o, stored); !r) return r;
-        for (size_t c = 0; c < inputs; ++c) packed[place(o) + c * kTogether] = row[c];
-    }
-    return {};
+template <class Weight>
+double dot(const double* x, const Weight* weights, size_t count) {
+    std::array<double, kTogether> sums{};
+    const size_t whole = count / kTogether * kTogether;
+    for (size_t c = 0; c < whole; c += kTogether)
+        for (size_t i = 0; i < kTogether; ++i) sums[i] += x[c + i] * double(weights[c + i]);
+    double sum = std::accumulate(sums.begin(), sums.end(), 0.0);
+    for (size_t c = whole; c < count; ++c) sum += x[c] * double(weights[c]);
+    return sum;
 }
 
-void multiply_packed(const Part& x, const float* packed, std::span<double> out) {
+// A part by [outputs, inputs] weights.
+void multiply_rows(const Part& x, const float* weights, size_t inputs, std::span<double> out) {
+    for (size_t o = 0; o < out.size(); ++o)
+        out[o] = dot(x.values.data(), weights + o * inputs + x.first, x.values.size());
+}
+
+// A part by [inputs, kTogether] weights.
+void multiply_columns(const Part& x, const float* weights, std::span<double> out) {
     std::array<double, kTogether> sums{};
-    const float* weights = packed + x.first * kTogether;
+    const float* row = weights + x.first * kTogether;
     for (const double value : x.values) {
-        for (size_t o = 0; o < kTogether; ++o) sums[o] += value * double(weights[o]);
-        weights += kTogether;
+        for (size_t o = 0; o < kTogether; ++o) sums[o] += value * double(row[o]);
+        row += kTogether;
     }
     std::copy_n(sums.begin(), out.size(), out.begin());
 }
@@ -213,17 +213,36 @@ Result<void> WriterSteps::multiply(const Linear& layer, Role from, Role to, uint
         y = {count, {}};
         for (const Part& one : x.parts) y.parts.push_back({one.writer, 0, std::vector<double>(count)});
     });
-    std::vector<float> packed;
-    for (uint64_t from_output = 0; from_output < count; from_output += kPacked) {
-        const size_t all = std::min<size_t>(kPacked, count - from_output);
-        if (Result<void> r = pack(layer, first + from_output, all, packed); !r) return r;
-        for (size_t o = 0; o < all; o += kTogether)
-            for_sides([&](const Row& x, Row& y) {
-                for (size_t p = 0; p < x.parts.size(); ++p)
-                    multiply_packed(
-                        x.parts[p], &packed[o * layer.d_in()],
-                        std::span(y.parts[p].values).subspan(from_output + o, std::min(kTogether, all - o)));
-            });
+    const size_t inputs = layer.d_in();
+    const bool by_columns = layer.layout == WeightLayout::in_out;
+    // Weights of some outputs, which all parts are multiplied by: in a row of caches' lines, or widened.
+    std::vector<float> copied(by_columns || layer.stored ? kTogether * inputs : 0);
+    for (uint64_t at = 0; at < count; at += kTogether) {
+        const auto some = size_t(std::min<uint64_t>(kTogether, count - at));
+        const float* weights = copied.empty() ? &layer.weight.values[(first + at) * inputs] : copied.data();
+        if (layer.stored) {
+            for (size_t o = 0; o < some; ++o)
+                if (Result<void> r = read_rows(*layer.stored, first + at + o,
+                                               std::span(copied).subspan(o * inputs, inputs));
+                    !r)
+                    return r;
+        } else if (by_columns) {
+            const float* row = &layer.weight.values[first + at];
+            for (size_t c = 0; c < inputs; ++c, row += layer.d_out())
+                if (some == kTogether)
+                    std::copy_n(row, kTogether, &copied[c * kTogether]);
+                else
+                    std::copy_n(row, some, &copied[c * kTogether]);
+        }
+        for_sides([&](const Row& x, Row& y) {
+            for (size_t p = 0; p < x.parts.size(); ++p) {
+                const auto out = std::span(y.parts[p].values).subspan(at, some);
+                if (by_columns)
+                    multiply_columns(x.parts[p], weights, out);
+                else
+                    multiply_rows(x.parts[p], weights, inputs, out);
+            }
+        });
     }
     for_sides([&](const Row&, Row& y) {
         if (!layer.has_bias()) return;
@@ -293,8 +312,12 @@ Result<void> WriterSteps::linear(std::span<const Product> products, Role from) {
 Result<void> WriterSteps::norm(const Norm& n, uint32_t, Role from, Role to) {
     for (size_t s = 0; s < sides_.size(); ++s) {
         if (!has(s, to)) continue;
-        Row& row = sides_[s].rooms[to];
-        if (from != to) row = sides_[s].rooms[from];
+        Row &row = sides_[s].rooms[to], &source = sides_[s].rooms[from];
+        // Nothing reads the stream again once q and k are made of its norm.
+        if (from != to && reading_)
+            row = std::move(source);
+        else if (from != to)
+            row = source;
         freeze(n, row);
     }
     return {};
@@ -324,7 +347,11 @@ Result<void> WriterSteps::rotate(const Rope& rope, uint32_t, Role role) {
 Result<void> WriterSteps::add(Role from, const Norm* next, Role to) {
     for (Side& side : sides_) {
         Row& sum = side.rooms[stream];
-        for (const Part& one : side.rooms[from].parts) {
+        for (Part& one : side.rooms[from].parts) {
+            if (!sum.has(one.writer)) {
+                sum.parts.push_back(std::move(one));
+                continue;
+            }
             std::vector<double>& grown = sum.all_of(one.writer);
             for (size_t c = 0; c < one.values.size(); ++c) grown[one.first + c] += one.values[c];
         }
@@ -387,8 +414,7 @@ Result<ScoreWriters> finished(WriterSteps& steps, Trace& trace, uint32_t n, cons
     const double factor = scale.divides ? 1.0 / scale.value : scale.value;
     for (const Part& q : steps.query().parts)
         for (const Part& k : steps.key().parts) {
-            double sum = 0;
-            for (size_t c = 0; c < q.values.size(); ++c) sum += q.values[c] * k.values[c];
+            const double sum = dot(q.values.data(), k.values.data(), q.values.size());
             out.matrix[q.writer * count + k.writer] = sum * factor;
         }
     out.sum = std::accumulate(out.matrix.begin(), out.matrix.end(), 0.0);
