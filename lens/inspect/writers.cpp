@@ -422,6 +422,39 @@ Result<ScoreWriters> finished(WriterSteps& steps, Trace& trace, uint32_t n, cons
     return out;
 }
 
+// `last`: a trace of the cell's layer; null: that layer is run, too.
+Result<ScoreWriters> split_run(const CheckpointModel& model, std::span<const uint32_t> ids, Trace* last,
+                               const LayerCell& cell, const ModelRunOptions& options) {
+    const ModelConfig& f = model.config();
+    if (ids.empty()) return wrong("tokens", "tokens is empty; it must have at least one token");
+    if (Result<void> r = check_cell(cell, f.layers, f.heads, ids.size()); !r) return r.error();
+    const Result<EmbeddingRows> read = model.embedding_rows(ids, options.entering);
+    if (!read) return read.error();
+    WriterSteps steps(cell.query, cell.key);
+    if (Result<void> r =
+            steps.start(read->embedding, {read->rows.row(cell.query), read->rows.row(cell.key)}, ids);
+        !r)
+        return r.error();
+    ModelRunOptions run;
+    run.trace = options.trace, run.progress = options.progress;
+    run.changes = options.changes, run.entering = options.entering;
+    Result<ScoreWriters> out = ScoreWriters();
+    const uint64_t layers = uint64_t{cell.layer} + (last ? 0 : 1);
+    bool ended = layers == 0;
+    run.on_layer = [&](uint64_t layer, Trace& trace) -> Result<void> {
+        if (layer == cell.layer) {
+            out = finished(steps, trace, 0, cell);
+        } else if (Result<void> r = steps.pass(trace, 0, uint32_t(layer)); !r) {
+            return r;
+        }
+        ended = layer + 1 == layers;
+        return ended ? Error{FOVEA_CANCELLED, "run", "no further layer is needed"} : Result<void>();
+    };
+    if (!ended)
+        if (const Result<ModelRun> ran = run_model(model, ids, run); !ended) return ran.error();
+    return last ? finished(steps, *last, 0, cell) : std::move(out);
+}
+
 }  // namespace
 
 double ScoreWriters::of_query_writer(size_t writer) const {
@@ -467,30 +500,16 @@ Result<ScoreWriters> score_writers(Trace& trace, std::span<const uint32_t> ids, 
 
 Result<ScoreWriters> score_writers(const CheckpointModel& model, std::span<const uint32_t> ids,
                                    const LayerCell& cell, const ModelRunOptions& options) {
-    const ModelConfig& f = model.config();
-    if (ids.empty()) return wrong("tokens", "tokens is empty; it must have at least one token");
-    if (Result<void> r = check_cell(cell, f.layers, f.heads, ids.size()); !r) return r.error();
-    const Result<EmbeddingRows> read = model.embedding_rows(ids, options.entering);
-    if (!read) return read.error();
-    WriterSteps steps(cell.query, cell.key);
-    if (Result<void> r =
-            steps.start(read->embedding, {read->rows.row(cell.query), read->rows.row(cell.key)}, ids);
-        !r)
-        return r.error();
-    ModelRunOptions run;
-    run.trace = options.trace, run.progress = options.progress;
-    run.changes = options.changes, run.entering = options.entering;
-    Result<ScoreWriters> out = ScoreWriters();
-    bool ended = false;
-    run.on_layer = [&](uint64_t layer, Trace& trace) -> Result<void> {
-        if (layer < cell.layer) return steps.pass(trace, 0, uint32_t(layer));
-        ended = true;
-        out = finished(steps, trace, 0, cell);
-        return Error{FOVEA_CANCELLED, "run", "no further layer is needed"};
-    };
-    const Result<ModelRun> ran = run_model(model, ids, run);
-    if (!ended) return ran.error();
-    return out;
+    return split_run(model, ids, nullptr, cell, options);
+}
+
+Result<ScoreWriters> score_writers(const CheckpointModel& model, std::span<const uint32_t> ids, Trace& layer,
+                                   const LayerCell& cell, const ModelRunOptions& options) {
+    if (layer.layers() != 1 || layer.rows() != ids.size())
+        return wrong("layer", "layer is a trace of " + std::to_string(layer.layers()) + " layers and " +
+                                  std::to_string(layer.rows()) + " tokens; it must have one layer and " +
+                                  std::to_string(ids.size()) + " tokens");
+    return split_run(model, ids, &layer, cell, options);
 }
 
 std::vector<WriterEntry> largest_entries(const ScoreWriters& of, size_t most) {

@@ -397,6 +397,37 @@ TEST(WritersOfTrace, an_induction_weight_is_the_querys_token_by_what_the_previou
     EXPECT_GT(seen, 5u);
 }
 
+TEST(WritersOfTrace, a_trace_of_the_cells_layer_is_read_in_place_of_its_run) {
+    const Result<CheckpointModel> model = CheckpointModel::open(fs::path(FOVEA_FAMILIES) / "gpt2");
+    ASSERT_TRUE(model) << model.error().text;
+    const std::vector<uint32_t> ids = {3, 1, 4, 1, 5, 9, 2, 6};
+    ModelRunOptions options;
+    options.with_hidden = true;
+    const Result<ModelRun> run = run_model(*model, ids, options);
+    ASSERT_TRUE(run) << run.error().text;
+    for (const uint32_t layer : {0u, 1u}) {
+        const LayerCell cell{layer, 1, 6, 2};
+        Result<Trace> trace = trace_layer(*model, layer, run->hidden[layer]);
+        ASSERT_TRUE(trace) << trace.error().text;
+        AttentionRules rules = trace->rules();
+        rules.softcap = 0.5;
+        Trace capped = trace->with_rules(rules);
+        const Result<ScoreWriters> plain = score_writers(*model, ids, cell),
+                                   same = score_writers(*model, ids, *trace, cell),
+                                   other = score_writers(*model, ids, capped, cell);
+        ASSERT_TRUE(plain && same && other);
+        EXPECT_EQ(same->matrix, plain->matrix);
+        EXPECT_EQ(same->weight, plain->weight);
+        EXPECT_EQ(other->matrix, plain->matrix);
+        ASSERT_EQ(other->remainders.size(), 1u);
+        EXPECT_NEAR(other->score, 0.5 * std::tanh(plain->score / 0.5), 1e-6);
+        const Result<ScoreWriters> refused = score_writers(*model, std::span(ids).first(7), *trace, cell);
+        ASSERT_FALSE(refused);
+        EXPECT_EQ(refused.error().text,
+                  "layer is a trace of 1 layers and 8 tokens; it must have one layer and 7 tokens");
+    }
+}
+
 INSTANTIATE_TEST_SUITE_P(Models, Writers, testing::ValuesIn(families()),
                          [](const auto& one) { return one.param; });
 

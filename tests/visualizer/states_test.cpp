@@ -310,7 +310,7 @@ TEST_F(StatesTest, an_own_text_of_letters_leaves_one_line_and_the_pick_at_its_en
         Settings s = bench->document.settings();
         s.text = text;
         bench->document.change(s, 7);
-        bench->pick_end_of_text();
+        bench->pick_largest(UINT64_MAX);
         compute();
         size_t lines = 0;
         for (const Problem& problem : bench->problems) lines += problem.where == "text" ? 1 : 0;

@@ -129,6 +129,7 @@ Result<void> Computation::begin(Projected projected, const Settings& settings, c
     head_stats_.clear();
     derived_cell_.reset();
     derivation_.reset();
+    ++results_;
     return {};
 }
 
@@ -280,6 +281,35 @@ const PromptNext* Computation::next_table(const Settings& settings, uint64_t row
         if (!background_.has_frames()) receive();
     }
     return next_ ? &*next_ : nullptr;
+}
+
+const ScoreWriters* Computation::why(const LayerCell& cell) {
+    const auto receive = [&] {
+        Result<ScoreWriters> made = coming_why_.get();
+        why_of_ = why_wanted_;
+        why_.reset();
+        why_problem_ = made ? "" : made.error().text;
+        if (made) why_ = std::move(*made);
+    };
+    if (has_come(coming_why_)) receive();
+    const WhyWanted wanted{results_, cell};
+    if (why_of_ != wanted && !coming_why_.valid()) {
+        why_wanted_ = wanted;
+        const Projected& p = result_->projected;
+        // A model of a task is so small that its answer is there with the frame.
+        const bool apart = background_.has_frames() && p.run;
+        coming_why_ = std::async(apart ? std::launch::async : std::launch::deferred,
+                                 [model = result_->settings.model, run = p.run, source = p.source, cell,
+                                  done = background_.end_of_step()] {
+                                     Result<ScoreWriters> made = writers_of(model, run, *source, cell);
+                                     done();
+                                     return made;
+                                 });
+        if (!apart) receive();
+    }
+    if (why_of_ == wanted) return why_ ? &*why_ : nullptr;
+    why_problem_.clear();
+    return nullptr;
 }
 
 void Computation::drop_grid() {

@@ -6,6 +6,7 @@
 #include "document/background.hpp"
 #include "document/head_grid.hpp"
 #include "document/problems.hpp"
+#include "document/why.hpp"
 #include "gpu/roof.hpp"
 
 #include <algorithm>
@@ -61,7 +62,7 @@ class Computation {
     void cancel_run() {
         if (grid_) grid_->cancel();
     }
-    bool next_has_come() const { return has_come(coming_next_); }
+    bool next_has_come() const { return has_come(coming_next_) || has_come(coming_why_); }
     bool runs_model() const { return waits_for_.has_value(); }
     // True if the CPU replaced the device and no longer needs to.
     bool moves_on() const { return result_ && run().moves_on(); }
@@ -93,6 +94,10 @@ class Computation {
     // which next_problem() explains.
     const PromptNext* next_table(const Settings& settings, uint64_t row);
     const std::string& next_problem() const { return next_problem_; }
+    // Splits the score of a cell of the present result by its writers. Null while a thread computes that,
+    // and after a failure, which why_problem() explains. The result must be complete and a model's.
+    const ScoreWriters* why(const LayerCell& cell);
+    const std::string& why_problem() const { return why_problem_; }
     uint64_t grid_bytes() const { return grid_ ? grid_->size_bytes() : 0; }
     uint64_t finished_layers() const { return grid_ ? grid_->finished_layers() : 0; }
     // Waits for it, if it was begun.
@@ -148,6 +153,16 @@ class Computation {
     NextWanted next_wanted_, next_of_;
     std::optional<PromptNext> next_;
     std::string next_problem_;
+    struct WhyWanted {
+        uint64_t result = 0;  // the number of the result that the cell is of
+        LayerCell cell;
+        friend bool operator==(const WhyWanted&, const WhyWanted&) = default;
+    };
+    uint64_t results_ = 0;  // results that were begun
+    std::future<Result<ScoreWriters>> coming_why_;
+    WhyWanted why_wanted_, why_of_;
+    std::optional<ScoreWriters> why_;
+    std::string why_problem_;
     std::vector<std::shared_ptr<const AttentionResult>> retired_;
     std::vector<std::unique_ptr<HeadGrid>> retired_grids_;
 };

@@ -79,6 +79,7 @@ struct WindowState {
     std::string patch_text;     // the sentence that a head is to be patched from
     float scale_factor = 1;     // over the display's own
     bool sort_by_size = false;  // the inspector's products
+    bool why = false;           // the inspector splits the score by its writers
     bool full_screen = false;
     bool brush_shows = false;
     int brush_row = 0, brush_column = 0;  // where the stroke began

@@ -214,11 +214,23 @@ void Workbench::show_level(int level) {
         view.wanted_stage = stage_name(own.stage);
 }
 
-void Workbench::pick_end_of_text() {
-    when_settled("", [this] {
+bool Workbench::has_why() const {
+    if (!computation.complete() || !computation.result()->projected.is_model()) return false;
+    const Stage* const stage = shown().stage;
+    return shown().run == &computation.run() && stage->over_keys && !stage->of_heads &&
+           view.picked_row >= 0 && view.picked_column >= 0;
+}
+
+void Workbench::show_writer(const Writer& head, uint64_t token) {
+    show_head(head.layer, head.head);
+    pick_largest(token);
+}
+
+void Workbench::pick_largest(uint64_t query) {
+    when_settled("", [this, query] {
         const Weights weights = shown_weights();
         if (!stage().over_keys || stage().rows != weights.stage->rows) return;
-        view.picked_row = int(weights.stage->rows) - 1;
+        view.picked_row = int(std::min(query, weights.stage->rows - 1));
         const std::span<const float> row = weights.row(uint64_t(view.picked_row));
         view.picked_column = int(std::max_element(row.begin(), row.end()) - row.begin());
     });

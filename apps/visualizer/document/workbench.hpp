@@ -87,6 +87,15 @@ class Workbench {
     void show_stage(size_t index);
     // The derivation of the picked cell, recomputed from q, k, v; none where the stage is not over keys.
     const std::optional<Derivation>& derivation();
+    // True if the picked cell is a score of the model in the present result, which why() then splits; see
+    // Computation::why().
+    bool has_why() const;
+    const ScoreWriters* why() {
+        return computation.why({document.settings().mapping.layer, view.head, uint64_t(view.picked_row),
+                                uint64_t(view.picked_column)});
+    }
+    // Shows the head that wrote to a token's row, with the token as the query and its largest weight.
+    void show_writer(const Writer& head, uint64_t token);
     // The picked cell of any other stage as a sum.
     std::optional<CellSum> picked_sum() const;
     // Returns the cells that the picked cell is computed from, in the shown result.
@@ -105,8 +114,8 @@ class Workbench {
     Weights shown_weights() const;
     // A level, with the stage that it is about.
     void show_level(int level);
-    // The last query's largest weight is picked, once there is a result.
-    void pick_end_of_text();
+    // A query's largest weight is picked, once there is a result; of the last query beyond the text.
+    void pick_largest(uint64_t query);
     const HeadSummary& head_summary();
     const HeadGrid* head_grid() { return computation.head_grid(document.settings()); }
     // A model that learned a task, with the head and the cell that it is about.

@@ -411,11 +411,21 @@ void draw_inspector_panel(PanelContext& ui) {
     draw_copy(ui, *d);
     ImGui::BeginChild("derivation");
     draw_number_and_inputs(ui);
-    draw_steps(ui, *d, stage.id == StageId::dropped);
-    ImGui::Dummy({0, 4 * ui.scale});
-    check_box(ui, texts().inspector.sort, &bench.window.sort_by_size);
-    draw_terms(ui, *d);
-    draw_contribution(ui, *d);
+    const bool has_why = bench.has_why();
+    if (has_why) {
+        const bool open = bench.window.why;
+        if (ImGui::Button(open ? texts().inspector.steps : texts().inspector.why)) bench.window.why = !open;
+        tooltip(open ? texts().inspector.steps_hint : texts().inspector.why_hint);
+    }
+    if (has_why && bench.window.why) {
+        draw_why(ui, *d);
+    } else {
+        draw_steps(ui, *d, stage.id == StageId::dropped);
+        ImGui::Dummy({0, 4 * ui.scale});
+        check_box(ui, texts().inspector.sort, &bench.window.sort_by_size);
+        draw_terms(ui, *d);
+        draw_contribution(ui, *d);
+    }
     ImGui::EndChild();
 }
 

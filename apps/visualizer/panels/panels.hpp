@@ -48,6 +48,8 @@ void draw_compare_panel(PanelContext& ui);
 void draw_mask_panel(PanelContext& ui);
 void draw_map_panel(PanelContext& ui);
 void draw_inspector_panel(PanelContext& ui);
+// The picked score as a sum over pairs of writers; a click on a head shows that head.
+void draw_why(PanelContext& ui, const Derivation& d);
 // Describes a control of the parameters; null for an unknown label.
 const char* parameter_hint(std::string_view label);
 void draw_parameters_panel(PanelContext& ui);

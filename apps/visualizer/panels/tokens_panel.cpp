@@ -136,7 +136,7 @@ void draw_text_controls(PanelContext& ui) {
         typed = draw_text_field(ui, next);
     if (typed) {
         bench.document.change(next, ImGui::GetID("##text"));
-        if (shows_model(next)) bench.pick_end_of_text();
+        if (shows_model(next)) bench.pick_largest(UINT64_MAX);
     }
     offer_words(ui);
 }

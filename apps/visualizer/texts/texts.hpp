@@ -299,6 +299,26 @@ struct Texts {
         const char* kept = "kept, × {0}";
         const char* first_values = "the first {0} of {1}";
         const char* back_hint = "Goes back to the cell of {0} that was picked before (Backspace).";
+        const char* why = "Why?";
+        const char* why_hint =
+            "Splits the score by the parts of the model that wrote to its query and its key.";
+        const char* steps = "Show steps";
+        const char* steps_hint = "Shows every number between q, k and the context again.";
+        const char* all_pairs = "{0} × {0} writers";
+        const char* sink_apart = "sink: in the row's sum, not in the score";
+        const char* at_query = "query";
+        const char* at_key = "key";
+        const char* share = "share";
+        const char* largest_pairs =
+            "the {0} largest of {1} pairs of what wrote to the query and to the key; shares of the score";
+        const char* open_writer = "{0}{1}\nClick to show this head where it wrote this.";
+        const char* token = "token";
+        const char* position = "position";
+        const char* embedding_bias = "embedding bias";
+        const char* feed_forward = "L{0} feed-forward";
+        const char* bias = "L{0} biases";
+        const char* query_bias = "bias of q";
+        const char* key_bias = "bias of k";
     } inspector;
     struct Keys {
         const char* heads = "heads";

@@ -29,6 +29,7 @@ namespace fovea {
 struct LayerCell {
     uint32_t layer = 0, head = 0;
     uint64_t query = 0, key = 0;
+    friend bool operator==(const LayerCell&, const LayerCell&) = default;
 };
 
 // A part of the model that adds to a row of the residual stream.
@@ -77,6 +78,11 @@ Result<ScoreWriters> score_writers(Trace& trace, std::span<const uint32_t> ids, 
 // that rejects. Of the options trace, progress and changes are used, and `entering` for a model that reads
 // pictures. A head that is changed writes what it was changed to.
 Result<ScoreWriters> score_writers(const CheckpointModel& model, std::span<const uint32_t> ids,
+                                   const LayerCell& cell, const ModelRunOptions& options = {});
+
+// The same where a trace's only block is the cell's layer on this text, by whatever rules. That layer is not
+// run; rejects a trace of another number of tokens.
+Result<ScoreWriters> score_writers(const CheckpointModel& model, std::span<const uint32_t> ids, Trace& layer,
                                    const LayerCell& cell, const ModelRunOptions& options = {});
 
 // An entry of the matrix, by the indices of its writers.
