@@ -2,6 +2,7 @@
 #include <fovea/model/token_scores.hpp>
 
 #include <algorithm>
+#include <cctype>
 
 namespace fovea {
 namespace {
@@ -13,17 +14,18 @@ struct RoleText {
     std::string_view label, sentence, stripe;
 };
 constexpr RoleText kRoles[] = {
-    {"previous token", "Looks at the {} before", "each {} looks one place back"},
-    {"induction", "Looks for what came after the same {} last time",
+    {"previous token", "This head looks at the {} before", "each {} looks one place back"},
+    {"induction", "This head looks for what came after the same {} last time",
      "each {} finds what followed it last time"},
-    {"first token", "Rests on the first token", ""},
-    {"next larger number", "Looks for the next larger number", "each finds the next larger number"},
-    {"mirror image", "Looks at the {} that comes next when reading backwards", "the same {}s, backwards"},
-    {"the token itself", "Looks at the {} itself", "each {} looks at itself"},
-    {"same token before", "Looks for the same {} earlier", "each {} finds itself earlier"},
-    {"same token", "Looks for the same {} earlier", "each {} finds itself earlier"},
-    {"last few tokens", "Looks at the last few {}s", "each {} looks a few places back"},
-    {"far back", "Looks far back", ""}};
+    {"first token", "This head rests on the first token", ""},
+    {"next larger number", "This head looks for the next larger number", "each finds the next larger number"},
+    {"mirror image", "This head looks at the {} that comes next when reading backwards",
+     "the same {}s, backwards"},
+    {"the token itself", "This head looks at the {} itself", "each {} looks at itself"},
+    {"same token before", "This head looks for the same {} earlier", "each {} finds itself earlier"},
+    {"same token", "This head looks for the same {} earlier", "each {} finds itself earlier"},
+    {"last few tokens", "This head looks at the last few {}s", "each {} looks a few places back"},
+    {"far back", "This head looks far back", ""}};
 
 struct TaskNoun {
     std::string_view task, noun;
@@ -46,6 +48,40 @@ HeadRole head_role(std::string_view label, std::string_view task) {
     for (const RoleText& role : kRoles)
         if (role.label == label) return {with_noun(role.sentence, name), with_noun(role.stripe, name)};
     return {};
+}
+
+double job_share(std::string_view label, std::span<const float> weights, std::span<const uint32_t> ids) {
+    const TokenScores scores = token_scores(weights, ids);
+    for (const TokenScoreName& one : token_score_names())
+        if (one.label == label) return scores.*one.value > 0 ? double(scores.*one.value) : 0;
+    const std::optional<WeightStripe> stripe = longest_stripe(weights, ids.size());
+    double sum = 0;
+    for (uint32_t n = 0; stripe && n < stripe->length; ++n)
+        sum += double(weights[size_t(int64_t((stripe->row + n) * ids.size() + stripe->column) +
+                                     int64_t(n) * stripe->step)]);
+    return stripe ? sum / stripe->length : 0;
+}
+
+std::vector<bool> word_starts(std::string_view text, std::span<const std::string> tokens) {
+    const auto is_space = [](char c) { return std::isspace(uint8_t(c)) != 0; };
+    const auto is_equal = [](char a, char b) { return std::tolower(uint8_t(a)) == std::tolower(uint8_t(b)); };
+    std::vector<bool> starts(tokens.size());
+    bool any = false, inside = false;
+    size_t at = 0;
+    for (size_t n = 0; n < tokens.size(); ++n) {
+        const std::string& token = tokens[n];
+        if (token.empty() || (token.size() > 2 && token.front() == '<')) continue;
+        bool space = false;
+        const auto found =
+            std::search(text.begin() + ptrdiff_t(at), text.end(), token.begin(), token.end(), is_equal);
+        if (found == text.end()) return {};
+        for (; at < size_t(found - text.begin()); ++at) space |= is_space(text[at]);
+        at += token.size();
+        starts[n] = space && any;
+        inside |= any && !space;
+        any = true;
+    }
+    return inside ? starts : std::vector<bool>{};
 }
 
 std::optional<WeightStripe> longest_stripe(std::span<const float> weights, uint64_t columns) {

@@ -2,8 +2,11 @@
 #include <fovea/inspect/head_role.hpp>
 #include <fovea/inspect/learned_lesson.hpp>
 
+#include <fovea/model/session.hpp>
+
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
 
 namespace fovea {
@@ -62,9 +65,9 @@ TEST(HeadRole, every_label_of_the_shipped_models_is_a_sentence_about_the_tasks_t
                 << task << ": " << label;
     }
     EXPECT_EQ(head_role("induction", "induction").sentence,
-              "Looks for what came after the same letter last time");
+              "This head looks for what came after the same letter last time");
     EXPECT_EQ(head_role("induction").stripe, "each token finds what followed it last time");
-    EXPECT_EQ(head_role("previous token", "text").sentence, "Looks at the word before");
+    EXPECT_EQ(head_role("previous token", "text").sentence, "This head looks at the word before");
     EXPECT_EQ(head_role("", "text").sentence, "");
 }
 
@@ -87,6 +90,66 @@ TEST(HeadRole, the_stripe_of_the_shipped_induction_head_is_what_it_says) {
                 EXPECT_EQ(column + 1, row) << n;
         }
     }
+}
+
+// The head and the cell that the window and the page show first are those that show the job best.
+TEST(HeadRole, the_first_head_of_a_shipped_model_is_the_clearest) {
+    for (const std::string& task : learned_tasks()) {
+        const Session first = level_session(1, task);
+        Result<LearnedModel> model = learned_model(task);
+        ASSERT_TRUE(model);
+        const std::vector<uint32_t> ids = learned_text(*model, first.text).tokens;
+        const Result<LearnedLesson> lesson = learned_lesson(std::move(*model), ids);
+        ASSERT_TRUE(lesson);
+        const size_t head = clearest_head(*lesson);
+        EXPECT_EQ(first.head, head) << task;
+        const std::span<const float> row = lesson->heads[head].weights.row(first.row);
+        EXPECT_EQ(std::max_element(row.begin(), row.end()) - row.begin(), ptrdiff_t(first.column)) << task;
+        EXPECT_GE(row[first.column], 0.8f) << task;
+    }
+}
+
+// Against the sum over the named cells, on seeded weights and sequences with repetitions.
+TEST(HeadRole, a_job_s_share_is_the_mean_weight_on_its_keys) {
+    std::mt19937 random(7);
+    for (int trial = 0; trial < 100; ++trial) {
+        const size_t count = 4 + random() % 20;
+        std::vector<uint32_t> ids(count);
+        std::vector<float> weights(count * count);
+        for (uint32_t& id : ids) id = random() % 5;
+        for (float& weight : weights) weight = float(random() % 1000) / 1000;
+        double sum = 0, rows = 0;
+        for (size_t i = 1; i < count; ++i) {
+            double own = 0;
+            bool any = false;
+            for (size_t j = 1; j < i; ++j)
+                if (ids[j - 1] == ids[i]) own += double(weights[i * count + j]), any = true;
+            if (any) sum += own, ++rows;
+        }
+        EXPECT_NEAR(job_share("induction", weights, ids), rows > 0 ? sum / rows : 0, 1e-6);
+        double before = 0;
+        for (size_t i = 1; i < count; ++i) before += double(weights[i * count + i - 1]) / double(count - 1);
+        EXPECT_NEAR(job_share("previous token", weights, ids), before, 1e-6);
+        const std::optional<WeightStripe> stripe = longest_stripe(weights, count);
+        double along = 0;
+        for (uint32_t n = 0; stripe && n < stripe->length; ++n)
+            along += double(
+                weights[(stripe->row + n) * count + size_t(int(stripe->column) + int(n) * stripe->step)]);
+        EXPECT_NEAR(job_share("mirror image", weights, ids), stripe ? along / stripe->length : 0, 1e-6);
+    }
+}
+
+TEST(HeadRole, words_start_after_the_spaces_of_the_text) {
+    using Texts = std::vector<std::string>;
+    using Flags = std::vector<bool>;
+    EXPECT_EQ(word_starts("ab Ab", Texts{"<start>", "a", "b", "a", "b"}),
+              (Flags{false, false, false, true, false}));
+    EXPECT_EQ(word_starts("d1  i10", Texts{"d", "1", "i", "10"}), (Flags{false, false, true, false}));
+    EXPECT_EQ(word_starts("a,b ?c", Texts{"a", "b", "c"}), (Flags{false, false, true}));
+    EXPECT_EQ(word_starts(" ab c", Texts{"a", "b", "c"}), (Flags{false, false, true}));
+    EXPECT_TRUE(word_starts("17 3 29", Texts{"17", "3", "29"}).empty());
+    EXPECT_TRUE(word_starts("ab", Texts{"a", "x"}).empty());
+    EXPECT_TRUE(word_starts("", {}).empty());
 }
 
 TEST(HeadRole, a_picture_of_heads_begins_with_the_sentence) {

@@ -34,7 +34,7 @@ TEST_F(ModelTest, heads_that_learned_are_the_first_picture) {
     ASSERT_TRUE(apply_options(*bench, options_of({})));
     compute();
     const std::string text = describe(*bench);
-    EXPECT_EQ(text.find("induction, L1H0 induction; "), 0u) << text.substr(0, 80);
+    EXPECT_EQ(text.find("induction, L1H1 induction; "), 0u) << text.substr(0, 80);
     EXPECT_EQ(bench->window.centre, CentreTab::sentence);
     EXPECT_NE(text.find("<start> w i t h f o v e a"), std::string::npos);
     // The letter that comes again looks at the one that came after it last time.

@@ -169,10 +169,10 @@ def learned_heads(display, folder):
     """Without an option the window shows heads that learned; layers, tasks, levels and a head that is off are keys away."""
     program = Program(COMMAND, display, folder, options=["--validation"])
     try:
-        program.wait("the induction head", lambda text: "\ninduction, L1H0 induction; 20 tokens: <start> w i t h" in text)
-        program.wait("its number", lambda text: re.search(r"^weight\s+0\.74", text, re.MULTILINE))
-        for key, shown in [("braceleft", "L0H0 previous token;"), ("shift+Delete", "L0H0 previous token, off;"),
-                           ("braceright", "L1H0 induction;")]:
+        program.wait("the induction head", lambda text: "\ninduction, L1H1 induction; 20 tokens: <start> w i t h" in text)
+        program.wait("its number", lambda text: re.search(r"^weight\s+0\.9996", text, re.MULTILINE))
+        for key, shown in [("bracketleft", "L1H0 induction;"), ("braceleft", "L0H0 previous token;"),
+                           ("shift+Delete", "L0H0 previous token, off;"), ("braceright", "L1H0 induction;")]:
             program.input("key", key)
             program.wait(shown, lambda text: "\ninduction, " + shown in text)
         # The induction head needs the head that is off.

@@ -7,6 +7,7 @@
 #include <fovea/files.hpp>
 #include <fovea/files/json.hpp>
 #include <fovea/inspect.hpp>
+#include <fovea/inspect/head_role.hpp>
 #include <fovea/inspect/json.hpp>
 #include <fovea/model.hpp>
 #include <fovea/thread_pool.hpp>
@@ -94,13 +95,32 @@ Result<std::string> learned_json(Page& page) {
     const std::vector<std::string>& words = page.trace().model().vocabulary;
     const AttentionPart& part = page.trace().model().blocks[page.layer()].attention;
     const auto bias = [](const Linear& layer) { return numbers_json(std::span(layer.bias.values)); };
+    const Session& session = page.session();
+    const std::vector<std::string>& labels = page.learned()->head_labels;
+    const size_t head = std::min(session.head, page.heads() - 1);
+    const Result<F32Tensor> weights = page.final_weights(uint32_t(head));
+    if (!weights) return weights.error();
+    std::vector<float> stripe;
+    if (const auto found = longest_stripe(weights->values, page.trace().keys()))
+        stripe = {float(found->row), float(found->column), float(found->length), float(found->step)};
+    const HeadRole role = head_role(head < labels.size() ? labels[head] : "", session.task);
+    std::vector<std::string> tokens;
+    for (const Token& token : page.tokens()) tokens.push_back(token.text);
+    std::vector<float> gaps;
+    const std::vector<bool> starts = word_starts(session.text, tokens);
+    for (size_t n = 0; n < starts.size(); ++n)
+        if (starts[n]) gaps.push_back(float(n));
     return JsonObject()
+        .text("role", role.sentence)
+        .text("stripeText", role.stripe)
+        .raw("stripe", numbers_json(std::span<const float>(stripe)))
+        .raw("starts", numbers_json(std::span<const float>(gaps)))
         .raw("queryBias", bias(part.query))
         .raw("keyBias", bias(part.key))
         .raw("valueBias", bias(part.value))
         .boolean("rotates", part.rope.has_value())
         .number("layers", page.trace().layers())
-        .raw("labels", array_json(page.learned()->head_labels, json_string))
+        .raw("labels", array_json(labels, json_string))
         .raw("vocabulary", array_json(words, json_string))
         .raw("said", array_json(*said,
                                 [&](const auto& row) {

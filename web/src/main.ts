@@ -1,5 +1,6 @@
 // Brings the static page to life.
 import { App, type Held } from "./app/app.ts";
+import { reshapeKit } from "./app/kit.ts";
 import { byId, hide, setHtml, setText, taskEnds } from "./page/dom.ts";
 import { duration, fill, withCommas } from "./page/format.ts";
 import { connectExport, sessionText } from "./files/exporting.ts";
@@ -11,7 +12,6 @@ import { connectKnobs } from "./knobs.ts";
 import { connectLearned } from "./layer/learned.ts";
 import { connectLessons } from "./lessons/lessons.ts";
 import { MaskEditor } from "./layer/mask.ts";
-import { Reshape } from "./layer/reshape.ts";
 import { connectSpeed, showCores } from "./app/speed.ts";
 import { Workbench } from "./layer/stage.ts";
 import { Story } from "./lessons/story.ts";
@@ -218,7 +218,6 @@ await taskEnds();
 const story = new Story(app, workbench);
 new Flow(app, workbench);
 new Heads(app, workbench);
-new Reshape(app);
 await taskEnds();
 door = new ZoomDoor(app);
 connectExport(app, workbench);
@@ -293,4 +292,14 @@ if (VECTORS_FILE)
             import(new URL(VECTORS_FILE, import.meta.url).href).then(({ begin }) => begin(app, workbench)),
         );
     });
+app.onResult.add(function load() {
+    if (app.state.task || app.state.level < 6) return;
+    app.onResult.delete(load);
+    void app.during(
+        import("./layer/reshape.ts").then(({ Reshape }) => {
+            new Reshape(app, reshapeKit);
+            app.showSoon();
+        }),
+    );
+});
 allConnected();

@@ -179,28 +179,87 @@ describe("heads that learned", { skip: missing ?? false }, () => {
         }),
     );
 
+    // One sentence is large; the arc, the framed stripe and the walk are in sight, and the matrix has the middle.
     for (const [width, height] of [
         [1440, 900],
         [1366, 768],
         [1024, 768],
+        [768, 1024],
+        [390, 844],
         [360, 740],
     ])
         test(
-            `the first screen of ${width} x ${height} has the heads' pictures and the picked number`,
+            `the first screen of ${width} x ${height} says and shows what the head does`,
             withPage({ hash: "", viewport: { width, height } }, async (page) => {
-                const { heads, number, rows, wide } = await page.evaluate(() => {
-                    const { layout, element } = globalThis.fovea.workbench.matrix;
+                const seen = await page.evaluate(() => {
+                    const { layout, element, content } = globalThis.fovea.workbench.matrix,
+                        box = (name) => document.querySelector(name).getBoundingClientRect(),
+                        matrix = element.getBoundingClientRect(),
+                        end = innerWidth < 760 ? box("#inspect-box").top : innerHeight,
+                        sizes = [...document.querySelectorAll("main :is(h2, p, b, a, button)")]
+                            .filter(
+                                (e) =>
+                                    e.getClientRects().length &&
+                                    e.getBoundingClientRect().top < innerHeight &&
+                                    !e.matches("#inspector *"),
+                            )
+                            .map((e) => parseFloat(getComputedStyle(e).fontSize)),
+                        paths = [...document.querySelectorAll(".arcs path")].map((e) =>
+                            e.getBoundingClientRect(),
+                        ),
+                        letter = (row) => {
+                            const { left, right } = box(`.arcs [data-row="${row}"]`);
+                            return (left + right) / 2;
+                        };
                     return {
-                        heads: document.querySelector(".learned-heads").getBoundingClientRect().bottom,
-                        number: document.querySelector("#inspector .big, #sheet").getBoundingClientRect()
-                            .bottom,
-                        rows: (innerHeight - element.getBoundingClientRect().top - layout.top) / layout.cell,
+                        said: document.querySelector(".intro h2").textContent,
+                        large: parseFloat(getComputedStyle(document.querySelector(".intro h2")).fontSize),
+                        largest: Math.max(...sizes),
+                        arcs: paths.map(({ left, right }) => [left - letter(10), right - letter(14)]),
+                        arcsEnd: box(".arcs").bottom,
+                        walk: box("#walk").bottom,
+                        walkText: document.getElementById("walk").innerText,
+                        stripe: content.stripe,
+                        rows: (end - matrix.top - layout.top) / layout.cell,
+                        share: (Math.min(matrix.bottom, end) - matrix.top) / (end - box(".stage-box").top),
+                        heads: box(".learned-heads").bottom,
+                        number: box("#inspector .big, #sheet").bottom,
                         wide: document.documentElement.scrollWidth,
                     };
                 });
-                assert.ok(heads <= height && wide <= width, `${heads}, ${wide}`);
-                assert.ok(width < 760 || number <= height, `the number ends at ${number}`);
-                assert.ok(rows >= (width < 760 ? 8 : width < 1200 ? 11 : 19.9), `${rows} rows`);
+                assert.equal(seen.said, "This head looks for what came after the same letter last time");
+                assert.equal(seen.large, seen.largest);
+                assert.equal(seen.arcs.length, 1); // from the second "a" to the second "f"
+                for (const off of seen.arcs[0]) assert.ok(Math.abs(off) < 4, `${seen.arcs}`);
+                assert.ok(seen.arcsEnd < seen.walk && seen.walk < 0.6 * height, `${seen.walk}`);
+                assert.equal(seen.walkText, "Walk me through");
+                assert.deepEqual(seen.stripe.run, [10, 6, 6, 1]);
+                assert.equal(seen.stripe.text, "each letter finds what followed it last time");
+                assert.ok(seen.share >= 0.6, `the matrix has ${seen.share} of the middle`);
+                assert.ok(seen.rows >= (width < 760 ? 15 : width < 1200 ? 17 : 19.9), `${seen.rows} rows`);
+                assert.ok(seen.wide <= width && (width < 1200 || seen.heads <= height), JSON.stringify(seen));
+                assert.ok(width < 760 || seen.number <= height, `the number ends at ${seen.number}`);
             }),
         );
+
+    test(
+        "a letter of the sentence picks its query, and layers and heads are counted from 0",
+        withPage({ hash: "" }, async (page) => {
+            await page.locator('.arcs [data-row="12"]').click();
+            await settled(page);
+            assert.deepEqual(
+                await page.evaluate(() => [globalThis.fovea.app.state.i, globalThis.fovea.app.state.j]),
+                [12, 8],
+            );
+            assert.match(await page.textContent(".of-head"), /^It is layer 1, head 1 of a small model/);
+            assert.match(await page.textContent("#learned"), /layer 0, head 0.*layer 1, head 1/);
+            await page.click('#learned [data-head="1"]');
+            await settled(page);
+            assert.equal(await page.textContent(".intro h2"), "This head has no clear role");
+            assert.equal(
+                await page.evaluate(() => globalThis.fovea.workbench.matrix.content.stripe),
+                undefined,
+            );
+        }),
+    );
 });

@@ -45,7 +45,7 @@ describe("words and numbers", { skip: missing ?? false }, () => {
             });
             await page.waitForFunction(() => !document.getElementById("notice").hidden);
             await page.waitForFunction(() => document.getElementById("knobs").inert);
-            assert.match(await page.textContent("#intro"), /Heads that learned/); // the page's variant
+            assert.match(await page.textContent("#intro"), /This head looks for what came after/); // the page's variant
             assert.equal(await page.inputValue("#text"), "with fovea fovea fovea");
             for (const part of ["#sentence", "#knobs", "#rail", '.levels li:has([data-level="3"])'])
                 assert.ok(await page.locator(part).evaluate((e) => e.inert), part);

@@ -292,7 +292,9 @@ function report() {
             .filter(([f]) => !ofLanguage.test(f) && test(f))
             .reduce((a, [, n]) => a + n, 0);
     const kb = (n) => `${(n / 1000).toFixed(1)} KB`;
-    const later = sum((f) => /^assets\/(copies|edit|model_stories|playground|train_worker|vectors)-/.test(f)),
+    const later = sum((f) =>
+            /^assets\/(copies|edit|model_stories|playground|reshape|timings|train_worker|vectors)-/.test(f),
+        ),
         gpu = sum((f) => /^assets\/(gpu_page|kernels)-/.test(f)),
         zoom = sum((f) => /^assets\/zoom-/.test(f)),
         models = sum((f) => /^assets\/(models|model_worker)-/.test(f)),

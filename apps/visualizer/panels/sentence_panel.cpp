@@ -27,7 +27,7 @@ struct Words {
     ImFont* font = nullptr;
     uint64_t first = 0;
     std::vector<std::string> names;
-    std::vector<float> widths, middles;  // pixels
+    std::vector<float> widths, gaps, middles;  // pixels; gaps are before the first token of a word
     uint64_t end() const { return first + names.size(); }
 };
 
@@ -39,39 +39,45 @@ ImFont* font_of(const PanelContext& ui, const Words& words, size_t n) {
     return is_special(words.names[n]) ? ui.fonts.small : words.font;
 }
 
-// In the largest type in which all tokens fit, else those up to the picked one and as many as there is room
-// for.
-Words place_words(const PanelContext& ui, float left, float room) {
+// Places all tokens in the largest type, up to `largest`, in which they fit. If none does, tokens that are
+// farther from the picked one are left out.
+Words place_words(const PanelContext& ui, float left, float room, float largest) {
     const Workbench& bench = ui.bench;
     const uint64_t count = bench.shown_weights().stage->rows;
     Words words;
+    std::vector<std::string> tokens;
+    for (uint64_t n = 0; n < count; ++n) tokens.push_back(token_label(bench, n));
+    const std::vector<bool> starts = word_starts(bench.document.settings().text, tokens);
     const auto measure = [&](ImFont* font) {
         words.font = font;
-        words.widths.clear();
+        words.widths.clear(), words.gaps.clear();
         float all = 0;
         for (size_t n = 0; n < words.names.size(); ++n) {
             words.widths.push_back(text_width(font_of(ui, words, n), words.names[n]));
-            all += words.widths.back() + 0.4f * font->FontSize;
+            words.gaps.push_back(n < starts.size() && starts[n] ? 0.8f * font->FontSize : 0);
+            all += words.widths.back() + 0.4f * font->FontSize + words.gaps.back();
         }
         return all;
     };
     for (uint64_t n = 0; n < count; ++n) words.names.push_back(drawn_label(bench, n));
     float all = 0;
     for (ImFont* const font : {ui.fonts.display, ui.fonts.large, ui.fonts.body})
-        if ((all = measure(font)) <= room) break;
+        if (font->FontSize <= largest && (all = measure(font)) <= room) break;
     const auto last = size_t(std::clamp(bench.view.picked_row, 0, int(count) - 1));
     while (all > room && words.names.size() > 1) {
         const bool from_end = words.end() - 1 > last;
         const size_t at = from_end ? words.names.size() - 1 : 0;
-        all -= words.widths[at] + 0.4f * words.font->FontSize;
+        all -= words.widths[at] + 0.4f * words.font->FontSize + words.gaps[at];
         words.names.erase(words.names.begin() + ptrdiff_t(at));
         words.widths.erase(words.widths.begin() + ptrdiff_t(at));
+        words.gaps.erase(words.gaps.begin() + ptrdiff_t(at));
         words.first += from_end ? 0 : 1;
     }
     const float more = std::min((room - all) / float(words.names.size()), 0.9f * words.font->FontSize);
     float x = left;
-    for (const float width : words.widths) {
-        const float step = width + 0.4f * words.font->FontSize + std::max(more, 0.0f);
+    for (size_t n = 0; n < words.widths.size(); ++n) {
+        const float step = words.widths[n] + 0.4f * words.font->FontSize + std::max(more, 0.0f);
+        x += words.gaps[n];
         words.middles.push_back(x + step / 2);
         x += step;
     }
@@ -257,7 +263,7 @@ void draw_column(PanelContext& ui) {
     Workbench& bench = ui.bench;
     const Settings& s = bench.document.settings();
     // The field, the offer of words, and the button below them.
-    const float controls = 3 * ImGui::GetFrameHeightWithSpacing() + ui.fonts.small->FontSize + 12 * ui.scale;
+    const float controls = 3 * ImGui::GetFrameHeightWithSpacing() + ui.fonts.small->FontSize + 22 * ui.scale;
     if (const std::string expected = expected_text(bench); !expected.empty()) {
         const bool fits = text_width(ui.fonts.large, expected) <= ImGui::GetContentRegionAvail().x;
         ImGui::PushFont(fits ? ui.fonts.large : ui.fonts.strong);
@@ -312,13 +318,14 @@ void draw_sentence_panel(PanelContext& ui) {
     About of = about(bench);
     const bool narrow = size.x < kWithCaption * s;  // no room next to the matrix
     if (narrow) of.stripe.clear();
-    ImFont* const heading =
-        text_width(ui.fonts.display, of.line) <= width ? ui.fonts.display : ui.fonts.large;
+    ImFont* heading = ui.fonts.strong;
+    for (ImFont* const font : {ui.fonts.large, ui.fonts.display})
+        if (text_width(font, of.line) <= width) heading = font;
     draw_text(heading, {left, y}, colors.text, of.line);
     y += heading->FontSize + 6 * s;
     draw_text(ui.fonts.body, {left, y}, colors.text_soft, of.note);
     y += ui.fonts.body->FontSize + 4 * s;
-    const Words words = place_words(ui, left, width);
+    const Words words = place_words(ui, left, width, heading->FontSize);
     const float tall = (low ? 0.75f : 1.0f) * kArcs * s;
     draw_arcs(ui, weights, words, y + tall, tall);
     draw_words(ui, weights, words, y + tall + 4 * s);
@@ -328,7 +335,8 @@ void draw_sentence_panel(PanelContext& ui) {
     // Next to it: what the model expects, its other heads, the text to type, and where to go from here.
     const float x = std::max(right + (narrow ? margin : kCaption * s), corner.x + 0.5f * size.x);
     ImGui::SetCursorScreenPos({x, y});
-    ImGui::BeginChild("about", {corner.x + size.x - x - margin, rest}, false, ImGuiWindowFlags_NoScrollbar);
+    ImGui::BeginChild("about", {corner.x + size.x - x - margin, rest + 10 * s}, false,
+                      ImGuiWindowFlags_NoScrollbar);
     draw_column(ui);
     ImGui::EndChild();
 }

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <regex>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -74,23 +73,7 @@ std::string in_window_words(std::string text) {
             text.replace(at, page.size(), window);
     };
     for (const Texts::Story::Name& name : texts().story.names) replace(name);
-    // The tables count layers and heads from 1, as lessons do.
-    static const std::regex counted("([Ll]ayers?|[Hh]eads?) ([0-9]+)( and ([0-9]+))?");
-    std::string out;
-    auto rest = text.cbegin();
-    for (std::sregex_iterator it(text.begin(), text.end(), counted), end; it != end; ++it) {
-        const std::smatch& found = *it;
-        const auto from_zero = [&](size_t group) {
-            const unsigned long number = std::stoul(found[group]);
-            return std::to_string(number - (number > 0));
-        };
-        const bool plural = found.str(1).back() == 's';  // "head 1 and 0" is one head, and a value
-        out.append(rest, found[2].first).append(from_zero(2));
-        rest = found[2].second;
-        if (plural && found[4].matched)
-            out.append(rest, found[4].first).append(from_zero(4)), rest = found[4].second;
-    }
-    return out.append(rest, text.cend());
+    return text;
 }
 
 bool draw_walk_button(PanelContext& ui) {

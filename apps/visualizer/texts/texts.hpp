@@ -615,7 +615,7 @@ struct Texts {
             {"Choose “PyTorch with MKL” under “Random generator”", "Press Ctrl+P and enter: rng mkl"},
             {"“Head” above the matrix", "its picture under Heads"},
             {"Pictures of all of them are below the parameters", "Pictures of all of them are under Heads"},
-            {"Choose head 2 in “Compare with”", "Shift+click the picture of head 2 under Heads"},
+            {"Choose head 1 in “Compare with”", "Shift+click the picture of head 1 under Heads"},
             {"Choose a head in “Compare with”", "Shift+click a picture under Heads"},
             {"Below all heads stand side by side with theirs",
              "Under Heads, order them by entropy to see theirs"},

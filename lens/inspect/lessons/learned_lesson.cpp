@@ -38,6 +38,7 @@ Result<LearnedLesson> learned_lesson(LearnedModel learned, std::span<const uint3
                      "tokens is empty, and the model has no sample to use instead; give tokens"};
     Result<ModelInput> input = learned_input(lesson.learned, shown);
     if (!input) return input.error();
+    lesson.ids.assign(shown.begin(), shown.end());
     for (const Token& token : input->tokens) lesson.tokens.push_back(token.text);
     Result<Trace> trace = Trace::open(lesson.learned.model, std::move(*input));
     if (!trace) return trace.error();
@@ -63,6 +64,18 @@ Result<LearnedLesson> learned_lesson(LearnedModel learned, std::span<const uint3
     return lesson;
 }
 
+size_t clearest_head(const LearnedLesson& lesson) {
+    size_t best = lesson.heads.size() - 1;
+    double share = -1;
+    for (size_t n = 0; n < lesson.heads.size(); ++n) {
+        const LearnedHead& head = lesson.heads[n];
+        if (head.label == kUnnamed) continue;
+        const double own = job_share(head.label, head.weights.values, lesson.ids);
+        if (share < 0 || head.layer > lesson.heads[best].layer || own > share) best = n, share = own;
+    }
+    return best;
+}
+
 std::vector<HeatmapPanel> learned_panels(const LearnedLesson& lesson) {
     std::vector<HeatmapPanel> named, all;
     for (const LearnedHead& head : lesson.heads) {
@@ -79,8 +92,7 @@ Result<RgbaImage> learned_picture(const LearnedLesson& lesson, HeatmapStyle styl
     const std::vector<std::string> known = learned_tasks();
     const bool shipped = std::find(known.begin(), known.end(), lesson.learned.task) != known.end();
     const Session first = level_session(1, shipped ? lesson.learned.task : "");
-    const size_t head = shipped && first.head < lesson.heads.size() ? first.head : lesson.heads.size() - 1;
-    const LearnedHead& shown = lesson.heads[head];
+    const LearnedHead& shown = lesson.heads[clearest_head(lesson)];
     const bool is_sample =
         shipped && first.row < lesson.tokens.size() && lesson.tokens.size() == lesson.learned.sample.size();
     const size_t row = is_sample ? first.row : lesson.tokens.size() - 1;
@@ -88,7 +100,8 @@ Result<RgbaImage> learned_picture(const LearnedLesson& lesson, HeatmapStyle styl
     const std::string title = lesson.learned.title.empty() ? lesson.learned.task : lesson.learned.title;
     if (style.title.empty()) style.title = role_of(shown).sentence.empty() ? title : role_of(shown).sentence;
     if (style.subtitle.empty())
-        style.subtitle = "a head of a small model, and below it all heads that learned the task: " + title;
+        style.subtitle = "layer " + std::to_string(shown.layer) + ", head " + std::to_string(shown.head) +
+                         " of a small model; below are all heads that learned the task: " + title;
     const std::span<const float> weights = shown.weights.row(row);
     std::vector<std::optional<picture::Highlight>> highlights;
     for (const LearnedHead& one : lesson.heads) {
@@ -98,8 +111,11 @@ Result<RgbaImage> learned_picture(const LearnedLesson& lesson, HeatmapStyle styl
         highlights.push_back(stripe && !text.empty() ? std::optional(picture::Highlight{*stripe, text})
                                                      : std::nullopt);
     }
-    return picture::render_sentence({lesson.tokens, {weights.begin(), weights.end()}, row}, panels,
-                                    highlights, style);
+    return picture::render_sentence({lesson.tokens,
+                                     {weights.begin(), weights.end()},
+                                     is_sample ? word_starts(first.text, lesson.tokens) : std::vector<bool>{},
+                                     row},
+                                    panels, highlights, style);
 }
 
 }  // namespace fovea

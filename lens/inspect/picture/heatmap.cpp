@@ -27,7 +27,8 @@ constexpr double kMaxCell = 64, kMinCell = 1;
 constexpr double kCellWithGap = 10;  // smaller cells touch
 constexpr double kCellWithDigits = 30, kCellWithLabel = 15;
 
-constexpr double kWordSize = 36, kArcs = 120, kWordsGap = 26, kLargeTitle = 30;  // with a sentence
+constexpr double kWordSize = 36, kArcs = 120, kWordsGap = 26, kLargeTitle = 30,
+                 kWordGap = 1.6;                        // with a sentence
 constexpr float kLeastArc = 0.03f, kLeastShare = 0.1f;  // weights that have an arc, and a number on it
 
 struct Palette {
@@ -362,16 +363,24 @@ void draw_sentence(Canvas& canvas, const picture::Sentence& sentence, double top
         return is_special(sentence.tokens[n]) ? std::min(size, kLabelSize) : size;
     };
     double size = kWordSize, all = 0;
+    const auto gap_of = [&](size_t n) {
+        return n < sentence.starts.size() && sentence.starts[n] ? kWordGap * size : 0;
+    };
     for (; size > 6; size -= 2) {
         all = 0;
-        for (size_t n = 0; n < count; ++n)
-            all += widths[n] = fonts.bold.width(sentence.tokens[n], size_of(n, size)) + 0.5 * size;
+        for (size_t n = 0; n < count; ++n) {
+            widths[n] = fonts.bold.width(sentence.tokens[n], size_of(n, size)) + 0.5 * size;
+            all += widths[n] + gap_of(n);
+        }
         if (all <= width) break;
     }
     const double more = std::min((width - all) / double(count), 1.2 * size), foot = top + kArcs;
     std::vector<double> middles;
     double x = kMargin;
-    for (const double one : widths) middles.push_back(x + (one + more) / 2), x += one + more;
+    for (size_t n = 0; n < count; ++n) {
+        x += gap_of(n);
+        middles.push_back(x + (widths[n] + more) / 2), x += widths[n] + more;
+    }
     for (size_t n = 0; n < count; ++n) {
         const float weight = n < sentence.weights.size() ? sentence.weights[n] : 0.0f;
         const Rgb ink = n == sentence.query     ? palette.accent

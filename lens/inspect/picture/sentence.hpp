@@ -13,6 +13,7 @@ namespace fovea::picture {
 struct Sentence {
     std::vector<std::string> tokens;
     std::vector<float> weights;  // each token's weight in the query's row
+    std::vector<bool> starts;    // word_starts(): a gap before the token
     size_t query = 0;            // below the number of tokens
 };
 // A frame in a panel and what it says.

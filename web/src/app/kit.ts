@@ -1,11 +1,11 @@
 // Hands what the page has already to the scripts of the deep zoom and of a reader's own model: two scripts that import it
 // would make a third, which the first view waits for.
 import { MatrixView } from "../matrix/matrix.ts";
-import { colorAt, colorTable, css, inkOn, isDark, logFloor } from "../page/colors.ts";
-import { byId, input, select, setHtml, setText } from "../page/dom.ts";
-import { duration, escape, fixed, number, short } from "../page/format.ts";
+import { autoRange, colorAt, colorTable, css, inkOn, isDark, logFloor } from "../page/colors.ts";
+import { byId, hide, input, select, setHtml, setText } from "../page/dom.ts";
+import { duration, escape, fill, fixed, number, rate, short } from "../page/format.ts";
 import { presetState, stageTexts, toHash } from "../page/state.ts";
-import { shownTokens, type App } from "./app.ts";
+import { labels, shownTokens, type App } from "./app.ts";
 import { inspectorHtml, megabytes, scoreSteps } from "./views.ts";
 
 export const pageKit = {
@@ -35,4 +35,8 @@ export const pageKit = {
     toHash,
 };
 export type PageKit = typeof pageKit;
+export const reshapeKit = { autoRange, byId, colorAt, colorTable, css, fill, hide, labels, setText };
+export type ReshapeKit = typeof reshapeKit;
+export const timingsKit = { byId, duration, rate };
+export type TimingsKit = typeof timingsKit;
 export type AppKit = PageKit & { app: App };

@@ -40,18 +40,63 @@ export function levelsHtml(current: number | string): string {
 export const largeModel = 200_000;
 export const megabytes = (bytes: number) => `${(bytes / 1e6).toFixed(1)} MB`;
 
-export function introHtml(level: number, task = ""): string {
-    const learned = tasks.find((one) => one.task === task);
-    if (learned) {
-        const others = tasks.map(({ task: other, name, bytes }) =>
-            other === task
-                ? `<b aria-current="true">${name}</b>`
-                : `<a href="#v=1&amp;task=${other}" data-task="${other}">${name}${bytes >= largeModel ? ` (${megabytes(bytes)})` : ""}</a>`,
-        );
-        return `<h2>${texts.lesson.headsThatLearned}</h2><p class="prose">${learned.lead} <span class="tasks">${others.join(" ")}</span></p>`;
-    }
+export function introHtml(level: number): string {
     const { title, lead } = levels[level - 1];
     return `<h2>${title}</h2><p class="prose">${lead.replace(/\s+/g, " ")}</p>`;
+}
+
+// In place of a level's words for a task: the job of the head in view, and the sequence in large type. Arcs lead from the
+// picked token to those that it looks at; `weights` is its row.
+const letterStep = 11,
+    foot = 62,
+    leastArc = 0.03, // weights that have an arc, and a number on it
+    leastShare = 0.1,
+    mostInWidth = 700; // a longer sequence scrolls
+export function roleHtml(
+    tokens: string[],
+    row: number,
+    weights: Float32Array,
+    head: number,
+    task: string,
+    learned: Learned,
+): string {
+    const { name, lead } = tasks.find((one) => one.task === task)!;
+    const others = tasks.map(({ task: other, name, bytes }) =>
+        other === task
+            ? `<b aria-current="true">${name}</b>`
+            : `<a href="#v=1&amp;task=${other}" data-task="${other}">${name}${bytes >= largeModel ? ` (${megabytes(bytes)})` : ""}</a>`,
+    );
+    let width = 0;
+    const middles = tokens.map((token, n) => {
+        const own = 9 + letterStep * [...token].length;
+        width += own + (learned.starts.includes(n) ? 14 : n === 1 && tokens[0] === "⊢" ? 7 : 0);
+        return width - own / 2;
+    });
+    const from = middles[row];
+    let arcs = "",
+        most = 0;
+    tokens.forEach((_, n) => {
+        const weight = weights[n],
+            to = middles[n],
+            tall = Math.min(44, 12 + 0.3 * Math.abs(to - from));
+        if (weight > weights[most]) most = n;
+        if (!(weight >= leastArc)) return;
+        arcs += `<path d="M${from} ${foot}${n === row ? "c-16-36 16-36 0 0" : `Q${(from + to) / 2} ${foot - 2 * tall} ${to} ${foot}`}" stroke-width="${(0.6 + 2.4 * weight).toFixed(1)}" opacity="${(0.3 + 0.7 * weight).toFixed(2)}"/>`;
+        if (weight >= leastShare)
+            arcs += `<text class="share" x="${(from + to) / 2}" y="${foot - tall - 5}">${percent(weight)}</text>`;
+    });
+    const letters = tokens
+        .map(
+            (token, n) =>
+                `<text data-row="${n}"${n === row ? ' class="here"' : n > row ? ' class="later"' : weights[n] >= leastShare ? ' class="seen"' : ""} x="${middles[n]}" y="80">${escape(token)}</text>`,
+        )
+        .join("");
+    const wide = width > mostInWidth;
+    return (
+        `<h2>${escape(saidBy(learned.role) || texts.lesson.unclear)}</h2><p class="note of-head">${fill(texts.lesson.isHead, headPlace(head, learned))} <span class="tasks">${others.join(" ")}</span></p>` +
+        `<div class="arcs${wide ? " wide" : ""}"${wide ? ` tabindex="0" role="region" aria-label="${name}"` : ""}><svg viewBox="0 0 ${width} 88" preserveAspectRatio="xMinYMid"${wide ? ` width="${width}"` : ""} role="img" aria-label="${escape(fill(texts.stage.looksAt, tokens[row], `${tokens[most]} ${percent(weights[most])}`))}">${arcs}${letters}</svg></div>` +
+        `<div class="reads"><p class="says-next">${fill(texts.stage.said, escape(tokens[row]), escape(learned.said[row][0]), percent(learned.sure[row][0]))}</p><p class="note">${lead}</p></div>`
+    );
 }
 
 // In place of a level's words while the reader's own tensors are shown.
@@ -76,12 +121,12 @@ function headPlace(index: number, { labels, layers }: Pick<Learned, "labels" | "
     const each = labels.length / layers;
     return fill(
         each > 1 ? texts.stage.placeOfMany : texts.stage.place,
-        Math.floor(index / each) + 1,
-        (index % each) + 1,
+        Math.floor(index / each),
+        index % each,
     );
 }
 export const headName = (index: number, learned: Learned | null = null) => {
-    if (!learned) return fill(texts.stage.head, index + 1);
+    if (!learned) return fill(texts.stage.head, index);
     return `${saidBy(learned.labels[index])} (${headPlace(index, learned)})`;
 };
 
@@ -111,6 +156,8 @@ export function learnedHtml(heads: NamedHeads, current: number, off: number): st
     return `<h2 class="label">${texts.stage.byRole}</h2><div class="learned-heads n${heads.labels.length}">${list.join("")}</div>`;
 }
 
+const percent = (share: number) => `${(100 * share).toFixed(0)}%`;
+
 // The sequence, and below each token what the model says comes next; of a model that knows many words, the likeliest.
 const fewWords = 100;
 export function saidHtml(
@@ -118,8 +165,7 @@ export function saidHtml(
     { said, sure, vocabulary }: Pick<Learned, "said" | "sure" | "vocabulary">,
     row: number,
 ): string {
-    const percent = (share: number) => `${(100 * share).toFixed(0)}%`,
-        cell = (text: string, n: number, more = "") =>
+    const cell = (text: string, n: number, more = "") =>
             `<td class="${n === row ? "here" : ""}${more}">${escape(text)}</td>`,
         others = said[row]
             .map(

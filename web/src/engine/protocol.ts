@@ -94,6 +94,10 @@ export interface LessonResult {
 export interface Learned {
     layers: number;
     labels: string[]; // label of each head, layer by layer
+    role: string; // a sentence about the job of the head in view; "" without a clear role
+    stripe: number[]; // the run of cells that shows it: row, column, length, columns for each row; or empty
+    stripeText: string; // the label of that run; "" where the role has none
+    starts: number[]; // tokens that begin a word of the text; empty where all do
     vocabulary: string[];
     said: string[][]; // the model's most likely predictions after each token
     sure: number[][]; // and how likely

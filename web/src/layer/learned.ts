@@ -22,7 +22,7 @@ export function connectLearned(app: App, workbench: Workbench): void {
     app.onShow.add(() => {
         const { result } = app;
         if (!result || (app.stale && app.engine.info)) return;
-        show(result);
+        show(result, workbench);
         const now = `${result.state.task} ${result.headIndex}`;
         if (now !== head && result.learned)
             workbench.toScroll.add(byId("learned").querySelector(".learned-heads")!);
@@ -30,10 +30,13 @@ export function connectLearned(app: App, workbench: Workbench): void {
     });
 }
 
-function show(result: Result): void {
+function show(result: Result, workbench: Workbench): void {
     const { learned, state } = result;
     for (const id of ["learned", "said", "head-off"]) hide(id, !learned);
-    document.documentElement.classList.toggle("is-learned", learned !== null);
+    const root = document.documentElement.classList;
+    if (root.contains("is-learned") !== (learned !== null))
+        requestAnimationFrame(() => workbench.matrix.findRoom());
+    root.toggle("is-learned", learned !== null);
     setText(byId("text-label"), learned ? texts.page.sequence : texts.stage.sentence);
     if (!learned) return;
     const count = result.thumbnailSize ** 2,

@@ -1,8 +1,8 @@
 // How one projection becomes heads and heads become one again: the first tokens' values move to where the shape puts them.
-import { labels, type App, type Result } from "../app/app.ts";
-import { autoRange, colorAt, colorTable, css } from "../page/colors.ts";
-import { fill } from "../page/format.ts";
-import { byId, hide, setText } from "../page/dom.ts";
+// Loaded with the first level that has it. It imports only types: code shared with the page would become its own file
+// that the first view waits for.
+import type { App, Result } from "../app/app.ts";
+import type { ReshapeKit } from "../app/kit.ts";
 import type { Stage } from "../engine/protocol.ts";
 
 const steps = [
@@ -19,9 +19,14 @@ export class Reshape {
     private shown = 0; // between steps while it moves
     private frame = 0;
     private width = 0; // width of the canvas; 0 while it is hidden
-    private readonly canvas = byId<HTMLCanvasElement>("reshape-canvas");
+    private readonly canvas: HTMLCanvasElement;
 
-    constructor(private readonly app: App) {
+    constructor(
+        private readonly app: App,
+        private readonly kit: ReshapeKit,
+    ) {
+        const { byId } = kit;
+        this.canvas = byId<HTMLCanvasElement>("reshape-canvas");
         byId("reshape-steps").innerHTML = steps
             .map(
                 ({ name }, i) =>
@@ -58,6 +63,7 @@ export class Reshape {
     }
 
     private show(result: Result): void {
+        const { fill, hide, setText, byId } = this.kit;
         const queries = result.stages.find((s) => s.id === "queries");
         const on =
             result.own === null && !result.learned && result.state.level >= 6 && queries?.shape.length === 3;
@@ -73,6 +79,7 @@ export class Reshape {
 
     private paint(): void {
         const { canvas } = this,
+            { autoRange, colorAt, colorTable, css, fill, labels } = this.kit,
             result = this.app.result,
             queries = result?.stages.find((s) => s.id === "queries"),
             context_ = result?.stages.find((s) => s.id === "context");
@@ -130,7 +137,7 @@ export class Reshape {
             context.fillStyle = colors[h % 2];
             context.fillRect(x, y - 6, dim * cell - 2, 3);
             context.textAlign = "left";
-            context.fillText(dim * cell > 50 ? fill(texts.heads.head, h + 1) : String(h + 1), x, y - 15);
+            context.fillText(dim * cell > 50 ? fill(texts.heads.head, h) : String(h), x, y - 15);
         }
         context.fillStyle = style.getPropertyValue("--soft");
         context.textAlign = "right";

@@ -43,7 +43,7 @@ function spokenFacts(state: State, stage: Stage): Record<string, string> {
             ? fill(texts.spoken.headsOff, state.off.toString(2).split("1").length - 1)
             : texts.spoken.headsOn,
         stage: stageTexts[stage.id].label,
-        head: fill(texts.stage.head, state.head + 1),
+        head: fill(texts.stage.head, state.head),
         heads: fill(texts.spoken.heads, state.heads, state.kv),
         mask: `${fill(texts.spoken.mask, mask)}${state.mask === "window" ? `, ${fill(texts.spoken.back, state.win)}` : ""}`,
         route: state.route === "after" ? texts.spoken.maskAfter : texts.spoken.maskBefore,
@@ -205,6 +205,7 @@ export class Workbench {
             signed: stageTexts[stage.id].signed,
             sums: stageTexts[stage.id].sums ?? false,
             masked: masked && this.headOf(masked),
+            stripe: this.stripeOf(stage, result),
             edited: new Set(
                 editsOf(result.state.edits)
                     .filter(([id]) => id === stage.id)
@@ -214,6 +215,21 @@ export class Workbench {
             low: state.lo === "" ? null : Number(state.lo),
             high: state.hi === "" ? null : Number(state.hi),
         };
+    }
+
+    // The run of weights that shows what the head does, unless a walk marks other cells.
+    private stripeOf({ id }: Stage, { learned }: Result): MatrixContent["stripe"] {
+        if (!learned?.stripeText || !learned.stripe.length || this.app.state.step) return undefined;
+        return id === "weights" ? { run: learned.stripe, text: said(learned.stripeText) } : undefined;
+    }
+
+    // Picks a query, and the key that it looks at most.
+    pickMost(row: number): void {
+        const weights = this.app.result?.stages.find(({ id }) => id === "weights");
+        if (!weights) return;
+        const columns = weights.shape.at(-1)!,
+            values = weights.data.subarray(row * columns, (row + 1) * columns);
+        this.pick(row, values.indexOf(Math.max(...values)));
     }
 
     // The part of a stage that belongs to the head in view.
@@ -334,7 +350,7 @@ export class Workbench {
     private showHeads({ heads: count, learned }: Result): void {
         hide("head-box", count < 2);
         const list = select("head"),
-            names = Array.from({ length: count }, (_, i) => (learned ? headName(i, learned) : String(i + 1)));
+            names = Array.from({ length: count }, (_, i) => (learned ? headName(i, learned) : String(i)));
         fillOptions(list, names, (i) => String(i));
         choose(list, String(Math.min(this.app.state.head, count - 1)));
     }

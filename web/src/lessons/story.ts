@@ -1,11 +1,11 @@
 // The walk through a level: a step says one thing, marks the cells it is about, asks for one thing to be done, and sees
 // whether it was. The steps are data (lens/model/tables/stories.json) that comes when it is first wanted.
-import type { App } from "../app/app.ts";
+import type { App, Result } from "../app/app.ts";
 import { byId, setHtml } from "../page/dom.ts";
 import { fill, formula } from "../page/format.ts";
 import type { Step, stories } from "./model_stories.ts";
 import { levels, presetState, tasks, type State } from "../page/state.ts";
-import { ownIntroHtml, introHtml } from "../app/views.ts";
+import { ownIntroHtml, introHtml, roleHtml } from "../app/views.ts";
 import type { Workbench } from "../layer/stage.ts";
 
 const keyNames: Record<string, string> = {
@@ -34,7 +34,10 @@ export class Story {
             void this.go(app.state.step || 1);
         });
         byId("intro").addEventListener("click", (event) => {
-            const to = (event.target as Element).closest<HTMLElement>("[data-step]")?.dataset.step;
+            const target = event.target as Element,
+                to = target.closest<HTMLElement>("[data-step]")?.dataset.step,
+                row = target.closest<SVGElement>("[data-row]")?.dataset.row;
+            if (row) workbench.pickMost(Number(row));
             if (to === "show") this.showIt();
             else if (to === "leave") this.leave();
             else if (to === "next") this.next();
@@ -163,7 +166,11 @@ export class Story {
         if (!step) {
             setHtml(
                 byId("intro"),
-                result.own ? ownIntroHtml(app.ownName, result.own.shape) : introHtml(level, task),
+                result.own
+                    ? ownIntroHtml(app.ownName, result.own.shape)
+                    : result.learned
+                      ? this.roleHtml(result)
+                      : introHtml(level),
             );
             this.told = "";
             return;
@@ -179,6 +186,19 @@ export class Story {
         if (isNew) this.workbench.say(fill(texts.lesson.announce, step.title, step.text, step.try));
         else if (done)
             this.workbench.say(fill(texts.lesson.announceDone, step.see, this.workbench.cellText()));
+    }
+
+    private roleHtml({ tokens, stages, headIndex, learned, state }: Result): string {
+        const row = Math.min(this.app.state.i, tokens.length - 1),
+            weights = ["dropped", "weights"].map((id) => stages.find((s) => s.id === id)).find(Boolean)!.data;
+        return roleHtml(
+            tokens,
+            row,
+            weights.subarray(row * tokens.length, (row + 1) * tokens.length),
+            headIndex,
+            state.task,
+            learned!,
+        );
     }
 
     // A link with only a step shows the step's state. A longer link shows its own state.

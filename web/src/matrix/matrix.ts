@@ -113,7 +113,8 @@ export class MatrixView {
         addEventListener("resize", () => this.findRoom(host));
     }
 
-    private findRoom(host: HTMLElement): void {
+    // Also for who changes the height of what is above it.
+    findRoom(host = this.canvas.parentElement!): void {
         const top = host.getBoundingClientRect().top + scrollY;
         this.room = top < 0.75 * innerHeight ? innerHeight - top : Infinity;
         this.draw();
@@ -526,7 +527,15 @@ export class MatrixView {
             ...[content!.rowLabels, content!.columnLabels, content!.masked, this.scale, this.visible],
             ...[this.zoom, this.available, this.room, devicePixelRatio, this.painting],
             ...[this.grid.contains(document.activeElement), document.documentElement.dataset.theme],
-            [picked, hovered, marked, rectangle, origin, [...(content!.edited ?? [])]].join(";"),
+            [
+                picked,
+                hovered,
+                marked,
+                rectangle,
+                origin,
+                content!.stripe?.run,
+                [...(content!.edited ?? [])],
+            ].join(";"),
         ];
     }
 

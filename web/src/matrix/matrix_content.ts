@@ -16,6 +16,8 @@ export interface MatrixContent {
     upper?: Float32Array;
     // The scores as the softmax saw them: minus infinity where a mask hides the cell, whose 0 is then no weight.
     masked?: Float32Array;
+    // Cells that are framed: first row and column, how many, columns to the right for each row; and what they say.
+    stripe?: { run: number[]; text: string };
     edited?: Set<number>; // cells with the reader's own values
 }
 

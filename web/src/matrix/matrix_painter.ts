@@ -125,6 +125,7 @@ export function paintCells(
         if (view.hovered)
             outline(view, context, view.hovered, gap, radius, colors.ink, colors.surface, false);
     }
+    if (content.stripe) paintStripe(view, context, colors, content.stripe);
     if (view.marked) {
         const [r0, c0, r1, c1] = view.marked,
             within = (at: number, count: number) => Math.min(at, count - 1);
@@ -138,6 +139,50 @@ export function paintCells(
     // The cells that the next press fills.
     if (view.rectangle) outlineRectangle(view, context, colors.accent, view.rectangle);
     context.restore();
+}
+
+// A frame around the run, and what it says on the masked cells above its upper end.
+function paintStripe(
+    view: Drawn,
+    context: CanvasRenderingContext2D,
+    colors: Record<string, string>,
+    { run: [row, column, length, step], text }: NonNullable<MatrixContent["stripe"]>,
+): void {
+    const { left, top, cell } = view.layout,
+        x = left + (column - view.origin[1] + 0.5) * cell - 1,
+        y = top + (row - view.origin[0] + 0.5) * cell - 1,
+        down = (length - 1) * cell,
+        angle = Math.atan2(1, step),
+        radius = 0.75 * cell,
+        quarter = Math.PI / 2;
+    context.strokeStyle = context.fillStyle = colors.warm;
+    context.lineWidth = 2.5;
+    context.beginPath();
+    context.arc(x, y, radius, angle + quarter, angle + 3 * quarter);
+    context.arc(x + step * down, y + down, radius, angle - quarter, angle + quarter);
+    context.closePath();
+    context.stroke();
+    if (view.zoom > 1) return;
+    context.font = `600 ${13 * view.type}px ${fonts}`;
+    // On two lines where one has no room.
+    const right = left + view.content!.columns * cell - 6,
+        middleOf = text.indexOf(" ", text.length / 3),
+        widthOf = (line: string) => context.measureText(line).width,
+        lines =
+            right - widthOf(text) - left < 4 * cell && middleOf > 0
+                ? [text.slice(0, middleOf), text.slice(middleOf + 1)]
+                : [text],
+        width = Math.max(...lines.map(widthOf)),
+        tall = 18 * lines.length,
+        lowest = top + right - width - left - 2 * cell, // where a cell next to the text is masked too
+        upper = Math.max(top + 4, Math.min(y - 3 * cell, lowest) - tall / 2);
+    context.fillStyle = colors.surface;
+    context.beginPath();
+    context.roundRect(right - width - 6, upper - 2, width + 10, tall + 4, 5);
+    context.fill();
+    context.fillStyle = colors.warm;
+    context.textAlign = "right";
+    lines.forEach((line, n) => context.fillText(line, right, upper + 18 * n + 10));
 }
 
 function outlineRectangle(

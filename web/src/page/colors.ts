@@ -84,7 +84,7 @@ export function themeColors(): Record<string, string> {
         const style = getComputedStyle(document.documentElement);
         colorsOf = wanted;
         colors = Object.fromEntries(
-            ["ink", "soft", "accent", "surface", "line", "faint", "strong-line"].map((name) => [
+            ["ink", "soft", "accent", "surface", "line", "faint", "strong-line", "warm"].map((name) => [
                 name,
                 style.getPropertyValue(`--${name}`),
             ]),

@@ -6,11 +6,11 @@ import { said } from "../texts/said.ts";
 import { firstState, inOrder, levels, stageTexts, toHash } from "../page/state.ts";
 import {
     inspectorHtml,
-    introHtml,
     learnedHtml,
     lessonHtml,
     levelsHtml,
     railHtml,
+    roleHtml,
     saidHtml,
     tableHtml,
 } from "../app/views.ts";
@@ -62,7 +62,14 @@ export function renderStatic(
     const text = stageTexts.weights;
     return {
         levels: levelsHtml(state.task),
-        intro: introHtml(2, state.task),
+        intro: roleHtml(
+            tokens,
+            state.i,
+            weights.data.subarray(state.i * tokens.length),
+            state.head,
+            state.task,
+            learned!,
+        ),
         learned: learnedHtml(heads, state.head, 0),
         said: saidHtml(tokens, learned!, state.i),
         text: state.text,

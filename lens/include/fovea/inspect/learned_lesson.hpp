@@ -16,7 +16,8 @@ struct LearnedHead {
 };
 struct LearnedLesson {
     LearnedModel learned;
-    std::vector<std::string> tokens;
+    std::vector<uint32_t> ids;
+    std::vector<std::string> tokens;   // the text of each ID
     std::vector<LearnedHead> heads;    // layer by layer
     std::vector<std::string> said;     // the most likely next token after each token
     std::vector<float> probabilities;  // the probabilities of `said`
@@ -25,6 +26,10 @@ struct LearnedLesson {
 // A forward pass over `tokens`, or over the model's sample where they are empty, in the trace's own
 // arithmetic. Rejects what learned_input() rejects, and an empty sequence.
 Result<LearnedLesson> learned_lesson(LearnedModel learned, std::span<const uint32_t> tokens = {});
+
+// The index of the head to show first: of the last layer with a named head, the one with the largest
+// job_share(). The last head if none has a name.
+size_t clearest_head(const LearnedLesson& lesson);
 
 // The heads that have a name, as panels over the tokens; all of them where none has. The title is "LABEL
 // (layer L, head H)".
