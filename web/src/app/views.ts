@@ -88,7 +88,7 @@ export function roleHtml(
     const letters = tokens
         .map(
             (token, n) =>
-                `<text data-row="${n}"${n === row ? ' class="here"' : n > row ? ' class="later"' : weights[n] >= leastShare ? ' class="seen"' : ""} x="${middles[n]}" y="80">${escape(token)}</text>`,
+                `<text data-row="${n}"${n === row ? ' class="here" aria-current="true"' : n > row ? ' class="later"' : weights[n] >= leastShare ? ' class="seen"' : ""} x="${middles[n]}" y="80">${escape(token)}</text>`,
         )
         .join("");
     const wide = width > mostInWidth;

@@ -164,7 +164,7 @@ export class Story {
         byId("walk").setAttribute("aria-pressed", String(step !== null));
         this.workbench.matrix.mark(step && app.state.stage === step.show.stage ? step.mark : null);
         if (!step) {
-            setHtml(
+            const changed = setHtml(
                 byId("intro"),
                 result.own
                     ? ownIntroHtml(app.ownName, result.own.shape)
@@ -172,6 +172,8 @@ export class Story {
                       ? this.roleHtml(result)
                       : introHtml(level),
             );
+            const row = byId("intro").querySelector(".wide");
+            if (changed && row) this.workbench.toScroll.add(row);
             this.told = "";
             return;
         }
