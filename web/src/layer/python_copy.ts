@@ -28,7 +28,7 @@ export function pythonOf(source: Copied, i: number, j: number): string | null {
     const rows = tokens.length,
         keys = keyTokens.length;
     const lines = [
-        `# ${JSON.stringify(tokens[i])} looks at ${JSON.stringify(keyTokens[j])}, head ${head + 1} of ${heads}`,
+        `# ${JSON.stringify(tokens[i])} looks at ${JSON.stringify(keyTokens[j])}, head ${head}`,
         "from math import exp, sqrt, tanh",
         "",
         "def dot(a, b): return sum(x * y for x, y in zip(a, b))",

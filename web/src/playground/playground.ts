@@ -376,7 +376,7 @@ export class Playground {
         const { layers, heads } = this.task!;
         return layers * heads === 1
             ? "The head"
-            : `Layer ${Math.floor(head / heads) + 1}${heads > 1 ? `, head ${(head % heads) + 1}` : ""}`;
+            : `Layer ${Math.floor(head / heads)}${heads > 1 ? `, head ${head % heads}` : ""}`;
     };
 
     private showTools(): void {

@@ -124,7 +124,7 @@ export class DeepZoom {
         list.querySelector('[value="file"]')?.remove();
         list.add(new Option(name, "file", true, true));
         select("zoom-head").replaceChildren(
-            ...Array.from({ length: own.shape.heads }, (_, i) => new Option(String(i + 1), String(i))),
+            ...Array.from({ length: own.shape.heads }, (_, i) => new Option(String(i), String(i))),
         );
         void this.begin();
     }
