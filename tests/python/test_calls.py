@@ -506,11 +506,14 @@ class Costs(unittest.TestCase):
 
     def test_large_calls_cost_within_2_percent_of_the_c_function(self):
         for tokens, is_long in ((1024, False), (1536, True)):  # the second looks for Ctrl+C between its slices
-            call = bench.LargeCall(8, tokens)
-            self.assertEqual(call.plan._plan._is_long, is_long)
-            for number, (_, ratio) in enumerate(call.ratios(60)):
-                if number >= 4 and ratio <= 1.02:
-                    break
+            ratio = 2.0
+            for _ in range(4):  # in other memory, as a machine may be slow for seconds
+                if ratio > 1.02:
+                    call = bench.LargeCall(8, tokens)
+                    self.assertEqual(call.plan._plan._is_long, is_long)
+                    for number, (__, ratio) in enumerate(call.ratios(40)):
+                        if number >= 4 and ratio <= 1.02:
+                            break
             self.assertLessEqual(ratio, 1.02, tokens)
 
 

@@ -21,6 +21,7 @@ class WordsTest : public VisualizerTest {
             keyboard = of ? of->RootWindow->Name : "";
         };
         Result<Tensor> image = draw_picture(*bench, size);
+        size.seen = {};
         EXPECT_TRUE(image) << image.error().text;
         if (image) picture = std::move(*image);
         return found;
