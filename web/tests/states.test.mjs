@@ -66,7 +66,7 @@ describe("states", { skip: missing ?? false }, () => {
                 assert.match(await page.textContent("#notice"), reason);
                 assert.equal(await page.textContent("#badge-text"), "static page");
                 assert.match(await page.textContent("#table-box"), /\.98/);
-                assert.match(await page.textContent("#inspector"), /0\.7438/);
+                assert.match(await page.textContent("#inspector"), /0\.9996/);
             }));
 
     test("memory growth refused: a new engine, then fewer tokens, and it says so", async () => {
