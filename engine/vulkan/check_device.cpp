@@ -143,7 +143,7 @@ class DeviceChecker {
         if ((r = run_on_host(problem, FOVEA_KERNEL_PLAIN, results.inputs, results.plain))) return r;
         if ((r = run_on_host(problem, FOVEA_KERNEL_REFERENCE, results.inputs, results.exact))) return r;
         if (problem.operation == Operation::attention) read_forward(results.exact, results);
-        if ((r = run_on_device(gpu.plan, problem, results, ran, text, room)) || !ran || text[0]) return r;
+        if ((r = run_on_device(gpu.plan, results, ran, text, room)) || !ran || text[0]) return r;
         results.sums = reinterpret_cast<double*>(arena_.take(kCheckSums * sizeof(double)));
         if (!results.sums || !widen_inputs(problem, info, results)) return no_room();
         is_right(problem, info, results, text, room);
@@ -269,8 +269,7 @@ class DeviceChecker {
         return placed;
     }
 
-    FoveaResult run_on_device(FoveaPlan plan, const CheckProblem& problem, CheckResults& results, bool& ran,
-                              char* text, size_t room) {
+    FoveaResult run_on_device(FoveaPlan plan, CheckResults& results, bool& ran, char* text, size_t room) {
         const FoveaPlanInfo& info = plan->info;
         const Placed placed = place(info);
         if (placed.end > FOVEA_CHECK_BUFFER_BYTES ||
@@ -294,7 +293,7 @@ class DeviceChecker {
         ran = true;
         for (uint32_t i = 0; i < FOVEA_BIND_COUNT; ++i)
             if (info.output_mask >> i & 1) results.got[i] = after + placed.at[i];
-        if (!is_untouched(problem, info, placed, before, after))
+        if (!is_untouched(info, placed, before, after))
             snprintf(text, room, "a byte outside the outputs was written");
         return FOVEA_OK;
     }
@@ -322,8 +321,8 @@ class DeviceChecker {
         return check_.run(check_.user, diag_);
     }
 
-    static bool is_untouched(const CheckProblem&, const FoveaPlanInfo& info, const Placed& placed,
-                             const unsigned char* before, const unsigned char* after) {
+    static bool is_untouched(const FoveaPlanInfo& info, const Placed& placed, const unsigned char* before,
+                             const unsigned char* after) {
         uint64_t at = 0;
         const auto same_to = [&](uint64_t end) { return memcmp(before + at, after + at, end - at) == 0; };
         for (uint32_t i = 0; i < FOVEA_BIND_COUNT; ++i) {  // in the order of their places

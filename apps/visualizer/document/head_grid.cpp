@@ -6,7 +6,6 @@
 
 #include <fovea/inspect.hpp>
 #include <fovea/model/learned.hpp>
-#include <fovea/thread_pool.hpp>
 
 #include <algorithm>
 #include <cstring>
@@ -177,8 +176,7 @@ Result<void> HeadGrid::run_learned() {
 
 // The engine runs the model; each layer is looked at while it is in memory.
 Result<void> HeadGrid::run_published() {
-    const std::unique_ptr<Runner> engine = make_cpu_runner(std::make_unique<ThreadPool>(
-        std::max(1u, std::thread::hardware_concurrency()), ThreadPool::kBetweenCalls));
+    const std::unique_ptr<Runner> engine = make_model_runner();
     PromptOptions options;
     options.trace.engine = engine.get();
     options.progress = [&](double) { return !ending_; };

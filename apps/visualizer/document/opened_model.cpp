@@ -1,12 +1,21 @@
 #include "document/opened_model.hpp"
 
 #include <fovea/inspect.hpp>
+#include <fovea/thread_pool.hpp>
+
+#include <algorithm>
+#include <thread>
 
 #if defined(__unix__) || defined(__APPLE__)
 #include <unistd.h>
 #endif
 
 namespace fovea::visualizer {
+
+std::unique_ptr<Runner> make_model_runner() {
+    return make_cpu_runner(std::make_unique<ThreadPool>(std::max(1u, std::thread::hardware_concurrency()),
+                                                        ThreadPool::kBetweenCalls));
+}
 
 uint64_t machine_memory() {
 #if defined(_SC_PHYS_PAGES) && defined(_SC_PAGESIZE)

@@ -1,6 +1,7 @@
 // A published model that the reader opened.
 #pragma once
 
+#include <fovea/model/runner.hpp>
 #include <fovea/tokenizer.hpp>
 
 #include <filesystem>
@@ -19,6 +20,9 @@ bool is_model_path(const std::filesystem::path& path);
 // Rejects what open_text_model() rejects, and models whose largest layer is larger than this machine's
 // memory. Errors have one line.
 Result<std::shared_ptr<const OpenedModel>> open_model(const std::filesystem::path& path);
+
+// Runs models on all of the machine's CPU threads.
+std::unique_ptr<Runner> make_model_runner();
 
 // The machine's memory in bytes; 0: not known.
 uint64_t machine_memory();

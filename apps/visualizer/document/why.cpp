@@ -2,10 +2,7 @@
 
 #include "document/opened_model.hpp"
 
-#include <fovea/thread_pool.hpp>
-
 #include <algorithm>
-#include <thread>
 
 namespace fovea::visualizer {
 
@@ -15,8 +12,7 @@ Result<ScoreWriters> writers_of(const std::shared_ptr<const OpenedModel>& model,
     Result<Trace> trace = Trace::open(source.model, source.input);
     if (!trace) return trace.error();
     if (run) {
-        const std::unique_ptr<Runner> engine = make_cpu_runner(std::make_unique<ThreadPool>(
-            std::max(1u, std::thread::hardware_concurrency()), ThreadPool::kBetweenCalls));
+        const std::unique_ptr<Runner> engine = make_model_runner();
         ModelRunOptions options;
         options.trace.engine = engine.get();
         options.changes = run->changes();
