@@ -118,7 +118,7 @@ ${old_layer_setting}" @ONLY)
 
   set(hint_lavapipe "no /usr/share/vulkan/icd.d/lvp_icd*.json (Debian: mesa-vulkan-drivers)")
   set(hint_lavapipe26 "not in the private tools folder (scripts/get-vulkan-tools.sh)")
-  set(hint_swiftshader "no vk_swiftshader_icd.json (Debian: chromium)")
+  set(hint_swiftshader "no vk_swiftshader_icd.json (Debian: chromium-common)")
   foreach(name IN LISTS names)
     set(manifest "")
     if(EXISTS "${${name}_manifest}")

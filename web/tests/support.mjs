@@ -12,6 +12,7 @@ export const root = join(here, "..", "..");
 export const site = join(root, "build", "web");
 const candidates = [
     process.env.FOVEA_CHROMIUM,
+    "/usr/bin/chromium-headless-shell",
     "/usr/bin/chromium",
     "/usr/bin/chromium-browser",
     "/usr/bin/google-chrome",
