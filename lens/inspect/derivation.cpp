@@ -227,14 +227,19 @@ Result<void> check_cell(const Problem& p, const FoveaHostBuffer* bindings, const
     return {};
 }
 
+Result<void> checked_problem(const FoveaAttentionDesc& desc, const FoveaHostBuffer* bindings,
+                             const Cell& cell, Problem& problem) {
+    Diag diag;
+    if (make_problem(&desc, problem, &diag) != FOVEA_OK) return diag.error();
+    return check_cell(problem, bindings, cell);
+}
+
 }  // namespace
 
 Result<Derivation> derive_cell(const FoveaAttentionDesc& desc, const FoveaHostBuffer* bindings,
                                const Cell& cell) {
     Problem problem;
-    Diag diag;
-    if (make_problem(&desc, problem, &diag) != FOVEA_OK) return diag.error();
-    if (Result<void> ok = check_cell(problem, bindings, cell); !ok) return ok.error();
+    if (Result<void> ok = checked_problem(desc, bindings, cell, problem); !ok) return ok.error();
     const RowReader row(problem, bindings, cell);
     Derivation derivation;
     derivation.cell = cell;
@@ -245,6 +250,20 @@ Result<Derivation> derive_cell(const FoveaAttentionDesc& desc, const FoveaHostBu
     fill_weight(problem, row, sums, derivation);
     fill_values(problem, row, sums, derivation);
     return derivation;
+}
+
+Result<std::vector<float>> row_weights(const FoveaAttentionDesc& desc, const FoveaHostBuffer* bindings,
+                                       const Cell& cell) {
+    Problem problem;
+    if (Result<void> ok = checked_problem(desc, bindings, cell, problem); !ok) return ok.error();
+    const RowReader row(problem, bindings, cell);
+    const RowSums sums = reduce(problem, row);
+    std::vector<float> weights(static_cast<size_t>(problem.len_kv));
+    for (const auto& [j, logit] : sums.logits)
+        if (row.kept(j))
+            weights[static_cast<size_t>(j)] =
+                strict::exp(logit - sums.max) / sums.sum * (problem.dropout ? problem.keep_scale : 1.0f);
+    return weights;
 }
 
 }  // namespace fovea

@@ -1,6 +1,6 @@
 // Scores split by writers, against a separate forward pass in float64 that freezes its norms and leaves one
 // writer out.
-#include "model/float64_parts.hpp"
+#include "model/writers_replay.hpp"
 
 #include <fovea/inspect/writers.hpp>
 #include <fovea/model/learned.hpp>
@@ -8,182 +8,14 @@
 #include <gtest/gtest.h>
 
 #include <functional>
-#include <map>
 #include <numeric>
 
 namespace fovea {
 namespace {
 
 namespace fs = std::filesystem;
-using Values = std::vector<double>;
-using Gone = std::optional<Writer>;
-
-class Replay {
-  public:
-    // `token` and `position` are rows of the embedding before its norm; no rows: none.
-    Replay(std::vector<Block> blocks, Norm embedding_norm, Matrix token, Matrix position)
-        : blocks_(std::move(blocks)),
-          embedding_norm_(std::move(embedding_norm)),
-          token_(std::move(token)),
-          position_(std::move(position)) {
-        for (size_t n = 0; n < blocks_.size(); ++n) run(n);
-    }
-
-    double score(const LayerCell& cell, const Gone& at_query, const Gone& at_key) {
-        const AttentionPart& a = blocks_[cell.layer].attention;
-        const Values q = made(cell.layer, cell.query, true, cell.head, at_query);
-        const Values k = made(cell.layer, cell.key, false, cell.head / (a.heads / a.kv_heads), at_key);
-        return std::inner_product(q.begin(), q.end(), k.begin(), 0.0) * factor(a, q.size());
-    }
-
-    // The sum of the magnitudes of what the score adds up, in its order: what its rounding is measured by.
-    double products(const LayerCell& cell) {
-        const AttentionPart& a = blocks_[cell.layer].attention;
-        const Values q = made(cell.layer, cell.query, true, cell.head, {});
-        const Values k = made(cell.layer, cell.key, false, cell.head / (a.heads / a.kv_heads), {});
-        double sum = 0;
-        for (size_t c = 0; c < q.size(); ++c) sum += std::abs(q[c] * k[c]);
-        return sum * factor(a, q.size());
-    }
-
-  private:
-    static double factor(const AttentionPart& a, size_t width) {
-        const ScoreScale scale = score_scale(a.rules, width);
-        return scale.divides ? 1 / scale.value : scale.value;
-    }
-    static bool is(const Gone& gone, Writer::Kind kind, size_t layer = 0, size_t head = 0) {
-        return gone && *gone == Writer{kind, uint32_t(layer), uint32_t(head)};
-    }
-    static void grow(Values& x, const Values& by) {
-        for (size_t c = 0; c < x.size(); ++c) x[c] += by[c];
-    }
-    static Values linear(const Linear& l, const Values& x, bool with_bias) {
-        Linear bare = l;
-        if (!with_bias) bare.bias = F32Tensor(Shape{0});
-        return times({x}, bare)[0];
-    }
-
-    // The first call for a row and a name, with nothing left out, freezes the scale.
-    void norm(const Norm& n, Values& x, size_t row, const std::string& name, bool with_bias) {
-        if (n.kind == NormKind::none) return;
-        double mean = 0, squares = 0;
-        for (const double v : x) mean += v / double(x.size());
-        if (n.kind == NormKind::rms) mean = 0;
-        for (const double v : x) squares += (v - mean) * (v - mean) / double(x.size());
-        const double scale =
-            scales_.try_emplace({row, name}, 1 / std::sqrt(squares + n.epsilon)).first->second;
-        for (size_t c = 0; c < x.size(); ++c) {
-            x[c] = (x[c] - mean) * scale;
-            if (!n.weight.values.empty()) x[c] *= double(n.weight.values[c]);
-            if (!n.bias.values.empty() && with_bias) x[c] += double(n.bias.values[c]);
-        }
-    }
-
-    // Returns what enters block `layers`; with `attended`, the stream that its feed-forward part reads.
-    Values stream(size_t row, size_t layers, const Gone& gone, bool attended = false) {
-        Values x = is(gone, Writer::Kind::token) ? Values(token_[row].size()) : token_[row];
-        if (!position_.empty() && !is(gone, Writer::Kind::position)) grow(x, position_[row]);
-        norm(embedding_norm_, x, row, "embedding", !is(gone, Writer::Kind::embedding_bias));
-        for (size_t n = 0; n < layers + attended; ++n) {
-            const Block& b = blocks_[n];
-            const std::string name = std::to_string(n);
-            const bool biases = !is(gone, Writer::Kind::bias, n);
-            Values part = context_[n][row];
-            const size_t width = part.size() / b.attention.heads;
-            for (size_t h = 0; h < b.attention.heads; ++h)
-                if (is(gone, Writer::Kind::head, n, h))
-                    std::fill_n(part.begin() + int64_t(h * width), width, 0.0);
-            part = linear(b.attention.output, part, biases);
-            norm(b.attention_output_norm, part, row, name + "a", biases);
-            grow(x, part);
-            if (b.order == BlockOrder::post) norm(b.attention_norm, x, row, name + "b", biases);
-            if (n == layers || !is_present(b.feed_forward.up)) continue;
-            part = is(gone, Writer::Kind::feed_forward, n) ? Values(x.size()) : fed_[n][row];
-            const std::vector<float>& bias = b.feed_forward.down.bias.values;
-            if (biases) grow(part, bias.empty() ? Values(x.size()) : Values(bias.begin(), bias.end()));
-            norm(b.feed_forward_output_norm, part, row, name + "c", biases);
-            grow(x, part);
-            if (b.order == BlockOrder::post) norm(b.feed_forward_norm, x, row, name + "d", biases);
-        }
-        return x;
-    }
-
-    // q or k of one head.
-    Values made(size_t n, size_t row, bool query, size_t head, const Gone& gone) {
-        const Block& b = blocks_[n];
-        const AttentionPart& a = b.attention;
-        const std::string name = std::to_string(n);
-        const bool biases = !gone || gone->kind != Writer::Kind::reader_bias;
-        Values x = stream(row, n, gone);
-        if (b.order != BlockOrder::post) norm(b.attention_norm, x, row, name + "n", biases);
-        const Values all = linear(query ? a.query : a.key, x, biases);
-        const size_t width = all.size() / (query ? a.heads : a.kv_heads);
-        const auto from = all.begin() + int64_t(head * width);
-        Values y(from, from + int64_t(width));
-        norm(query ? a.query_norm : a.key_norm, y, row, name + (query ? "q" : "k") + std::to_string(head),
-             biases);
-        if (!a.rope) return y;
-        const size_t pairs = a.rope->rotated(width) / 2;
-        for (size_t p = 0; p < pairs; ++p) {
-            double angle =
-                double(a.rope->first_position + row) * std::pow(a.rope->theta, -double(p) / double(pairs));
-            if (!a.rope->divisors.empty()) angle /= a.rope->divisors[p];
-            double& u = y[a.rope->interleaved ? 2 * p : p];
-            double& w = y[a.rope->interleaved ? 2 * p + 1 : p + pairs];
-            const double before = u;
-            u = a.rope->magnitude * (std::cos(angle) * before - std::sin(angle) * w);
-            w = a.rope->magnitude * (std::sin(angle) * before + std::cos(angle) * w);
-        }
-        return y;
-    }
-
-    void run(size_t n) {
-        const Block& b = blocks_[n];
-        const AttentionPart& a = b.attention;
-        const FeedForward& f = b.feed_forward;
-        const size_t rows = token_.size();
-        Matrix values;
-        for (size_t i = 0; i < rows; ++i) {
-            Values x = stream(i, n, {});
-            if (b.order != BlockOrder::post) norm(b.attention_norm, x, i, std::to_string(n) + "n", true);
-            values.push_back(linear(a.value, x, true));
-        }
-        const size_t width = values[0].size() / a.kv_heads;
-        context_.emplace_back(rows, Values(width * a.heads));
-        for (size_t h = 0; h < a.heads; ++h)
-            for (size_t i = 0; i < rows; ++i) {
-                const size_t kv = h / (a.heads / a.kv_heads);
-                Values weights(rows, -INFINITY);
-                for (size_t j = 0; j < rows; ++j) {
-                    if (!rules_show(a.rules, i, j, rows, rows)) continue;
-                    weights[j] = score({uint32_t(n), uint32_t(h), i, j}, {}, {});
-                    const double c = a.rules.softcap;
-                    if (c > 0) weights[j] = c * std::tanh(weights[j] / c);
-                }
-                softmax(weights);
-                for (size_t j = 0; j < rows; ++j)
-                    for (size_t c = 0; c < width; ++c)
-                        context_[n][i][h * width + c] += weights[j] * values[j][kv * width + c];
-            }
-        fed_.emplace_back();
-        for (size_t i = 0; i < rows && is_present(f.up); ++i) {
-            Values x = stream(i, n, {}, b.order != BlockOrder::parallel);
-            if (b.order != BlockOrder::post) norm(b.feed_forward_norm, x, i, std::to_string(n) + "f", true);
-            const bool gated = is_present(f.gate);
-            Values hidden = linear(f.up, x, true);
-            const Values gate = gated ? linear(f.gate, x, true) : Values();
-            for (size_t c = 0; c < hidden.size(); ++c)
-                hidden[c] = gated ? act(f.activation, gate[c]) * hidden[c] : act(f.activation, hidden[c]);
-            fed_[n].push_back(linear(f.down, hidden, false));
-        }
-    }
-
-    std::vector<Block> blocks_;
-    Norm embedding_norm_;
-    Matrix token_, position_;
-    std::vector<Matrix> context_, fed_;  // by layer and row; fed_: without the last bias
-    std::map<std::pair<size_t, std::string>, double> scales_;
-};
+using Values = Replay::Values;
+using Gone = Replay::Gone;
 
 double magnitude(const ScoreWriters& of) {
     double sum = 0;
@@ -203,7 +35,7 @@ void expect_like_replay(const ScoreWriters& of, Replay& replay) {
     EXPECT_NEAR(of.sum, all, bound);
     for (uint32_t w = 0; w < of.writers.size(); ++w) {
         SCOPED_TRACE(writer_name(of, w, true, ""));
-        const Writer& gone = of.writers[w];
+        const Replay::LeftOut gone{of.writers[w], {}};
         const double row = of.of_query_writer(w), column = of.of_key_writer(w);
         EXPECT_NEAR(row, all - replay.score(of.cell, gone, {}), bound);
         EXPECT_NEAR(column, all - replay.score(of.cell, {}, gone), bound);
@@ -211,29 +43,64 @@ void expect_like_replay(const ScoreWriters& of, Replay& replay) {
     }
 }
 
+double sum_of(const Values& values) { return std::accumulate(values.begin(), values.end(), 0.0); }
+
+// Compares what heads and neurons read with the result without that source, and their sum with the writer's.
+void expect_shares(std::span<const WriterShares> shares, std::span<const Writer> writers, double bound,
+                   const std::function<double(uint32_t)>& of_writer,
+                   const std::function<double(const Gone&)>& result) {
+    for (const WriterShares& one : shares) {
+        const Writer& writer = writers[one.writer];
+        SCOPED_TRACE("writer " + std::to_string(one.writer) + " of layer " + std::to_string(writer.layer));
+        EXPECT_NEAR(sum_of(one.values), of_writer(one.writer), bound);
+        for (size_t j = 0; j < one.values.size(); ++j)
+            EXPECT_NEAR(one.values[j], result({}) - result(Replay::LeftOut{writer, j}), bound) << "source " << j;
+    }
+}
+
+void expect_shares_like_replay(const ScoreWriters& of, Replay& replay) {
+    const double bound = 1e-5 * magnitude(of);
+    const auto is_head = [](const Writer& one) { return one.kind == Writer::Kind::head; };
+    for (const auto* const shares : {&of.query_shares, &of.key_shares})
+        EXPECT_EQ(shares->size(), size_t(std::ranges::count_if(of.writers, is_head)));
+    expect_shares(
+        of.query_shares, of.writers, bound, [&](uint32_t w) { return of.of_query_writer(w); },
+        [&](const Gone& gone) { return replay.score(of.cell, gone, {}); });
+    expect_shares(
+        of.key_shares, of.writers, bound, [&](uint32_t w) { return of.of_key_writer(w); },
+        [&](const Gone& gone) { return replay.score(of.cell, {}, gone); });
+}
+
+// A model of the fixtures, a text and the float64 forward pass of both.
+struct Family {
+    std::optional<CheckpointModel> model;
+    std::vector<uint32_t> ids;
+    ModelRunOptions options;
+    std::optional<Replay> replay;
+    F32Tensor logits{Shape{0}};  // PyTorch's, [tokens, vocabulary], where the files have an unembedding
+};
+
 class Writers : public testing::TestWithParam<std::string> {};
 
-TEST_P(Writers, add_up_to_the_score_and_are_what_their_removal_changes) {
-    const fs::path folder = fs::path(FOVEA_FAMILIES) / GetParam();
-    const Result<CheckpointModel> model =
-        CheckpointModel::open(fs::exists(folder / "config.json") ? folder : folder / "model.gguf");
-    ASSERT_TRUE(model) << model.error().text;
+Family family_of(const std::string& folder_name) {
+    const fs::path folder = fs::path(FOVEA_FAMILIES) / folder_name;
+    Family out;
+    out.model = *CheckpointModel::open(fs::exists(folder / "config.json") ? folder : folder / "model.gguf");
+    const CheckpointModel* const model = &*out.model;
     const Result<TensorSet> expected = load_safetensors(folder / "expected.safetensors");
-    ASSERT_TRUE(expected) << expected.error().text;
     const auto values_of = [&](const std::string& name) { return to_f32(*expected->find(name)).value(); };
     const ModelConfig& f = model->config();
-    ModelRunOptions options;
-    std::vector<uint32_t> ids;
+    ModelRunOptions& options = out.options;
+    std::vector<uint32_t>& ids = out.ids;
     Matrix token, position;
     Norm embedding_norm;
     if (f.patches != 0) {
         options.entering = *model->embed_patches(F32Tensor({f.patches, f.patch_width}, values_of("patches")));
         ids.resize(options.entering.rows());
         const StoredWeight* places = model->files().find("vit.embeddings.position_embeddings");
-        ASSERT_NE(places, nullptr);
         for (size_t i = 0; i < ids.size(); ++i) {
             std::vector<float> row(f.width);
-            ASSERT_TRUE(read_rows(*places, i, row));
+            EXPECT_TRUE(read_rows(*places, i, row));
             const auto both = options.entering.row(i);
             position.emplace_back(row.begin(), row.end());
             Values& own = token.emplace_back(both.begin(), both.end());
@@ -254,7 +121,19 @@ TEST_P(Writers, add_up_to_the_score_and_are_what_their_removal_changes) {
     }
     std::vector<Block> blocks;
     for (uint64_t n = 0; n < f.layers; ++n) blocks.push_back(*model->block(n, ids.size()));
-    Replay replay(blocks, embedding_norm, token, position);
+    out.replay.emplace(blocks, embedding_norm, token, position);
+    if (const Tensor* logits = expected->find("logits"))
+        out.logits = F32Tensor(logits->shape, *to_f32(*logits));
+    return out;
+}
+
+TEST_P(Writers, add_up_to_the_score_and_are_what_their_removal_changes) {
+    Family family = family_of(GetParam());
+    const CheckpointModel* const model = &*family.model;
+    const ModelConfig& f = model->config();
+    const std::vector<uint32_t>& ids = family.ids;
+    ModelRunOptions& options = family.options;
+    Replay& replay = *family.replay;
     for (const Arithmetic arithmetic : {Arithmetic::strict, Arithmetic::engine})
         for (uint32_t layer = 0; layer < f.layers; ++layer)
             for (const uint32_t head : {0u, uint32_t(f.heads - 1)})
@@ -263,7 +142,7 @@ TEST_P(Writers, add_up_to_the_score_and_are_what_their_removal_changes) {
                     const LayerCell cell{layer, head, ids.size() - 1, key};
                     SCOPED_TRACE("layer " + std::to_string(layer) + " head " + std::to_string(head) +
                                  " key " + std::to_string(key));
-                    const Result<ScoreWriters> of = score_writers(*model, ids, cell, options);
+                    const Result<ScoreWriters> of = score_writers(*model, ids, cell, options, true);
                     ASSERT_TRUE(of) << of.error().text;
                     EXPECT_GT(of->writers.size(), layer * f.heads + layer);
                     if (std::isinf(of->score))
@@ -274,7 +153,54 @@ TEST_P(Writers, add_up_to_the_score_and_are_what_their_removal_changes) {
                                     1e-5 * std::max(magnitude(*of), replay.products(cell)));
                     EXPECT_EQ(f.softcap > 0, !of->remainders.empty() && of->remainders[0].name == "softcap");
                     expect_like_replay(*of, replay);
+                    if (arithmetic == Arithmetic::engine) expect_shares_like_replay(*of, replay);
                 }
+}
+
+TEST_P(Writers, of_a_logit_add_up_to_it_and_are_what_their_removal_changes) {
+    Family family = family_of(GetParam());
+    const CheckpointModel& model = *family.model;
+    const uint64_t last = family.ids.size() - 1;
+    if (!model.has_unembedding()) {
+        EXPECT_EQ(logit_writers(model, family.ids, last).error().text,
+                  "the model's files have no unembedding, which logits need");
+        return;
+    }
+    for (const uint64_t position : {uint64_t{0}, last})
+        for (const std::optional<uint32_t> token : {std::optional<uint32_t>(), std::optional<uint32_t>(3)}) {
+            const Result<LogitWriters> of = logit_writers(model, family.ids, position, token, family.options);
+            ASSERT_TRUE(of) << of.error().text;
+            SCOPED_TRACE("position " + std::to_string(position) + " token " + std::to_string(of->token));
+            double bound = 0;
+            for (const double value : of->values) bound += 1e-5 * std::abs(value);
+            EXPECT_NEAR(of->sum, sum_of(of->values), 1e-9 * bound + 1e-12);
+            EXPECT_NEAR(of->sum + of->softcap, double(of->logit), bound);
+            if (family.logits.rank() == 2 && family.logits.rows() > position) {
+                const auto row = family.logits.row(position);
+                EXPECT_NEAR(of->logit, row[of->token], 2e-4f);
+                EXPECT_EQ(of->token, token.value_or(uint32_t(std::ranges::max_element(row) - row.begin())));
+            }
+            EXPECT_EQ(of->softcap != 0, model.config().logit_softcap > 0);
+            Model ends = *model.ends();
+            F32Tensor one({1, model.config().width});
+            ASSERT_TRUE(read_rows(*ends.unembedding.stored, of->token, one.values));
+            std::vector<float>& bias = ends.unembedding.bias.values;
+            if (!bias.empty()) bias = {bias[of->token]};
+            ends.unembedding.weight = std::move(one), ends.unembedding.stored.reset();
+            const auto without = [&](const Gone& gone) {
+                return family.replay->logit(ends, size_t(position), gone);
+            };
+            const double all = without({});
+            EXPECT_NEAR(of->sum, all, bound);
+            for (uint32_t w = 0; w < of->writers.size(); ++w)
+                EXPECT_NEAR(of->values[w], all - without(Replay::LeftOut{of->writers[w], {}}), bound) << "writer " << w;
+            const auto has_shares = [](const Writer& w) {
+                return w.kind == Writer::Kind::head || w.kind == Writer::Kind::feed_forward;
+            };
+            EXPECT_EQ(of->shares.size(), size_t(std::ranges::count_if(of->writers, has_shares)));
+            expect_shares(
+                of->shares, of->writers, bound, [&](uint32_t w) { return of->values[w]; }, without);
+        }
 }
 
 std::vector<std::string> families() {
@@ -395,6 +321,48 @@ TEST(WritersOfTrace, an_induction_weight_is_the_querys_token_by_what_the_previou
             }
     }
     EXPECT_GT(seen, 5u);
+}
+
+TEST(WritersOfTrace, heads_are_split_by_what_they_read_in_a_trace_and_in_a_changed_model) {
+    const LearnedModel learned = *learned_model("induction");
+    const std::vector<uint32_t>& ids = learned.sample;
+    Trace trace = induction_trace(ids);
+    const Result<ScoreWriters> of = score_writers(trace, ids, {1, 1, ids.size() - 1, 4}, true);
+    ASSERT_TRUE(of) << of.error().text;
+    ASSERT_EQ(of->key_shares.size(), trace.heads(0));
+    for (const WriterShares& one : of->key_shares) {
+        EXPECT_NEAR(sum_of(one.values), of->of_key_writer(one.writer), 1e-5 * magnitude(*of));
+        EXPECT_EQ(sum_of({one.values.begin() + 5, one.values.end()}), 0);  // causal
+    }
+    EXPECT_TRUE(score_writers(trace, ids, of->cell)->key_shares.empty());
+
+    const Result<CheckpointModel> model = CheckpointModel::open(fs::path(FOVEA_FAMILIES) / "gpt2");
+    ASSERT_TRUE(model) << model.error().text;
+    const std::vector<uint32_t> text = {3, 1, 4, 1, 5, 9, 2, 6}, other = {2, 7, 1, 8, 2, 8, 1, 8};
+    const LayerCell cell{1, 0, 7, 3};
+    ModelRunOptions options;
+    options.changes.scale_head(0, 1, 0.5f);
+    options.changes.patches = *head_contexts(*model, other, {{0, 2}});
+    const Result<ScoreWriters> changed = score_writers(*model, text, cell, options, true),
+                               plain = score_writers(*model, text, cell, {}, true);
+    ASSERT_TRUE(changed && plain);
+    EXPECT_TRUE(changed->query_shares[2].values.empty());
+    EXPECT_FALSE(plain->query_shares[2].values.empty());
+    for (const size_t head : {0u, 1u, 3u})
+        EXPECT_NEAR(sum_of(changed->key_shares[head].values),
+                    changed->of_key_writer(changed->key_shares[head].writer), 1e-5 * magnitude(*changed));
+}
+
+TEST(WritersOfTrace, logits_that_do_not_exist_are_refused) {
+    const Result<CheckpointModel> model = CheckpointModel::open(fs::path(FOVEA_FAMILIES) / "gpt2");
+    ASSERT_TRUE(model) << model.error().text;
+    const std::vector<uint32_t> ids = {3, 1, 4};
+    EXPECT_EQ(logit_writers(*model, ids, 3).error().text, "position is 3; the text has tokens 0 to 2");
+    const uint64_t count = model->config().vocabulary;
+    EXPECT_EQ(logit_writers(*model, ids, 0, uint32_t(count)).error().text,
+              "token is " + std::to_string(count) + "; the model has tokens 0 to " +
+                  std::to_string(count - 1));
+    EXPECT_EQ(logit_writers(*model, {}, 0).error().text, "tokens is empty; it must have at least one token");
 }
 
 TEST(WritersOfTrace, a_trace_of_the_cells_layer_is_read_in_place_of_its_run) {

@@ -128,28 +128,29 @@ std::string CheckpointModel::origin(uint64_t layer, std::string_view part, uint6
            (is_norm && family_->norm_plus_one && !files_->gguf ? ", plus 1" : "");
 }
 
-Result<F32Tensor> CheckpointModel::logits(F32Tensor rows, Runner* engine) const {
+Result<Model> CheckpointModel::ends() const {
     Loader loader(*files_, *family_, *config_, root_);
     Model ends;
     loader.prediction(ends);
     const StoredWeight* matrix = unembedding_of(*files_, *family_, *config_, root_);
     if (!matrix)
         return bad_checkpoint("unembedding", "the model's files have no unembedding, which logits need");
+    Linear& out = ends.unembedding;
+    out.weight.shape = matrix->shape;
+    out.stored = {files_, matrix};
     const std::string bias_name = std::string(loader.names().head_bias);
-    const uint64_t count = matrix->shape[0];
-    F32Tensor bias(Shape{0});
-    if (!bias_name.empty()) bias = loader.tensor(bias_name, {count}, false);
-    if (bias.values.empty())
-        bias = loader.tensor(unembedding_name(*files_, loader.names(), root_) + ".bias", {count}, false);
+    if (!bias_name.empty()) out.bias = loader.tensor(bias_name, {out.d_out()}, false);
+    if (!out.has_bias())
+        out.bias = loader.tensor(unembedding_name(*files_, loader.names(), root_) + ".bias", {out.d_out()}, false);
     if (loader.error()) return *loader.error();
+    return ends;
+}
+
+Result<F32Tensor> CheckpointModel::logits(F32Tensor rows, Runner* engine) const {
+    const Result<Model> after = ends();
+    if (!after) return after.error();
     std::unique_ptr<Runner> own;
-    engine = &runner_or_own(engine, own);
-    Result<F32Tensor> read = predict(ends, std::move(rows), BlockLoops(engine));
-    if (!read) return read;
-    F32Tensor out({read->rows(), count});
-    if (Result<void> r = engine->stored_linear(*matrix, bias, *read, out); !r) return r.error();
-    cap_logits(config_->logit_softcap, out.values);
-    return out;
+    return predict(*after, std::move(rows), BlockLoops(&runner_or_own(engine, own)));
 }
 
 Result<Model> CheckpointModel::whole(uint64_t tokens) const {

@@ -55,6 +55,10 @@ struct Derivation {
 // too small. The cost is that of one row. Thread-safe.
 Result<Derivation> derive_cell(const FoveaAttentionDesc& desc, const FoveaHostBuffer* bindings,
                                const Cell& cell);
+// Returns the weights of the cell's whole row, after dropout: [keys], 0 where a key is masked. The same
+// errors, cost and thread safety; the cell's key does not matter, but must exist.
+Result<std::vector<float>> row_weights(const FoveaAttentionDesc& desc, const FoveaHostBuffer* bindings,
+                                       const Cell& cell);
 
 struct DerivationStyle {                      // how a derivation is written
     std::string_view query_token, key_token;  // empty: "query 1", "key 4"

@@ -19,6 +19,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -48,6 +49,14 @@ struct Writer {
     friend bool operator==(const Writer&, const Writer&) = default;
 };
 
+// What a head or a feed-forward part gave to a result, split by what it read: a head by the position of the
+// token, a feed-forward part by its neuron. The values add up to what the writer gave. A head that is patched
+// with its context in another text has none.
+struct WriterShares {
+    uint32_t writer = 0;  // index of the writer
+    std::vector<double> values;
+};
+
 // A score as the sum of what each pair of writers gives to it.
 struct ScoreWriters {
     LayerCell cell;
@@ -63,6 +72,9 @@ struct ScoreWriters {
     std::vector<Remainder> remainders;
     double score = 0;   // the trace's logit, before the softmax: the sum and the remainders, to rounding
     double weight = 0;  // the trace's weight
+    // Where asked for: what the earlier heads gave to the score through the query's row and through the key's.
+    // Each adds up to its writer's row, or column, of the matrix.
+    std::vector<WriterShares> query_shares, key_shares;
 
     double at(size_t at_query, size_t at_key) const { return matrix[at_query * writers.size() + at_key]; }
     // Sums of a row and of a column: a writer at the query with all at the key, and the reverse.
@@ -72,18 +84,41 @@ struct ScoreWriters {
 
 // Splits a score of a model in memory. `ids` are the tokens whose embedding the trace's input is; empty: the
 // input's rows are one writer. Takes memory for each earlier head: 2 rows of the stream as float64. Rejects a
-// cell outside the model, and inputs that are not one text's (q, k and v, or a memory).
-Result<ScoreWriters> score_writers(Trace& trace, std::span<const uint32_t> ids, const LayerCell& cell);
+// cell outside the model, and inputs that are not one text's (q, k and v, or a memory). With `shares` heads
+// are split by what they read, which takes the time of a row of weights for each earlier head.
+Result<ScoreWriters> score_writers(Trace& trace, std::span<const uint32_t> ids, const LayerCell& cell,
+                                   bool shares = false);
 // Splits a score of a checkpoint: runs its layers up to the cell's, as run_model() does, and rejects what
 // that rejects. Of the options trace, progress and changes are used, and `entering` for a model that reads
 // pictures. A head that is changed writes what it was changed to.
 Result<ScoreWriters> score_writers(const CheckpointModel& model, std::span<const uint32_t> ids,
-                                   const LayerCell& cell, const ModelRunOptions& options = {});
+                                   const LayerCell& cell, const ModelRunOptions& options = {},
+                                   bool shares = false);
 
 // The same where a trace's only block is the cell's layer on this text, by whatever rules. That layer is not
 // run; rejects a trace of another number of tokens.
 Result<ScoreWriters> score_writers(const CheckpointModel& model, std::span<const uint32_t> ids, Trace& layer,
                                    const LayerCell& cell, const ModelRunOptions& options = {});
+
+// A logit as the sum of what each writer gave to it (direct logit attribution, Elhage et al., 2021): the
+// final norm is frozen, too. In a prediction head (BERT) the activation is frozen as the factor act(x) / x.
+struct LogitWriters {
+    uint64_t position = 0;
+    uint32_t token = 0;           // ID of the token, or the class, that the logit is of
+    std::vector<Writer> writers;  // reader_bias: of the final norm, the prediction head and the unembedding
+    std::vector<double> values;   // by writer, in units of the logit
+    double sum = 0;
+    double softcap = 0;      // added to the sum where the model caps logits
+    float logit = 0;         // the model's
+    double probability = 0;  // by the softmax of the position's logits
+    std::vector<WriterShares> shares;  // of the heads and feed-forward parts
+};
+// Splits a position's logit of a token; none: of the likeliest one. Runs the checkpoint as run_model() does,
+// and rejects what that rejects, a position or a token that does not exist, and a model without an
+// unembedding. Of the options trace, progress, changes and `entering` are used.
+Result<LogitWriters> logit_writers(const CheckpointModel& model, std::span<const uint32_t> ids,
+                                   uint64_t position, std::optional<uint32_t> token = {},
+                                   const ModelRunOptions& options = {});
 
 // An entry of the matrix, by the indices of its writers.
 struct WriterEntry {
@@ -92,6 +127,15 @@ struct WriterEntry {
 };
 // The entries of the largest magnitude, largest first, at most `most` of them.
 std::vector<WriterEntry> largest_entries(const ScoreWriters& of, size_t most);
+
+// A writer's part by what it read: index of the shares, then of the value.
+struct ShareEntry {
+    uint32_t shares = 0;
+    uint64_t source = 0;
+    double value = 0;
+};
+// The values of the largest magnitude, largest first, at most `most` of them.
+std::vector<ShareEntry> largest_shares(std::span<const WriterShares> of, size_t most);
 
 // "head 1.0 at 'the' (5)". `token` is the text of the position's token, or empty.
 std::string writer_name(const ScoreWriters& of, uint32_t writer, bool at_query, const std::string& token);
@@ -102,5 +146,9 @@ using TokenAt = std::function<std::string(uint64_t position)>;
 std::string writers_text(const ScoreWriters& of, size_t most, const TokenAt& token);
 std::string writers_json(const ScoreWriters& of, size_t most, const TokenAt& token);
 std::string writers_csv(const ScoreWriters& of, size_t most, const TokenAt& token);
+// The same of a logit: its writers, heads by what they read, and neurons, `most` of each. `name` is the text
+// of the logit's token, or empty.
+std::string logit_text(const LogitWriters& of, size_t most, const TokenAt& token, const std::string& name);
+std::string logit_json(const LogitWriters& of, size_t most, const TokenAt& token);
 
 }  // namespace fovea

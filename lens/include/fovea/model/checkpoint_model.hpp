@@ -102,6 +102,9 @@ class CheckpointModel {
     // "value", "output", "up", "gate", "down", "attention_norm", "attention_output_norm",
     // "feed_forward_norm", "feed_forward_output_norm". Other names give an empty text.
     std::string origin(uint64_t layer, std::string_view part, uint64_t output) const;
+    // Returns the parts after the last block, with the unembedding as its file stores it: a model without
+    // blocks and embedding. Rejects files that hold no unembedding.
+    Result<Model> ends() const;
     // Turns rows after the last block into logits [rows, vocabulary], reading the table piece by piece. A
     // null engine means this thread's CPU kernels.
     Result<F32Tensor> logits(F32Tensor rows, Runner* engine = nullptr) const;
