@@ -163,6 +163,37 @@ Result<LayerCell> why_cell(const Arguments& arguments, const CheckpointModel& mo
     return LayerCell{uint32_t(head->layer), uint32_t(head->head), *query, *key};
 }
 
+Result<AskedLogit> asked_logit(const Arguments& arguments, uint64_t tokens) {
+    const std::vector<std::string_view> words = split(arguments.text("--logit"), ',');
+    if (words.size() > 2)
+        return bad("--logit", "--logit is '" + std::string(arguments.text("--logit")) +
+                                  "'; it must be a token, or a token and a token ID, such as 7,464");
+    const Result<uint64_t> position = number_below(words[0], "--logit", "token", tokens);
+    if (!position) return position.error();
+    AskedLogit asked{*position, {}};
+    if (words.size() == 1) return asked;
+    const Result<uint64_t> id = number_below(words[1], "--logit", "ID", uint64_t{1} << 32);
+    if (!id) return id.error();
+    asked.token = uint32_t(*id);
+    return asked;
+}
+
+Result<AskedDirections> asked_directions(const Arguments& arguments, const CheckpointModel& model) {
+    const std::vector<std::string_view> words = split(arguments.text("--directions"), ',');
+    if (words.size() > 2)
+        return bad("--directions", "--directions is '" + std::string(arguments.text("--directions")) +
+                                       "'; it must be a head, or a head and a count, such as 1.2,3");
+    const Result<Head> head = parse_head(words[0], "--directions", model.config());
+    if (!head) return head.error();
+    AskedDirections asked{uint32_t(head->layer), uint32_t(head->head)};
+    if (words.size() == 1) return asked;
+    const Result<uint64_t> count =
+        number_below(words[1], "--directions", "count", model.config().head_width + 1);
+    if (!count) return count.error();
+    asked.count = size_t(*count);
+    return asked;
+}
+
 Result<RunChanges> model_changes(const Arguments& arguments, const CheckpointModel& model, uint64_t tokens,
                                  const ModelRunOptions& options) {
     return ChangesReader(arguments, model, tokens).read(options);

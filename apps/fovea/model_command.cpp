@@ -7,6 +7,7 @@
 #include "output_file.hpp"
 #include "progress.hpp"
 
+#include <fovea/inspect/directions.hpp>
 #include <fovea/inspect/writers.hpp>
 #include <fovea/model/checkpoint_model.hpp>
 #include <fovea/tokenizer.hpp>
@@ -38,7 +39,13 @@ constexpr OptionSpec kModelOptions[] = {
     {"--from-tokens", "N,N,...", "or its token IDs"},
     {"--why", "L.H,Q,K",
      "why head L.H attends from token Q to token K: its score as a sum over what wrote to both, the largest "
-     "--top entries; --out FILE.csv has all"},
+     "--top entries; --out FILE.csv has all; and what earlier heads gave to it, by the token that they read"},
+    {"--logit", "Q[,ID]",
+     "what the logit after token Q is made of, of the likeliest token or of ID: parts of the model, what "
+     "heads read, neurons, the largest --top of each"},
+    {"--directions", "L.H[,N]",
+     "without a text: the N (default 3) largest singular directions of head L.H's QK and OV matrices, each with "
+     "the --top tokens at both ends that it reads and writes; positions, rotary ones too, are left out"},
     {"--no-scores", "", "no scores of heads, which take the time of every head's weights"},
     {"--backend", "auto|cpu|vulkan|reference", "where to compute (default: cpu)"},
     {"--device", "N|NAME", "a device by its number in `fovea devices`, or by a part of its name"},
@@ -150,7 +157,7 @@ Result<int> tell_why(const CheckpointModel& model, const Arguments& a, const Mod
                      const ModelRunOptions& options, size_t top) {
     const Result<LayerCell> cell = why_cell(a, model, input.ids.size());
     if (!cell) return cell.error();
-    const Result<ScoreWriters> of = score_writers(model, input.ids, *cell, options);
+    const Result<ScoreWriters> of = score_writers(model, input.ids, *cell, options, true);
     if (!of) return of.error();
     const TextTokenizer* const tokenizer = input.tokenizer ? &*input.tokenizer : nullptr;
     const TokenAt token = [&](uint64_t position) { return piece_of(tokenizer, input.ids[position]); };
@@ -159,6 +166,44 @@ Result<int> tell_why(const CheckpointModel& model, const Arguments& a, const Mod
             return r.error();
     const std::string text =
         a.has("--json") ? writers_json(*of, top, token) + "\n" : writers_text(*of, top, token);
+    std::fwrite(text.data(), 1, text.size(), stdout);
+    return 0;
+}
+
+// --logit: prints what a logit is made of instead of what the model says next.
+Result<int> tell_logit(const CheckpointModel& model, const Arguments& a, const ModelTokens& input,
+                       const ModelRunOptions& options, size_t top) {
+    const Result<AskedLogit> asked = asked_logit(a, input.ids.size());
+    if (!asked) return asked.error();
+    const Result<LogitWriters> of = logit_writers(model, input.ids, asked->position, asked->token, options);
+    if (!of) return of.error();
+    const TextTokenizer* const tokenizer = input.tokenizer ? &*input.tokenizer : nullptr;
+    const TokenAt token = [&](uint64_t position) { return piece_of(tokenizer, input.ids[position]); };
+    const std::string text = a.has("--json") ? logit_json(*of, top, token) + "\n"
+                                             : logit_text(*of, top, token, piece_of(tokenizer, of->token));
+    std::fwrite(text.data(), 1, text.size(), stdout);
+    return 0;
+}
+
+// --directions: what a head reads and writes in any text.
+Result<int> tell_directions(const CheckpointModel& model, const Arguments& a) {
+    if (const std::string_view given = a.first_of({"--text", "--tokens", "--patches"}); !given.empty())
+        return bad("--directions", "--directions cannot be combined with " + std::string(given) +
+                                       "; a head's directions are the same for every text");
+    const Result<AskedDirections> asked = asked_directions(a, model);
+    if (!asked) return asked.error();
+    const Result<uint64_t> top = a.unsigned_integer("--top", 10);
+    if (!top) return top.error();
+    const Result<HeadDirections> of =
+        head_directions(model, asked->layer, asked->head, asked->count, size_t(*top));
+    if (!of) return of.error();
+    // Without a tokenizer a token is its ID.
+    const Result<TextTokenizer> tokenizer = TextTokenizer::open(model.files());
+    const bool named = tokenizer && model.config().patches == 0;
+    const std::string text = a.has("--json") ? directions_json(*of) + "\n"
+                                             : directions_text(*of, [&](uint32_t id) {
+                                                   return piece_of(named ? &*tokenizer : nullptr, id);
+                                               });
     std::fwrite(text.data(), 1, text.size(), stdout);
     return 0;
 }
@@ -185,7 +230,10 @@ Result<int> run_input(const CheckpointModel& model, const Arguments& a) {
     const Result<uint64_t> top = a.unsigned_integer("--top", 10);
     if (!top) return top.error();
     const std::string_view out = a.text("--out");
-    const bool why = a.has("--why");
+    const bool why = a.has("--why"), logit = a.has("--logit"), asks = why || logit;
+    if (logit && (why || !out.empty()))
+        return bad("--logit", std::string("--logit cannot be combined with ") + (why ? "--why" : "--out") +
+                                  "; give one of them");
     std::vector<std::filesystem::path> inputs = files_of(model.files());
     inputs.emplace_back(a.text("--patches"));
     if (!out.empty())
@@ -197,11 +245,11 @@ Result<int> run_input(const CheckpointModel& model, const Arguments& a) {
     options.trace.engine = &engine;
     // Whoever names a device wants its kernels, not this thread's loops for small models.
     if (names_device(a)) options.trace.arithmetic = Arithmetic::engine;
-    options.with_hidden = options.with_weights = !out.empty() && !why;
+    options.with_hidden = options.with_weights = !out.empty() && !asks;
     options.progress = [&](double done) { return progress(done); };
     Said said;
     said.classes = classes;
-    const bool scores = !a.has("--no-scores") && !why;
+    const bool scores = !a.has("--no-scores") && !asks;
     if (scores)
         options.on_layer = [&](uint64_t layer, Trace& trace) -> Result<void> {
             for (uint32_t head = 0; head < trace.heads(); ++head) {
@@ -213,7 +261,7 @@ Result<int> run_input(const CheckpointModel& model, const Arguments& a) {
         };
     // A trace computes the scores of one head at a time, in five matrices.
     const uint64_t bytes = run_model_bytes(model, ids.size(), options) +
-                           (why || (scores && out.empty()) ? ids.size() * ids.size() * 20 : 0);
+                           (asks || (scores && out.empty()) ? ids.size() * ids.size() * 20 : 0);
     if (Result<void> r = tell_memory(bytes); !r) return r.error();
     // The picture's own row comes first, the token that says the next one last.
     const auto logits_of = [&](const ModelRun& run) -> std::span<const float> {
@@ -228,7 +276,7 @@ Result<int> run_input(const CheckpointModel& model, const Arguments& a) {
                        "--patches cannot be combined with changes of the model; give --text or --tokens");
         Result<RunChanges> changes = model_changes(a, model, ids.size(), options);
         if (!changes) return changes.error();
-        if (!why) {
+        if (!asks) {
             ModelRunOptions plain;
             plain.trace = options.trace, plain.progress = options.progress;
             unchanged = run_model(model, ids, plain);
@@ -237,6 +285,7 @@ Result<int> run_input(const CheckpointModel& model, const Arguments& a) {
         options.changes = std::move(*changes);
     }
     if (why) return tell_why(model, a, *input, options, size_t(*top));
+    if (logit) return tell_logit(model, a, *input, options, size_t(*top));
     Result<ModelRun> run = run_model(model, ids, options);
     if (!run) return run.error();
     Result<ComparedTokens> tokens = compared_tokens(logits_of(*run), logits_of(*unchanged), size_t(*top));
@@ -259,15 +308,17 @@ Result<int> run_input(const CheckpointModel& model, const Arguments& a) {
 
 Result<int> run_model_command(const Arguments& a) {
     if (Result<void> r = check_model_words(a); !r) return r.error();
+    const bool directions = a.has("--directions");
     for (const std::string_view option :
-         {"--out", "--top", "--why", "--threads", "--backend", "--device", "--no-scores", "--off", "--scale",
+         {"--out", "--top", "--why", "--logit", "--threads", "--backend", "--device", "--no-scores", "--off", "--scale",
           "--hide", "--patch", "--from-text", "--from-tokens"})
-        if (a.has(option) && !a.has("--tokens") && !a.has("--text") && !a.has("--patches"))
+        if (a.has(option) && !(directions && option == "--top") && !a.has("--tokens") && !a.has("--text") && !a.has("--patches"))
             return bad(
                 std::string(option),
                 std::string(option) + " needs --tokens or --text: without them the model does not run");
     const Result<CheckpointModel> model = CheckpointModel::open(std::string(a.positional()[0]));
     if (!model) return model.error();
+    if (directions) return tell_directions(*model, a);
     if (a.has("--tokens") || a.has("--text") || a.has("--patches")) return run_input(*model, a);
     const std::string text = a.has("--json") ? model_json(*model) + "\n" : model_text(*model);
     std::fwrite(text.data(), 1, text.size(), stdout);

@@ -1,5 +1,7 @@
 // Singular directions of a head and the tokens along them.
 #include <fovea/inspect/directions.hpp>
+#include <fovea/inspect/format.hpp>
+#include <fovea/inspect/json.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -263,6 +265,62 @@ Result<HeadDirections> head_directions(const CheckpointModel& model, uint32_t la
     if (most > 0)
         if (Result<void> r = add_tokens(model, made, most); !r) return r.error();
     return made;
+}
+
+std::string directions_text(const HeadDirections& of, const TokenName& name) {
+    const auto list = [&](const std::vector<TokenAlong>& tokens) {
+        std::string made;
+        for (const TokenAlong& one : tokens) {
+            const std::string text = name(one.token);
+            made += (made.empty() ? "" : "  ") + (text.empty() ? std::to_string(one.token) : "'" + text + "'");
+        }
+        return made;
+    };
+    std::string text = "head " + std::to_string(of.layer) + "." + std::to_string(of.head) + "\n";
+    const auto add = [&](const char* title, const std::vector<SingularDirection>& all, const char* from,
+                         const char* to) {
+        text += title;
+        for (size_t n = 0; n < all.size(); ++n) {
+            const SingularDirection& one = all[n];
+            text += "direction " + std::to_string(n) + ", singular value " + format_number(one.value) + "\n";
+            for (const auto& [side, tokens] : {std::pair{from, &one.from_tokens}, {to, &one.to_tokens}})
+                if (!tokens->high.empty())
+                    text += "  " + std::string(side) + "  + " + list(tokens->high) + "\n" +
+                            std::string(std::string_view(side).size() + 2, ' ') + "  - " + list(tokens->low) +
+                            "\n";
+        }
+    };
+    add("QK: by which tokens a query looks for a key, at the same position\n", of.qk, "query", "key  ");
+    add("OV: what a source's tokens write\n", of.ov, "reads ", "writes");
+    return text;
+}
+
+std::string directions_json(const HeadDirections& of) {
+    const auto list = [](const std::vector<TokenAlong>& tokens) {
+        return array_json(tokens, [](const TokenAlong& one) {
+            return JsonObject().number("token", one.token).raw("value", number_json(one.value)).done();
+        });
+    };
+    const auto ends = [&](const DirectionTokens& tokens) {
+        return JsonObject().raw("high", list(tokens.high)).raw("low", list(tokens.low)).done();
+    };
+    const auto all = [&](const std::vector<SingularDirection>& directions) {
+        return array_json(directions, [&](const SingularDirection& one) {
+            return JsonObject()
+                .raw("value", number_json(one.value))
+                .raw("from_tokens", ends(one.from_tokens))
+                .raw("to_tokens", ends(one.to_tokens))
+                .raw("from", numbers_json(std::span<const double>(one.from)))
+                .raw("to", numbers_json(std::span<const double>(one.to)))
+                .done();
+        });
+    };
+    return JsonObject()
+        .number("layer", of.layer)
+        .number("head", of.head)
+        .raw("qk", all(of.qk))
+        .raw("ov", all(of.ov))
+        .done();
 }
 
 }  // namespace fovea

@@ -4,6 +4,7 @@
 
 #include <fovea/fovea_inspect.h>
 #include <fovea/inspect.hpp>
+#include <fovea/inspect/directions.hpp>
 #include <fovea/inspect/json.hpp>
 #include <fovea/inspect/writers.hpp>
 #include <fovea/model.hpp>
@@ -51,6 +52,9 @@ Error no_such_form(FoveaTextForm form, const char* what) {
     return refused("form",
                    "form is " + std::to_string(enum_number(form)) + ", which " + what + " does not have");
 }
+
+// Text of a token where no tokenizer is read.
+std::string no_text(uint64_t) { return {}; }
 
 Result<std::string> derivation_as(const Derivation& derivation, FoveaTextForm form) {
     switch (enum_number(form)) {
@@ -136,13 +140,48 @@ FoveaResult foveaScoreWriters(const char* path, const uint32_t* tokens, uint64_t
         const Result<CheckpointModel> model = CheckpointModel::open(path);
         if (!model) return model.error();
         const Result<ScoreWriters> of = score_writers(*model, std::span(tokens, size_t(token_count)),
-                                                      {layer, cell.head, cell.query, cell.key});
+                                                      {layer, cell.head, cell.query, cell.key}, {}, true);
         if (!of) return of.error();
-        const TokenAt none = [](uint64_t) { return std::string(); };
-        const auto count = size_t(std::min<uint64_t>(most, of->matrix.size()));
-        return number == FOVEA_TEXT_PLAIN  ? writers_text(*of, count, none)
-               : number == FOVEA_TEXT_JSON ? writers_json(*of, count, none)
-                                           : writers_csv(*of, count, none);
+        const auto count = size_t(most);
+        return number == FOVEA_TEXT_PLAIN  ? writers_text(*of, count, no_text)
+               : number == FOVEA_TEXT_JSON ? writers_json(*of, count, no_text)
+                                           : writers_csv(*of, count, no_text);
+    });
+}
+
+FoveaResult foveaLogitWriters(const char* path, const uint32_t* tokens, uint64_t token_count,
+                              uint64_t position, const uint32_t* token, uint64_t most, FoveaTextForm form,
+                              FoveaText* out, FoveaDiag* diag) {
+    if (out) *out = nullptr;
+    if (!path) return null_refused(diag, "path");
+    if (!tokens) return null_refused(diag, "tokens");
+    return make_text(out, diag, [&]() -> Result<std::string> {
+        const int number = enum_number(form);
+        if (number != FOVEA_TEXT_PLAIN && number != FOVEA_TEXT_JSON) return no_such_form(form, "a logit");
+        const Result<CheckpointModel> model = CheckpointModel::open(path);
+        if (!model) return model.error();
+        const Result<LogitWriters> of =
+            logit_writers(*model, std::span(tokens, size_t(token_count)), position,
+                          token ? std::optional(*token) : std::nullopt);
+        if (!of) return of.error();
+        return number == FOVEA_TEXT_PLAIN ? logit_text(*of, size_t(most), no_text, "")
+                                          : logit_json(*of, size_t(most), no_text);
+    });
+}
+
+FoveaResult foveaHeadDirections(const char* path, uint32_t layer, uint32_t head, uint64_t count,
+                                uint64_t most, FoveaTextForm form, FoveaText* out, FoveaDiag* diag) {
+    if (out) *out = nullptr;
+    if (!path) return null_refused(diag, "path");
+    return make_text(out, diag, [&]() -> Result<std::string> {
+        const int number = enum_number(form);
+        if (number != FOVEA_TEXT_PLAIN && number != FOVEA_TEXT_JSON)
+            return no_such_form(form, "a list of directions");
+        const Result<CheckpointModel> model = CheckpointModel::open(path);
+        if (!model) return model.error();
+        const Result<HeadDirections> of = head_directions(*model, layer, head, size_t(count), size_t(most));
+        if (!of) return of.error();
+        return number == FOVEA_TEXT_PLAIN ? directions_text(*of, no_text) : directions_json(*of);
     });
 }
 

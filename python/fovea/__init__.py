@@ -13,10 +13,10 @@ from ._attention import Gradients, Plan, attention, explain, gradients, merge, p
 from ._inspection import Inspection, RowStats, inspect
 from ._library import Device, Engine, FoveaError, Refused, devices, open_engine
 from ._map import Map, map
-from ._model import score_writers
+from ._model import head_directions, logit_writers, score_writers
 from ._notebook import Lesson, LessonTable, View, lesson, lessons, view
 
 __version__ = f'{_c.FOVEA_VERSION_MAJOR}.{_c.FOVEA_VERSION_MINOR}.{_c.FOVEA_VERSION_PATCH}'
 __all__ = ['Device', 'Engine', 'FoveaError', 'Gradients', 'Inspection', 'Lesson', 'LessonTable', 'Map', 'Plan', 'Refused', 'RowStats',
-           'View', 'attention', 'devices', 'explain', 'gradients', 'inspect', 'lesson', 'lessons', 'map', 'merge', 'open_engine', 'plan',
-           'score_writers', 'view']
+           'View', 'attention', 'devices', 'explain', 'gradients', 'head_directions', 'inspect', 'lesson', 'lessons',
+           'logit_writers', 'map', 'merge', 'open_engine', 'plan', 'score_writers', 'view']

@@ -90,7 +90,17 @@ TEST(ModelCommand, says_why_a_head_attends) {
     const std::string csv = (scratch / "why.csv").string();
     const CommandRun text = run_command(scratch, why + "--top 2 --out " + csv);
     EXPECT_TRUE(text.output.starts_with("head 1.2: query token 3, key token 1\nscore ")) << text.output;
-    EXPECT_EQ(std::count(text.output.begin(), text.output.end(), '\n'), 5) << text.output;
+    EXPECT_EQ(std::count(text.output.begin(), text.output.end(), '\n'), 8) << text.output;
+    EXPECT_NE(text.output.find("key: head 0."), std::string::npos) << text.output;
+    // What the heads read adds up to what they wrote.
+    for (const char* const at : {"query", "key"}) {
+        double read = 0, written = 0;
+        for (const JsonValue one : (*json)["loadings"].items())
+            if (one["at"].text() == at) read += one["value"].number();
+        for (const JsonValue one : (*json)["writers"].items())
+            if (one["kind"].text() == "head") written += one[std::string(at) + "_sum"].number();
+        EXPECT_NEAR(read, written, 1e-5 * magnitudes);
+    }
     const std::string table = read_file(csv);
     EXPECT_EQ(size_t(std::count(table.begin(), table.end(), '\n')), writers * writers + 1);
     // A head that is switched off writes nothing.
@@ -108,6 +118,73 @@ TEST(ModelCommand, says_why_a_head_attends) {
     expect_refused(run_command(scratch, why + "--out OUT"), ".csv");
     expect_refused(run_command(scratch, "model " + kFamilies + "gemma2 --why 1.2,3,1"),
                    "--why needs --tokens or --text");
+}
+
+TEST(ModelCommand, says_what_a_logit_is_made_of) {
+    const Scratch scratch;
+    const std::string model = "model " + kFamilies + "gemma2 --tokens 3,4,5,6 ", ask = model + "--logit 2";
+    const CommandRun all = run_command(scratch, ask + " --top 1000000 --json");
+    ASSERT_EQ(all.exit_code, 0) << all.error;
+    const Result<JsonValue> json = parse_json(all.output);
+    ASSERT_TRUE(json) << all.output;
+    double sum = 0, magnitudes = 0, feed_forward = 0, neurons = 0, groups = 0, heads = 0, read = 0;
+    for (const JsonValue one : (*json)["writers"].items()) {
+        const double value = one["value"].number();
+        sum += value, magnitudes += std::abs(value);
+        if (one["kind"].text() == "feed_forward") feed_forward += value;
+        if (one["kind"].text() == "head") heads += value;
+    }
+    for (const JsonValue one : (*json)["neurons"].items()) neurons += one["value"].number();
+    for (const JsonValue one : (*json)["loadings"].items()) read += one["value"].number();
+    for (const JsonValue one : (*json)["neuron_groups"].items())
+        groups += one["raised"].number() + one["lowered"].number();
+    EXPECT_NEAR(sum, (*json)["sum"].number(), 1e-9 * magnitudes);
+    EXPECT_NEAR(sum + (*json)["softcap"].number(), (*json)["logit"].number(), 1e-5 * magnitudes);
+    EXPECT_NE((*json)["softcap"].number(), 0);
+    EXPECT_NEAR(neurons, feed_forward, 1e-5 * magnitudes);
+    EXPECT_NEAR(groups, feed_forward, 1e-5 * magnitudes);
+    EXPECT_NEAR(read, heads, 1e-5 * magnitudes);
+    // The likeliest token; another one may be asked for.
+    const CommandRun next =
+        run_command(scratch, "model " + kFamilies + "gemma2 --tokens 3,4,5 --top 1 --no-scores --json");
+    const JsonValue likeliest = (*parse_json(next.output))["next"].items()[0];
+    EXPECT_EQ((*json)["token"].number(), likeliest["token"].number());
+    EXPECT_NEAR((*json)["logit"].number(), likeliest["logit"].number(), 1e-5);
+    const CommandRun other = run_command(scratch, ask + ",7 --top 2");
+    EXPECT_TRUE(other.output.starts_with("logit of token ID 7 after token 2: ")) << other.output;
+    EXPECT_EQ(std::count(other.output.begin(), other.output.end(), '\n'), 10) << other.output;
+    expect_refused(run_command(scratch, model + "--logit 4"), "--logit has token 4; it must be from 0 to 3");
+    expect_refused(run_command(scratch, model + "--logit 1,999"), "token is 999; the model has tokens 0 to 23");
+    expect_refused(run_command(scratch, model + "--logit 1,2,3"), "--logit is '1,2,3'; it must be a token");
+    expect_refused(run_command(scratch, ask + " --why 1.2,3,1"), "--logit cannot be combined with --why");
+    expect_refused(run_command(scratch, ask + " --out OUT"), "--logit cannot be combined with --out");
+    expect_refused(run_command(scratch, "model " + kFamilies + "gemma2 --logit 2"), "--logit needs --tokens");
+}
+
+TEST(ModelCommand, finds_the_directions_of_a_head) {
+    const Scratch scratch;
+    const std::string ask = "model " + kFamilies + "gpt2 --directions ";
+    const CommandRun run = run_command(scratch, ask + "1.2,2 --top 4 --json");
+    ASSERT_EQ(run.exit_code, 0) << run.error;
+    const Result<JsonValue> json = parse_json(run.output);
+    ASSERT_TRUE(json) << run.output;
+    for (const char* const matrix : {"qk", "ov"}) {
+        const std::vector<JsonValue> all = (*json)[matrix].items();
+        ASSERT_EQ(all.size(), 2u);
+        EXPECT_GT(all[0]["value"].number(), all[1]["value"].number());
+        for (const char* const side : {"from_tokens", "to_tokens"}) {
+            const std::vector<JsonValue> high = all[0][side]["high"].items(), low = all[0][side]["low"].items();
+            ASSERT_EQ(high.size() + low.size(), 8u);
+            EXPECT_GT(high[3]["value"].number(), low[3]["value"].number());
+        }
+    }
+    const CommandRun text = run_command(scratch, ask + "1.2,1 --top 2");
+    EXPECT_TRUE(text.output.starts_with("head 1.2\nQK: ")) << text.output;
+    EXPECT_EQ(std::count(text.output.begin(), text.output.end(), '\n'), 13) << text.output;
+    expect_refused(run_command(scratch, ask + "2.0"), "--directions has layer 2; it must be from 0 to 1");
+    expect_refused(run_command(scratch, ask + "1.2,99"), "--directions has count 99; it must be from 0 to");
+    expect_refused(run_command(scratch, ask + "1.2 --tokens 1"), "--directions cannot be combined with --tokens");
+    expect_refused(run_command(scratch, ask + "1.2 --off 0.1"), "--off needs --tokens or --text");
 }
 
 TEST(ModelCommand, lists_the_classes_of_a_picture_that_is_given_as_patches) {

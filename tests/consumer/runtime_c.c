@@ -276,6 +276,15 @@ static void test_inspection(void) {
     EXPECT_REFUSED(foveaScoreWriters(NULL, token, 1, 0, &cell, 10, FOVEA_TEXT_JSON, &text, &diag),
                    FOVEA_INVALID_ARGUMENT, "path");
 
+    EXPECT(foveaLogitWriters("no such model", token, 1, 0, NULL, 10, FOVEA_TEXT_JSON, &text, &diag) != FOVEA_OK &&
+           text == NULL);
+    EXPECT_REFUSED(foveaLogitWriters("no such model", token, 1, 0, NULL, 10, FOVEA_TEXT_CSV, &text, &diag),
+                   FOVEA_INVALID_ARGUMENT, "form");
+    EXPECT(foveaHeadDirections("no such model", 0, 0, 3, 10, FOVEA_TEXT_JSON, &text, &diag) != FOVEA_OK &&
+           text == NULL);
+    EXPECT_REFUSED(foveaHeadDirections(NULL, 0, 0, 3, 10, FOVEA_TEXT_JSON, &text, &diag), FOVEA_INVALID_ARGUMENT,
+                   "path");
+
     EXPECT(foveaListLessons(&text, &diag) == FOVEA_OK && holds(text, "t1-08-causal-weights"));
     EXPECT(foveaRunLesson("3", NULL, FOVEA_TEXT_JSON, &text, &diag) == FOVEA_OK &&
            holds(text, "\"theirs\":"));

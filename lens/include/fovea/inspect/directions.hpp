@@ -12,8 +12,8 @@
 #include <fovea/model/checkpoint_model.hpp>
 
 #include <cstdint>
+#include <functional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace fovea {
@@ -46,7 +46,7 @@ struct HeadDirections {
 Result<HeadDirections> head_directions(const CheckpointModel& model, uint32_t layer, uint32_t head,
                                        size_t count, size_t most);
 
-// Returns the text of a token, or of an empty one none.
+// Returns the text of a token; an empty one is left out.
 using TokenName = std::function<std::string(uint32_t id)>;
 // As lines, and as one line of JSON.
 std::string directions_text(const HeadDirections& of, const TokenName& name);
