@@ -44,7 +44,8 @@ constexpr OptionSpec kModelOptions[] = {
      "what the logit after token Q is made of, of the likeliest token or of ID: parts of the model, what "
      "heads read, neurons, the largest --top of each"},
     {"--directions", "L.H[,N]",
-     "without a text: the N (default 3) largest singular directions of head L.H's QK and OV matrices, each with "
+     "without a text: the N (default 3) largest singular directions of head L.H's QK and OV matrices, each "
+     "with "
      "the --top tokens at both ends that it reads and writes; positions, rotary ones too, are left out"},
     {"--no-scores", "", "no scores of heads, which take the time of every head's weights"},
     {"--backend", "auto|cpu|vulkan|reference", "where to compute (default: cpu)"},
@@ -200,10 +201,10 @@ Result<int> tell_directions(const CheckpointModel& model, const Arguments& a) {
     // Without a tokenizer a token is its ID.
     const Result<TextTokenizer> tokenizer = TextTokenizer::open(model.files());
     const bool named = tokenizer && model.config().patches == 0;
-    const std::string text = a.has("--json") ? directions_json(*of) + "\n"
-                                             : directions_text(*of, [&](uint32_t id) {
-                                                   return piece_of(named ? &*tokenizer : nullptr, id);
-                                               });
+    const std::string text =
+        a.has("--json")
+            ? directions_json(*of) + "\n"
+            : directions_text(*of, [&](uint32_t id) { return piece_of(named ? &*tokenizer : nullptr, id); });
     std::fwrite(text.data(), 1, text.size(), stdout);
     return 0;
 }
@@ -310,9 +311,10 @@ Result<int> run_model_command(const Arguments& a) {
     if (Result<void> r = check_model_words(a); !r) return r.error();
     const bool directions = a.has("--directions");
     for (const std::string_view option :
-         {"--out", "--top", "--why", "--logit", "--threads", "--backend", "--device", "--no-scores", "--off", "--scale",
-          "--hide", "--patch", "--from-text", "--from-tokens"})
-        if (a.has(option) && !(directions && option == "--top") && !a.has("--tokens") && !a.has("--text") && !a.has("--patches"))
+         {"--out", "--top", "--why", "--logit", "--threads", "--backend", "--device", "--no-scores", "--off",
+          "--scale", "--hide", "--patch", "--from-text", "--from-tokens"})
+        if (a.has(option) && !(directions && option == "--top") && !a.has("--tokens") && !a.has("--text") &&
+            !a.has("--patches"))
             return bad(
                 std::string(option),
                 std::string(option) + " needs --tokens or --text: without them the model does not run");

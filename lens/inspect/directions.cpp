@@ -28,9 +28,10 @@ struct Basis {
     Vectors parts;  // by row: its part along each vector of the basis
 };
 
-// Gram-Schmidt's process, twice for each row so that rounding leaves nothing of the others (Giraud et al., 2005).
+// Gram-Schmidt's process, twice for each row so that rounding leaves nothing of the others (Giraud et al.,
+// 2005).
 Basis basis_of(const Vectors& rows) {
-    constexpr double kDependent = 1e-12;  // of the row's length: what is left is rounding
+    constexpr double kDependent = 1e-12;  // share of the row that is rounding
     Basis made;
     for (std::vector<double> row : rows) {
         const double length = std::sqrt(product_of(row, row));
@@ -120,7 +121,7 @@ std::vector<SingularDirection> directions_of(const Vectors& from, const Vectors&
 // The norm without its scale.
 writing::FrozenNorm unscaled(const Norm& n, size_t width) {
     writing::FrozenNorm made{n.kind == NormKind::layer, std::vector<double>(width, 1.0)};
-    if (!n.weight.values.empty()) std::ranges::copy(n.weight.values, made.factors.begin());
+    if (!n.weight.values.empty()) std::ranges::copy(n.weight.values, made.gains.begin());
     return made;
 }
 
@@ -272,7 +273,8 @@ std::string directions_text(const HeadDirections& of, const TokenName& name) {
         std::string made;
         for (const TokenAlong& one : tokens) {
             const std::string text = name(one.token);
-            made += (made.empty() ? "" : "  ") + (text.empty() ? std::to_string(one.token) : "'" + text + "'");
+            made +=
+                (made.empty() ? "" : "  ") + (text.empty() ? std::to_string(one.token) : "'" + text + "'");
         }
         return made;
     };

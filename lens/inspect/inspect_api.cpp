@@ -160,9 +160,8 @@ FoveaResult foveaLogitWriters(const char* path, const uint32_t* tokens, uint64_t
         if (number != FOVEA_TEXT_PLAIN && number != FOVEA_TEXT_JSON) return no_such_form(form, "a logit");
         const Result<CheckpointModel> model = CheckpointModel::open(path);
         if (!model) return model.error();
-        const Result<LogitWriters> of =
-            logit_writers(*model, std::span(tokens, size_t(token_count)), position,
-                          token ? std::optional(*token) : std::nullopt);
+        const Result<LogitWriters> of = logit_writers(*model, std::span(tokens, size_t(token_count)),
+                                                      position, token ? std::optional(*token) : std::nullopt);
         if (!of) return of.error();
         return number == FOVEA_TEXT_PLAIN ? logit_text(*of, size_t(most), no_text, "")
                                           : logit_json(*of, size_t(most), no_text);

@@ -8,7 +8,7 @@ namespace fovea::writing {
 
 void FrozenNorm::apply_back(std::span<double> gradient) const {
     double mean = 0;
-    for (size_t c = 0; c < gradient.size(); ++c) mean += gradient[c] *= factors[c];
+    for (size_t c = 0; c < gradient.size(); ++c) mean += gradient[c] *= gains[c];
     mean /= double(gradient.size());
     if (centred)
         for (double& value : gradient) value -= mean;
@@ -55,7 +55,8 @@ Result<void> WriterSteps::keep_read(Trace& trace, uint32_t n, Layer& layer) cons
                 row.assign(all->row(side.row).begin(), all->row(side.row).end());
                 continue;
             }
-            Result<std::vector<float>> made = row_weights(call->call, call->bindings().data(), {0, h, side.row, 0});
+            Result<std::vector<float>> made =
+                row_weights(call->call, call->bindings().data(), {0, h, side.row, 0});
             if (!made) return made.error();
             row = std::move(*made);
         }
@@ -79,7 +80,7 @@ Result<std::vector<double>> WriterSteps::predict(const Model& ends, uint32_t tok
             fovea::activate(head.activation, after.values);
             FrozenNorm gain{false, std::vector<double>(width)};
             for (size_t c = 0; c < width; ++c)
-                gain.factors[c] = before[c] == 0 ? 0.0 : double(after.values[c]) / before[c];
+                gain.gains[c] = before[c] == 0 ? 0.0 : double(after.values[c]) / before[c];
             for (Part& one : row.parts) gain.apply(one.values);
             side.steps.push_back({.kind = Kind::project, .from = stream, .to = part, .layer = &head.dense});
             side.steps.push_back({.kind = Kind::norm, .from = part, .to = part, .norm = std::move(gain)});
@@ -112,7 +113,9 @@ Result<void> WriterSteps::add_heads(const Layer& of, const Linear& output, size_
     const size_t width = read.size() / of.heads, tokens = of.values[0].rows();
     for (uint32_t h = 0; h < of.heads; ++h) {
         WriterShares& one = to.emplace_back(WriterShares{of.first_writer + h, {}});
-        const auto is_patch = [&](const HeadPatch& patch) { return patch.layer == of.layer && patch.head == h; };
+        const auto is_patch = [&](const HeadPatch& patch) {
+            return patch.layer == of.layer && patch.head == h;
+        };
         if (changes_ && std::ranges::any_of(changes_->patches, is_patch)) continue;
         const double scale = changes_ ? double(changes_->scale_of(of.layer, h)) : 1.0;
         const F32Tensor& sources = of.values[h / (of.heads / of.kv_heads)];

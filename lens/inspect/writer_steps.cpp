@@ -23,12 +23,11 @@ void multiply_columns(const Part& x, const float* weights, std::span<double> out
     std::copy_n(sums.begin(), out.size(), out.begin());
 }
 
-
 }  // namespace
 
 void FrozenNorm::apply(std::span<double> x) const {
     const double mean = centred ? std::accumulate(x.begin(), x.end(), 0.0) / double(x.size()) : 0.0;
-    for (size_t c = 0; c < x.size(); ++c) x[c] = (x[c] - mean) * factors[c];
+    for (size_t c = 0; c < x.size(); ++c) x[c] = (x[c] - mean) * gains[c];
 }
 
 FrozenNorm frozen(const Norm& n, std::span<const double> row) {
@@ -39,7 +38,7 @@ FrozenNorm frozen(const Norm& n, std::span<const double> row) {
     for (const double value : row) squares += (value - mean) * (value - mean);
     const double scale = 1.0 / std::sqrt(squares / width + n.epsilon);
     for (size_t c = 0; c < row.size(); ++c)
-        made.factors[c] = scale * (n.weight.values.empty() ? 1.0 : double(n.weight.values[c]));
+        made.gains[c] = scale * (n.weight.values.empty() ? 1.0 : double(n.weight.values[c]));
     return made;
 }
 

@@ -1,5 +1,5 @@
-// Carries what each writer wrote through a block's steps, at rows of the stream that a result reads, and
-// carries the result's gradient back to what wrote. Norms are frozen, so both are exact.
+// Carries what each writer wrote through a block's steps, at rows of the stream that a result reads. The
+// result's gradient goes back the same way. Norms are frozen, so both are exact.
 #pragma once
 
 #include <fovea/inspect/writers.hpp>
@@ -65,12 +65,13 @@ double dot(const double* x, const Weight* weights, size_t count) {
 }
 
 // Returns the gradient of a layer's input, [d_in], from that of its outputs from `first` on.
-Result<std::vector<double>> back_through(const Linear& layer, uint64_t first, std::span<const double> outputs);
+Result<std::vector<double>> back_through(const Linear& layer, uint64_t first,
+                                         std::span<const double> outputs);
 
-// A norm with its scale frozen: y = (x - mean of x) * factors, the mean only where it is centred.
+// A norm with its scale frozen: y = (x - mean of x) * gains, the mean only where it is centred.
 struct FrozenNorm {
     bool centred = false;
-    std::vector<double> factors;
+    std::vector<double> gains;
 
     void apply(std::span<double> x) const;
     // Turns the gradient of y into that of x.
@@ -87,11 +88,11 @@ struct Side {
         Kind kind;
         BlockRoles::Role from, to;
         FrozenNorm norm = {};
-        const Linear* layer = nullptr;  // of `project`; its outputs from `first` on
+        const Linear* layer = nullptr;  // for `project`; its outputs from `first` on
         uint64_t first = 0;
         RopeTables angles = {};
         bool interleaved = false;
-        uint32_t block = 0;  // of `heads` and `neurons`: the index in `layers`
+        uint32_t block = 0;  // for `heads` and `neurons`: index in layers_
     };
 
     uint64_t row = 0;
@@ -100,15 +101,17 @@ struct Side {
     std::vector<Step> steps = {};
 };
 
-// Returns a layer's output projection, or its last feed-forward layer. Called on the way back, layer by layer.
+// Returns a layer's output projection, or its last feed-forward layer. Called on the way back, layer by
+// layer.
 using LayerWeights = std::function<Result<Linear>(uint32_t layer, bool feed_forward)>;
 
 class WriterSteps final : public BlockExecutor {
   public:
-    // What a layer's heads and neurons read, kept for the way back.
+    // Inputs of a layer's heads and neurons that are kept for the way back.
     enum class Keep { nothing, sources, sources_and_neurons };
 
-    // Queries are made at the first of the rows, keys at the last one. `changes` must outlive this; null: none.
+    // Queries are made at the first of the rows, keys at the last one. `changes` must outlive this; null:
+    // none.
     WriterSteps(std::initializer_list<uint64_t> rows, Keep keep, const RunChanges* changes = nullptr);
 
     std::vector<Writer> writers;
@@ -170,8 +173,8 @@ class WriterSteps final : public BlockExecutor {
     Result<void> keep_read(Trace& trace, uint32_t n, Layer& layer) const;
     Result<void> multiply(const Linear& layer, Role from, Role to, uint64_t first, uint64_t count);
     FrozenNorm freeze(const Norm& n, Row& row);
-    Result<void> add_heads(const Layer& of, const Linear& output, size_t side, std::span<const double> gradient,
-                           std::vector<WriterShares>& to) const;
+    Result<void> add_heads(const Layer& of, const Linear& output, size_t side,
+                           std::span<const double> gradient, std::vector<WriterShares>& to) const;
 
     Result<void> copy(Role from, Role to) override;
     Result<void> linear(std::span<const Product> products, Role from) override;

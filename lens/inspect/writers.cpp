@@ -241,7 +241,8 @@ Result<LogitWriters> logit_writers(const CheckpointModel& model, std::span<const
     if (!shares) return shares.error();
     out.writers = std::move(steps.writers), out.values = std::move(*values), out.shares = std::move(*shares);
     out.sum = std::accumulate(out.values.begin(), out.values.end(), 0.0);
-    if (const double cap = ends->logit_softcap; cap > 0) out.softcap = cap * std::tanh(out.sum / cap) - out.sum;
+    if (const double cap = ends->logit_softcap; cap > 0)
+        out.softcap = cap * std::tanh(out.sum / cap) - out.sum;
     return out;
 }
 

@@ -13,7 +13,7 @@ namespace {
 constexpr std::array kKinds = {"token",        "position", "embedding_bias", "head",
                                "feed_forward", "bias",     "reader_bias"};
 
-// What the last biases of a logit are of.
+// The reader of a logit.
 constexpr const char* kLogitReader = "the final norm and the unembedding";
 
 std::string place_of(uint64_t position, const std::string& token) {
@@ -75,7 +75,7 @@ std::string line(double value, const std::string& text) {
     return right(format_value(value), 12) + "  " + text + "\n";
 }
 
-// What the heads gave to a score through both rows; those at the key are after `at_query`.
+// Contributions of heads to a score through both rows; those at the key are after `at_query`.
 struct BothShares {
     std::vector<WriterShares> all;
     size_t at_query = 0;
@@ -234,12 +234,12 @@ std::string logit_text(const LogitWriters& of, size_t most, const TokenAt& token
     }
     text += right("logit", 12) + "  read by heads\n";
     for (const ShareEntry& one : largest_shares(heads, most))
-        text += line(one.value, name_at(heads[one.shares].writer) + " from " +
-                                    place_of(one.source, token(one.source)));
+        text += line(one.value,
+                     name_at(heads[one.shares].writer) + " from " + place_of(one.source, token(one.source)));
     text += right("logit", 12) + "  neurons\n";
     for (const ShareEntry& one : largest_shares(neurons, most))
-        text += line(one.value, "neuron " + std::to_string(one.source) + " of " +
-                                    name_at(neurons[one.shares].writer));
+        text += line(one.value,
+                     "neuron " + std::to_string(one.source) + " of " + name_at(neurons[one.shares].writer));
     return text;
 }
 
@@ -268,7 +268,8 @@ std::string logit_json(const LogitWriters& of, size_t most, const TokenAt& token
         .raw("writers", array_json(all,
                                    [&](uint32_t i) {
                                        return writer_json(of.writers[i])
-                                           .text("name", name_of(of.writers[i], of.position, own, kLogitReader))
+                                           .text("name",
+                                                 name_of(of.writers[i], of.position, own, kLogitReader))
                                            .raw("value", number_json(of.values[i]))
                                            .done();
                                    }))

@@ -92,7 +92,7 @@ TEST(ModelCommand, says_why_a_head_attends) {
     EXPECT_TRUE(text.output.starts_with("head 1.2: query token 3, key token 1\nscore ")) << text.output;
     EXPECT_EQ(std::count(text.output.begin(), text.output.end(), '\n'), 8) << text.output;
     EXPECT_NE(text.output.find("key: head 0."), std::string::npos) << text.output;
-    // What the heads read adds up to what they wrote.
+    // Loadings add up to the heads' contributions.
     for (const char* const at : {"query", "key"}) {
         double read = 0, written = 0;
         for (const JsonValue one : (*json)["loadings"].items())
@@ -154,7 +154,8 @@ TEST(ModelCommand, says_what_a_logit_is_made_of) {
     EXPECT_TRUE(other.output.starts_with("logit of token ID 7 after token 2: ")) << other.output;
     EXPECT_EQ(std::count(other.output.begin(), other.output.end(), '\n'), 10) << other.output;
     expect_refused(run_command(scratch, model + "--logit 4"), "--logit has token 4; it must be from 0 to 3");
-    expect_refused(run_command(scratch, model + "--logit 1,999"), "token is 999; the model has tokens 0 to 23");
+    expect_refused(run_command(scratch, model + "--logit 1,999"),
+                   "token is 999; the model has tokens 0 to 23");
     expect_refused(run_command(scratch, model + "--logit 1,2,3"), "--logit is '1,2,3'; it must be a token");
     expect_refused(run_command(scratch, ask + " --why 1.2,3,1"), "--logit cannot be combined with --why");
     expect_refused(run_command(scratch, ask + " --out OUT"), "--logit cannot be combined with --out");
@@ -169,11 +170,11 @@ TEST(ModelCommand, finds_the_directions_of_a_head) {
     const Result<JsonValue> json = parse_json(run.output);
     ASSERT_TRUE(json) << run.output;
     for (const char* const matrix : {"qk", "ov"}) {
-        const std::vector<JsonValue> all = (*json)[matrix].items();
+        const auto all = (*json)[matrix].items();
         ASSERT_EQ(all.size(), 2u);
         EXPECT_GT(all[0]["value"].number(), all[1]["value"].number());
         for (const char* const side : {"from_tokens", "to_tokens"}) {
-            const std::vector<JsonValue> high = all[0][side]["high"].items(), low = all[0][side]["low"].items();
+            const auto high = all[0][side]["high"].items(), low = all[0][side]["low"].items();
             ASSERT_EQ(high.size() + low.size(), 8u);
             EXPECT_GT(high[3]["value"].number(), low[3]["value"].number());
         }
@@ -183,7 +184,8 @@ TEST(ModelCommand, finds_the_directions_of_a_head) {
     EXPECT_EQ(std::count(text.output.begin(), text.output.end(), '\n'), 13) << text.output;
     expect_refused(run_command(scratch, ask + "2.0"), "--directions has layer 2; it must be from 0 to 1");
     expect_refused(run_command(scratch, ask + "1.2,99"), "--directions has count 99; it must be from 0 to");
-    expect_refused(run_command(scratch, ask + "1.2 --tokens 1"), "--directions cannot be combined with --tokens");
+    expect_refused(run_command(scratch, ask + "1.2 --tokens 1"),
+                   "--directions cannot be combined with --tokens");
     expect_refused(run_command(scratch, ask + "1.2 --off 0.1"), "--off needs --tokens or --text");
 }
 

@@ -13,12 +13,11 @@ namespace {
 namespace fs = std::filesystem;
 using Values = std::vector<double>;
 
-// What a norm does to a row apart from its scale and bias.
+// Applies a norm without its scale and bias.
 Values without_scale(const Norm& n, Values row) {
     if (n.kind == NormKind::none) return row;
-    const double mean = n.kind == NormKind::layer
-                            ? std::accumulate(row.begin(), row.end(), 0.0) / double(row.size())
-                            : 0.0;
+    const double mean =
+        n.kind == NormKind::layer ? std::accumulate(row.begin(), row.end(), 0.0) / double(row.size()) : 0.0;
     for (size_t c = 0; c < row.size(); ++c)
         row[c] = (row[c] - mean) * (n.weight.values.empty() ? 1.0 : double(n.weight.values[c]));
     return row;
@@ -39,8 +38,8 @@ Matrix projected(const Block& b, Linear layer, size_t heads, size_t head, const 
         const Values all =
             times({b.order == BlockOrder::post ? x : without_scale(b.attention_norm, x)}, layer)[0];
         const size_t width = all.size() / heads;
-        made.push_back(without_scale(after, {all.begin() + int64_t(head * width),
-                                             all.begin() + int64_t((head + 1) * width)}));
+        made.push_back(without_scale(
+            after, {all.begin() + int64_t(head * width), all.begin() + int64_t((head + 1) * width)}));
     }
     return made;
 }
@@ -109,7 +108,8 @@ void expect_tokens(const DirectionTokens& of, const Values& direction, const F32
     std::vector<TokenAlong> all;
     for (size_t i = 0; i < table.rows(); ++i) {
         const auto row = table.row(i);
-        all.push_back({uint32_t(i), scale * std::inner_product(row.begin(), row.end(), direction.begin(), 0.0)});
+        all.push_back(
+            {uint32_t(i), scale * std::inner_product(row.begin(), row.end(), direction.begin(), 0.0)});
     }
     std::ranges::sort(all, std::greater(), &TokenAlong::value);
     ASSERT_EQ(of.high.size(), 4u);
@@ -164,8 +164,9 @@ TEST_P(Directions, are_those_of_the_heads_matrices_with_their_tokens) {
     }
     EXPECT_EQ(writes.to_tokens.high.empty(), !model->has_unembedding());
     EXPECT_EQ(first.to_tokens.high.empty(), f.patches != 0);
-    EXPECT_EQ(head_directions(*model, uint32_t(f.layers), 0, 1, 1).error().text,
-              "layer is " + std::to_string(f.layers) + "; the model has layers 0 to " + std::to_string(layer));
+    EXPECT_EQ(
+        head_directions(*model, uint32_t(f.layers), 0, 1, 1).error().text,
+        "layer is " + std::to_string(f.layers) + "; the model has layers 0 to " + std::to_string(layer));
     EXPECT_EQ(head_directions(*model, 0, 99, 1, 1).error().text,
               "head is 99; the model has heads 0 to " + std::to_string(head));
 }

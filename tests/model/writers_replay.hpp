@@ -17,7 +17,7 @@ namespace fovea {
 class Replay {
   public:
     using Values = std::vector<double>;
-    // What is left out: a writer, or the part of it that it made of one source or neuron.
+    // The writer to leave out, or the part of it that it made of one source or neuron.
     struct LeftOut {
         Writer writer;
         std::optional<size_t> source;
@@ -213,7 +213,7 @@ class Replay {
     Matrix token_, position_;
     std::vector<Matrix> context_, fed_, hidden_;  // by layer and row; fed_: without the last bias
     std::vector<std::vector<Matrix>> read_;       // by layer, head and row: [source, width] of its context
-    std::map<size_t, Values> gains_;              // of the prediction head's activation, by row
+    std::map<size_t, Values> gains_;              // the prediction head's activation as products, by row
     std::map<std::pair<size_t, std::string>, double> scales_;
 };
 

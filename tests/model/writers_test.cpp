@@ -54,7 +54,8 @@ void expect_shares(std::span<const WriterShares> shares, std::span<const Writer>
         SCOPED_TRACE("writer " + std::to_string(one.writer) + " of layer " + std::to_string(writer.layer));
         EXPECT_NEAR(sum_of(one.values), of_writer(one.writer), bound);
         for (size_t j = 0; j < one.values.size(); ++j)
-            EXPECT_NEAR(one.values[j], result({}) - result(Replay::LeftOut{writer, j}), bound) << "source " << j;
+            EXPECT_NEAR(one.values[j], result({}) - result(Replay::LeftOut{writer, j}), bound)
+                << "source " << j;
     }
 }
 
@@ -193,7 +194,8 @@ TEST_P(Writers, of_a_logit_add_up_to_it_and_are_what_their_removal_changes) {
             const double all = without({});
             EXPECT_NEAR(of->sum, all, bound);
             for (uint32_t w = 0; w < of->writers.size(); ++w)
-                EXPECT_NEAR(of->values[w], all - without(Replay::LeftOut{of->writers[w], {}}), bound) << "writer " << w;
+                EXPECT_NEAR(of->values[w], all - without(Replay::LeftOut{of->writers[w], {}}), bound)
+                    << "writer " << w;
             const auto has_shares = [](const Writer& w) {
                 return w.kind == Writer::Kind::head || w.kind == Writer::Kind::feed_forward;
             };
@@ -359,9 +361,9 @@ TEST(WritersOfTrace, logits_that_do_not_exist_are_refused) {
     const std::vector<uint32_t> ids = {3, 1, 4};
     EXPECT_EQ(logit_writers(*model, ids, 3).error().text, "position is 3; the text has tokens 0 to 2");
     const uint64_t count = model->config().vocabulary;
-    EXPECT_EQ(logit_writers(*model, ids, 0, uint32_t(count)).error().text,
-              "token is " + std::to_string(count) + "; the model has tokens 0 to " +
-                  std::to_string(count - 1));
+    EXPECT_EQ(
+        logit_writers(*model, ids, 0, uint32_t(count)).error().text,
+        "token is " + std::to_string(count) + "; the model has tokens 0 to " + std::to_string(count - 1));
     EXPECT_EQ(logit_writers(*model, {}, 0).error().text, "tokens is empty; it must have at least one token");
 }
 

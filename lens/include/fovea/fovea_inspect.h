@@ -72,8 +72,8 @@ FOVEA_API FoveaResult foveaDeriveCell(const FoveaAttentionDesc* desc, const Fove
  *   out       receives the text; null after an error
  * JSON has "layer", "head", "query", "key", "score" (the logit), "weight" and "sum" (of all entries). Lists: "remainders" of
  * what is added to the sum ("name", "value"). "writers" ("kind", "layer", "head", "at_query", "at_key", "query_sum", "key_sum").
- * "entries" ("query_writer", "key_writer", "value"). "loadings", at most `most`: what a head at the query or the key ("at") gave
- * by reading position "source" ("writer", "value"); those of a writer add up to its "query_sum" or "key_sum".
+ * "entries" ("query_writer", "key_writer", "value"). Heads' contributions at the query or key ("at") by the position that they
+ * read are "loadings" ("writer", "source", "value"). A writer's add up to its "query_sum" or "key_sum".
  * Errors: FOVEA_INVALID_ARGUMENT for what is not a known model. The same for a token, layer, head, query or key that does
  * not exist. A file that cannot be read has its own code. */
 FOVEA_API FoveaResult foveaScoreWriters(const char* path, const uint32_t* tokens, uint64_t token_count, uint32_t layer,
@@ -81,29 +81,29 @@ FOVEA_API FoveaResult foveaScoreWriters(const char* path, const uint32_t* tokens
                                         FoveaDiag* diag);
 
 /* Splits a logit likewise, through the frozen final norm and the unembedding (direct logit attribution).
- *   position  of the row that the logit is of, below token_count
+ *   path, tokens, token_count, out   those of foveaScoreWriters
+ *   position  row of the logit, below token_count
  *   token     ID that the logit is of; null: the likeliest
  *   most      loadings and neurons to list, and in FOVEA_TEXT_PLAIN writers
  *   form      FOVEA_TEXT_PLAIN or FOVEA_TEXT_JSON
- *   out       receives the text; null after an error
- * JSON has "position", "token", "logit", "probability", "sum" (of all writers) and "softcap" (added to the sum). Lists:
- * "writers" ("kind", "layer", "head", "name", "value"). "loadings" of heads ("writer", "source", "value"). "neurons" ("writer",
- * "neuron", "value"). "neuron_groups": how many neurons of a feed-forward part raise and lower the logit, and by how much
- * together ("writer", "raising", "raised", "lowering", "lowered").
+ * JSON has "position", "token", "logit", "probability", "sum" (of all writers) and "softcap" (added to the sum). It lists
+ * "writers" ("kind", "layer", "head", "name", "value") and "loadings" of heads ("writer", "source", "value"). Lists of the
+ * feed-forward parts are "neurons" ("writer", "neuron", "value") and "neuron_groups". A group counts the neurons that raise and
+ * lower the logit, and adds them up ("writer", "raising", "raised", "lowering", "lowered").
  * Errors: those of foveaScoreWriters, and FOVEA_INVALID_ARGUMENT for a model without an unembedding. */
 FOVEA_API FoveaResult foveaLogitWriters(const char* path, const uint32_t* tokens, uint64_t token_count, uint64_t position,
                                         const uint32_t* token, uint64_t most, FoveaTextForm form, FoveaText* out,
                                         FoveaDiag* diag);
 
 /* Finds the largest singular directions of a head's QK and OV matrices, with the tokens that they read and write.
- * <fovea/inspect/directions.hpp> has the formulas and what they leave out: biases and positions, rotary ones too.
+ * Biases and positions are left out, rotary ones too: <fovea/inspect/directions.hpp> has the formulas.
  *   count     directions of each matrix, at most its rank
  *   most      tokens at each end of a direction
  *   form      FOVEA_TEXT_PLAIN or FOVEA_TEXT_JSON
  *   out       receives the text; null after an error
- * JSON has "layer", "head", "qk" and "ov". Each lists directions: "value" (the singular value), "from" and "to" (unit vectors:
- * of a query's and a key's row, or of what is read and what is written). "from_tokens" and "to_tokens" have "high" and "low"
- * ("token", "value": the dot product).
+ * JSON has "layer", "head", "qk" and "ov", both with directions. A direction has its singular value as "value". Unit vectors
+ * "from" and "to" are of a query's and a key's row, or of what is read and written. Their "from_tokens" and "to_tokens" have
+ * "high" and "low" ("token", and the dot product as "value").
  * Errors: FOVEA_INVALID_ARGUMENT for what is not a known model, and for a layer or head that does not exist. */
 FOVEA_API FoveaResult foveaHeadDirections(const char* path, uint32_t layer, uint32_t head, uint64_t count, uint64_t most,
                                           FoveaTextForm form, FoveaText* out, FoveaDiag* diag);

@@ -141,7 +141,8 @@ Result<Model> CheckpointModel::ends() const {
     const std::string bias_name = std::string(loader.names().head_bias);
     if (!bias_name.empty()) out.bias = loader.tensor(bias_name, {out.d_out()}, false);
     if (!out.has_bias())
-        out.bias = loader.tensor(unembedding_name(*files_, loader.names(), root_) + ".bias", {out.d_out()}, false);
+        out.bias =
+            loader.tensor(unembedding_name(*files_, loader.names(), root_) + ".bias", {out.d_out()}, false);
     if (loader.error()) return *loader.error();
     return ends;
 }

@@ -1,5 +1,5 @@
-// What a head can do in any text: the singular directions of its two circuits (Elhage et al., 2021; Millidge
-// and Black, 2022), by which tokens it looks and what it writes.
+// A head without a text: the singular directions of its two circuits (Elhage et al., 2021; Millidge and
+// Black, 2022). They show which tokens it looks for and what it writes.
 //
 //   QK = scale * N' Wq' Wk N   score = sum over directions of value * (query . from) (key . to)
 //   OV = N' Wo Wv N            written = sum over directions of value * (source . from) to
@@ -29,8 +29,9 @@ struct DirectionTokens {
 };
 // One direction in the stream that is read by, and the one that it leads to.
 struct SingularDirection {
-    double value = 0;              // the singular value
-    std::vector<double> from, to;  // [width], of length 1; the element of `from` of largest magnitude is above 0
+    double value = 0;  // the singular value
+    std::vector<double> from,
+        to;  // [width], of length 1; the element of `from` of largest magnitude is above 0
     // By the embedding, for `to` of OV by the unembedding with the final norm's weight. Empty in a model that
     // reads pictures, or without an unembedding.
     DirectionTokens from_tokens, to_tokens;

@@ -49,9 +49,9 @@ struct Writer {
     friend bool operator==(const Writer&, const Writer&) = default;
 };
 
-// What a head or a feed-forward part gave to a result, split by what it read: a head by the position of the
-// token, a feed-forward part by its neuron. The values add up to what the writer gave. A head that is patched
-// with its context in another text has none.
+// A head's or feed-forward part's contribution to a result, split by what it read: a token's position, or a
+// neuron. The values add up to what the writer gave. A head that is patched with its context in another text
+// has none.
 struct WriterShares {
     uint32_t writer = 0;  // index of the writer
     std::vector<double> values;
@@ -72,8 +72,8 @@ struct ScoreWriters {
     std::vector<Remainder> remainders;
     double score = 0;   // the trace's logit, before the softmax: the sum and the remainders, to rounding
     double weight = 0;  // the trace's weight
-    // Where asked for: what the earlier heads gave to the score through the query's row and through the key's.
-    // Each adds up to its writer's row, or column, of the matrix.
+    // Where asked for: what the earlier heads gave to the score through the query's row and through the
+    // key's. Each adds up to its writer's row, or column, of the matrix.
     std::vector<WriterShares> query_shares, key_shares;
 
     double at(size_t at_query, size_t at_key) const { return matrix[at_query * writers.size() + at_key]; }
@@ -101,21 +101,21 @@ Result<ScoreWriters> score_writers(const CheckpointModel& model, std::span<const
                                    const LayerCell& cell, const ModelRunOptions& options = {});
 
 // A logit as the sum of what each writer gave to it (direct logit attribution, Elhage et al., 2021): the
-// final norm is frozen, too. In a prediction head (BERT) the activation is frozen as the factor act(x) / x.
+// final norm is frozen, too. In a prediction head (BERT) the activation is frozen as the scale act(x) / x.
 struct LogitWriters {
     uint64_t position = 0;
     uint32_t token = 0;           // ID of the token, or the class, that the logit is of
     std::vector<Writer> writers;  // reader_bias: of the final norm, the prediction head and the unembedding
     std::vector<double> values;   // by writer, in units of the logit
     double sum = 0;
-    double softcap = 0;      // added to the sum where the model caps logits
-    float logit = 0;         // the model's
-    double probability = 0;  // by the softmax of the position's logits
-    std::vector<WriterShares> shares;  // of the heads and feed-forward parts
+    double softcap = 0;                // added to the sum where the model caps logits
+    float logit = 0;                   // the model's
+    double probability = 0;            // by the softmax of the position's logits
+    std::vector<WriterShares> shares;  // heads and feed-forward parts
 };
-// Splits a position's logit of a token; none: of the likeliest one. Runs the checkpoint as run_model() does,
-// and rejects what that rejects, a position or a token that does not exist, and a model without an
-// unembedding. Of the options trace, progress, changes and `entering` are used.
+// Splits a position's logit of a token; none: of the likeliest one. Runs the checkpoint as run_model() does.
+// Rejects what that rejects, a position or token that does not exist, and a model without an unembedding. Of
+// the options trace, progress, changes and `entering` are used.
 Result<LogitWriters> logit_writers(const CheckpointModel& model, std::span<const uint32_t> ids,
                                    uint64_t position, std::optional<uint32_t> token = {},
                                    const ModelRunOptions& options = {});
@@ -146,8 +146,8 @@ using TokenAt = std::function<std::string(uint64_t position)>;
 std::string writers_text(const ScoreWriters& of, size_t most, const TokenAt& token);
 std::string writers_json(const ScoreWriters& of, size_t most, const TokenAt& token);
 std::string writers_csv(const ScoreWriters& of, size_t most, const TokenAt& token);
-// The same of a logit: its writers, heads by what they read, and neurons, `most` of each. `name` is the text
-// of the logit's token, or empty.
+// The same of a logit: its writers, heads' contributions by token, and neurons, `most` of each. `name`: the
+// text of the logit's token, or empty.
 std::string logit_text(const LogitWriters& of, size_t most, const TokenAt& token, const std::string& name);
 std::string logit_json(const LogitWriters& of, size_t most, const TokenAt& token);
 
