@@ -91,7 +91,7 @@ TEST(ModelCommand, says_why_a_head_attends) {
     const CommandRun text = run_command(scratch, why + "--top 2 --out " + csv);
     EXPECT_TRUE(text.output.starts_with("head 1.2: query token 3, key token 1\nscore ")) << text.output;
     EXPECT_EQ(std::count(text.output.begin(), text.output.end(), '\n'), 8) << text.output;
-    EXPECT_NE(text.output.find("key: head 0."), std::string::npos) << text.output;
+    EXPECT_NE(text.output.find("query: head 0.3 at token 3 from token 0"), std::string::npos) << text.output;
     // Loadings add up to the heads' contributions.
     for (const char* const at : {"query", "key"}) {
         double read = 0, written = 0;
