@@ -50,7 +50,7 @@ TEST_F(FirstViewTest, one_sentence_is_large_and_says_what_the_head_does) {
         for (const char* also :
              {"Walk me through", "See every number", "each letter finds what followed it last time",
               "After \xe2\x80\x9c"
-              "a\xe2\x80\x9d the model expects \xe2\x80\x9c"
+              "a (14)\xe2\x80\x9d the model expects \xe2\x80\x9c"
               "f\xe2\x80\x9d: 88 %"})
             expect_whole(all, also);
     }

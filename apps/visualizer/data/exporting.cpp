@@ -92,18 +92,18 @@ std::string escaped(const std::string& text) {
     return out;
 }
 
-void svg_labels(const Workbench& bench, const Stage& stage, const CellRect& cells, double cell, double left,
-                double top, std::string& out) {
+void svg_labels(const Workbench& bench, const CellRect& cells, double cell, double left, double top,
+                std::string& out) {
     const auto first_row = uint64_t(cells.row_begin), first_column = uint64_t(cells.column_begin);
     for (uint64_t i = first_row; i < first_row + cells.rows(); ++i)
         out += "<text x=\"" + format_number(left - 6, 6) + "\" y=\"" +
                format_number(top + (double(i - first_row) + 0.5) * cell + 4, 6) + "\" text-anchor=\"end\">" +
-               escaped(stage.row_tokens ? token_label(bench, i) : std::to_string(i)) + "</text>\n";
+               escaped(row_name(bench, i)) + "</text>\n";
     for (uint64_t j = first_column; j < first_column + cells.columns(); ++j) {
         const std::string x = format_number(left + (double(j - first_column) + 0.5) * cell, 6),
                           y = format_number(top - 6, 6);
         out += "<text x=\"" + x + "\" y=\"" + y + "\" transform=\"rotate(-45 " + x + " " + y + ")\">" +
-               escaped(stage.over_keys ? token_label(bench, j) : std::to_string(j)) + "</text>\n";
+               escaped(column_name(bench, j)) + "</text>\n";
     }
 }
 
@@ -161,7 +161,7 @@ Result<void> export_svg(const Workbench& bench, const std::string& path) {
                     x + cell / 2, y + cell / 2 + 4, ink.r, ink.g, ink.b, format_fixed(value, 4).c_str());
         }
     }
-    if (cell >= 9) svg_labels(bench, stage, cells, cell, left, top, out);
+    if (cell >= 9) svg_labels(bench, cells, cell, left, top, out);
     return write_text_file(path, out + "</svg>\n");
 }
 

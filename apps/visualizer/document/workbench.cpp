@@ -328,28 +328,30 @@ std::string file_title(const Workbench& bench) {
     return shown ? name : name + " (being read)";
 }
 
+std::string token_name(const std::vector<std::string>& tokens, uint64_t index) {
+    if (index >= tokens.size()) return std::to_string(index);
+    const bool again = std::count(tokens.begin(), tokens.end(), tokens[index]) > 1;
+    return tokens[index] + (again ? " (" + std::to_string(index) + ")" : "");
+}
+
 std::string token_name(const Workbench& bench, uint64_t index) {
-    const std::vector<std::string>& tokens = *bench.shown().tokens;
-    const bool again = index < tokens.size() && std::count(tokens.begin(), tokens.end(), tokens[index]) > 1;
-    return token_label(bench, index) + (again ? " (" + std::to_string(index) + ")" : "");
+    return token_name(*bench.shown().tokens, index);
 }
 
 std::string picked_row_name(const Workbench& bench) {
-    const auto row = uint64_t(std::max(bench.view.picked_row, 0));
-    return bench.shown().stage->row_tokens ? token_name(bench, row) : std::to_string(row);
+    return row_name(bench, uint64_t(std::max(bench.view.picked_row, 0)));
 }
 
 std::string picked_column_name(const Workbench& bench) {
-    const auto column = uint64_t(std::max(bench.view.picked_column, 0));
+    return column_name(bench, uint64_t(std::max(bench.view.picked_column, 0)));
+}
+
+std::string row_name(const Workbench& bench, uint64_t row) {
+    return bench.shown().stage->row_tokens ? token_name(bench, row) : std::to_string(row);
+}
+
+std::string column_name(const Workbench& bench, uint64_t column) {
     return bench.shown().stage->over_keys ? token_name(bench, column) : std::to_string(column);
-}
-
-std::string row_label(const Workbench& bench, uint64_t row) {
-    return bench.shown().stage->row_tokens ? token_label(bench, row) : std::to_string(row);
-}
-
-std::string column_label(const Workbench& bench, uint64_t column) {
-    return bench.shown().stage->over_keys ? token_label(bench, column) : std::to_string(column);
 }
 
 // ---- training ----

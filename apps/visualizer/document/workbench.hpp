@@ -209,10 +209,11 @@ CellRect shown_cells(const Workbench& bench);
 std::string token_label(const Workbench& bench, uint64_t index);
 // The same with its index where the shown matrix has the token more than once: "f (10)".
 std::string token_name(const Workbench& bench, uint64_t index);
-// Names of the picked row and column: token_name() where they are tokens, else their numbers.
+std::string token_name(const std::vector<std::string>& tokens, uint64_t index);
+// Names of rows and columns, and of the picked ones: token_name() where they are tokens, else their numbers.
+std::string row_name(const Workbench& bench, uint64_t row);
+std::string column_name(const Workbench& bench, uint64_t column);
 std::string picked_row_name(const Workbench& bench);
 std::string picked_column_name(const Workbench& bench);
-std::string row_label(const Workbench& bench, uint64_t row);
-std::string column_label(const Workbench& bench, uint64_t column);
 
 }  // namespace fovea::visualizer

@@ -330,15 +330,13 @@ void canvas_digits(PanelContext& ui, const Canvas& c) {
 namespace {
 
 std::string row_name(const Workbench& bench, const Canvas& c, uint64_t row) {
-    if (!c.tokens) return in_drawing_order(row_label(bench, row));
-    return c.stage->row_tokens && row < c.tokens->size() ? in_drawing_order((*c.tokens)[row])
-                                                         : std::to_string(row);
+    if (!c.tokens) return in_drawing_order(row_name(bench, row));
+    return c.stage->row_tokens ? in_drawing_order(token_name(*c.tokens, row)) : std::to_string(row);
 }
 
 std::string column_name(const Workbench& bench, const Canvas& c, uint64_t column) {
-    if (!c.tokens) return in_drawing_order(column_label(bench, column));
-    return c.stage->over_keys && column < c.tokens->size() ? in_drawing_order((*c.tokens)[column])
-                                                           : std::to_string(column);
+    if (!c.tokens) return in_drawing_order(column_name(bench, column));
+    return c.stage->over_keys ? in_drawing_order(token_name(*c.tokens, column)) : std::to_string(column);
 }
 
 void label_rows(PanelContext& ui, const Canvas& c, ImFont* font) {

@@ -209,8 +209,8 @@ std::string expected_text(Workbench& bench) {
     if (!next || next->after.empty() || next->after.back().empty()) return "";
     const NextToken& first = next->after.back().front();
     return fill(texts().sentence.expects,
-                {drawn_label(bench, uint64_t(bench.view.picked_row)),
-                 in_drawing_order(next_text(s, first.id)), format_fixed(100 * double(first.probability), 0)});
+                {drawn_name(bench, uint64_t(bench.view.picked_row)), in_drawing_order(next_text(s, first.id)),
+                 format_fixed(100 * double(first.probability), 0)});
 }
 
 // The matrix at the left of the room with its stripe; returns where it ends.
