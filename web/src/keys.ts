@@ -2,7 +2,7 @@
 import type { App } from "./app/app.ts";
 import { fill } from "./page/format.ts";
 import { byId, input } from "./page/dom.ts";
-import type { MaskEditor } from "./layer/mask.ts";
+import type { MaskDoor } from "./layer/mask_door.ts";
 import type { Workbench } from "./layer/stage.ts";
 import type { Story } from "./lessons/story.ts";
 
@@ -13,7 +13,7 @@ interface Binding {
     run(event: KeyboardEvent): void;
 }
 
-export function connectKeys(app: App, workbench: Workbench, editor: MaskEditor, story: Story): void {
+export function connectKeys(app: App, workbench: Workbench, editor: MaskDoor, story: Story): void {
     const matrix = workbench.matrix;
     const heads = () => app.result?.heads ?? 1;
     const head = (by: number) => app.change({ head: (app.state.head + by + heads()) % heads() });
@@ -72,7 +72,7 @@ export function connectKeys(app: App, workbench: Workbench, editor: MaskEditor, 
             keys: ["b"],
             shown: "B",
             does: texts.keys.editor,
-            run: () => editor.toggle(!editor.isOn),
+            run: () => editor.open((opened) => opened.toggle()),
         },
         {
             keys: ["x"],

@@ -3,7 +3,7 @@ import type { App } from "./app/app.ts";
 import { fill } from "./page/format.ts";
 import { byId, fillOptions, hide, input, select, setText } from "./page/dom.ts";
 import { firstState, levels, limits, presetState, type State } from "./page/state.ts";
-import type { MaskEditor } from "./layer/mask.ts";
+import type { MaskDoor } from "./layer/mask_door.ts";
 
 const temperatureOf = (slider: number) => Number((10 ** (slider / 100)).toFixed(2));
 const sliderOf = (temperature: number) => Math.round(Math.log10(temperature) * 100);
@@ -25,7 +25,7 @@ const seeds = [
     ["dropSeed", "dseed"],
 ] as const;
 
-export function connectKnobs(app: App, editor: MaskEditor): void {
+export function connectKnobs(app: App, editor: MaskDoor): void {
     const slide = (id: string, field: keyof State, of: (value: number) => number = (v) => v) =>
         input(id).addEventListener("input", () =>
             app.change({ [field]: of(input(id).valueAsNumber) }, { burst: field }),
@@ -50,7 +50,7 @@ export function connectKnobs(app: App, editor: MaskEditor): void {
     select("scale").addEventListener("change", () => app.change({ scale: select("scale").value }));
     select("variant").addEventListener("change", () => app.change({ rng: select("variant").value }));
     select("mask").addEventListener("change", () => {
-        if (select("mask").value === "painted") editor.adopt();
+        if (select("mask").value === "painted") editor.open((opened) => opened.adopt());
         else app.change({ mask: select("mask").value });
     });
     for (const id of ["heads", "kv", "length"] as const)

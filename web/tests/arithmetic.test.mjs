@@ -34,7 +34,17 @@ function compute(fields, own = null) {
     const visible = made.visible
         ? page.decodeBits(made.visible, tokens.length * keyTokens.length)
         : new Uint8Array();
-    return { ...made, state, own, tokens, keyTokens, visible, stages: [...made.shared, ...made.head] };
+    return {
+        ...made,
+        state,
+        own,
+        tokens,
+        keyTokens,
+        names: tokens,
+        keyNames: keyTokens,
+        visible,
+        stages: [...made.shared, ...made.head],
+    };
 }
 const ramp = (count, step) => Float32Array.from({ length: count }, (_, i) => Math.sin(i * step));
 const own = () => ({

@@ -37,7 +37,10 @@ describe("heads that learned", { skip: missing ?? false }, () => {
                 await page.textContent("#inspector .big"),
                 new RegExp(values[14 * 20 + 10].toFixed(4)),
             );
-            assert.match(await page.textContent("#said .note"), /After a the model says f, and is 8\d% sure/);
+            assert.match(
+                await page.textContent("#said .note"),
+                /After a₁₄ the model says f, and is 8\d% sure/,
+            );
             assert.equal(await page.evaluate(() => location.hash), "");
             // Letters that the model never saw in this order: the head finds them all the same.
             await page.fill("#text", "quartz quartz");
@@ -45,6 +48,30 @@ describe("heads that learned", { skip: missing ?? false }, () => {
             const typed = (await stageValues(page, "weights")).values;
             assert.equal(typed.length, 13 * 13);
             assert.ok(typed[8 * 13 + 3] > 0.5, "the second u looks at what came after the first");
+            // The pick is the last letter's largest weight, and letters that occur twice have their index.
+            assert.equal(Math.max(...typed.slice(12 * 13)), typed[12 * 13 + 7]);
+            assert.equal(await page.textContent("#inspector .label"), "Query z₁₂ → key q₇");
+            assert.equal(
+                await page.textContent("#stage-about"),
+                "This model reads only letters a to z. Use words: level 2",
+            );
+            // Without a letter nothing stays in sight; words lead to a level that reads them.
+            for (const text of ["", "42"]) {
+                await page.fill("#text", text);
+                await settled(page);
+                for (const part of ["#matrix canvas", "#inspector", ".arcs svg"])
+                    assert.ok(await page.isHidden(part), part);
+            }
+            assert.match(await page.textContent("#stage-about"), /letters a to z, and leaves out 42\. /);
+            await page.fill("#text", "The cat");
+            await page.click("[data-words]");
+            await settled(page);
+            assert.deepEqual(await page.evaluate(() => globalThis.fovea.app.result.tokens), ["The", "cat"]);
+            assert.ok(await page.isVisible("#matrix canvas"));
+            await page.goBack();
+            await settled(page);
+            await page.fill("#text", "quartz quartz");
+            await settled(page);
             await page.click('.levels [data-level="3"]');
             await settled(page);
             assert.ok(await page.isHidden("#learned"));
@@ -54,7 +81,7 @@ describe("heads that learned", { skip: missing ?? false }, () => {
             assert.equal((await state(page)).text, "quartz quartz");
             assert.match(
                 await page.evaluate(() => location.hash),
-                /^#v=1&level=2&text=quartz\+quartz&task=induction$/,
+                /^#v=1&level=2&text=quartz\+quartz&task=induction&i=12&j=\d$/,
             );
         }),
     );
@@ -72,9 +99,7 @@ describe("heads that learned", { skip: missing ?? false }, () => {
             await page.fill("#text", "fovea, fovea!");
             await settled(page);
             await page.waitForFunction(() =>
-                /Left out, as it is not a token of the task induction: ,!/.test(
-                    document.getElementById("stage-about").textContent,
-                ),
+                /letters a to z, and leaves out ,!/.test(document.getElementById("stage-about").textContent),
             );
             // Every projection of both layers comes to its number, bias and all.
             for (const head of [0, 1, 2, 3]) {
@@ -109,7 +134,7 @@ describe("heads that learned", { skip: missing ?? false }, () => {
             }
             await page.evaluate(() => globalThis.fovea.app.change({ stage: "probabilities" }));
             await settled(page);
-            assert.match(await page.textContent(".unseen-grid"), /g, h: 0\.0000/);
+            assert.match(await page.textContent(".unseen-grid"), /g₁₆, h: 0\.0000/);
             await page.evaluate(readFileSync(axeFile, "utf8"));
             const { violations } = await page.evaluate(() => globalThis.axe.run());
             assert.deepEqual(

@@ -603,7 +603,7 @@ describe("models on the page", { skip: missing ?? false }, () => {
             assert.equal(await page.getAttribute("#model-hide", "aria-pressed"), "true");
             // One value of a layer: the stage's largest, its sum, and after a click the value that it was computed
             // from.
-            assert.match(await page.textContent("#model-row-name"), /^Layer 1: Feed-forward of “the”$/);
+            assert.match(await page.textContent("#model-row-name"), /^Layer 1: Feed-forward of “the₀”$/);
             assert.match(
                 await page.textContent("#model-sum"),
                 /mlp\.gate_proj\.weight, row \d+.*silu\(sum\), the gate/,

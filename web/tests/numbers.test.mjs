@@ -51,6 +51,18 @@ function* values() {
     }
 }
 
+test("names of tokens and formats of columns", () => {
+    assert.deepEqual(page.indexed(["a", "b", "a", "c"]), ["a₀", "b", "a₂", "c"]);
+    const long = page.indexed(Array.from({ length: 1025 }, () => "x"));
+    assert.equal(long[1024], "x₁₀₂₄");
+    assert.equal(page.indexOf("x₁₀₂₄") + page.indexOf("3"), "₁₀₂₄");
+    const written = (values) => values.map(page.column(values));
+    assert.deepEqual(written([0.2601, -0.002457, 0]), ["0.26010", "−0.00246", "0.00000"]);
+    assert.deepEqual(written([0.25, 12.5]), ["0.2500", "12.5000"]);
+    assert.deepEqual(written([0.25, 1e-7, 0, -Infinity]), ["2.500e−01", "1.000e−07", "0", "−∞"]);
+    assert.deepEqual(written([0, 0]), ["0.0000", "0.0000"]);
+});
+
 test("numbers as text", () => {
     const ascii = (text) => text.replaceAll("−", "-").replace("∞", "inf").replace("NaN", "nan");
     for (const value of values())

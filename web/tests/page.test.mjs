@@ -140,12 +140,52 @@ describe("the page", { skip }, () => {
     );
 
     test(
-        "an empty sentence keeps the last result and says so",
+        "an empty sentence shows no matrix, and says why without moving anything",
         withPage({}, async (page) => {
+            const top = () => page.$eval("#matrix", (e) => e.getBoundingClientRect().top),
+                before = await top();
             await page.fill("#text", "   ");
-            await page.waitForFunction(() => !document.getElementById("notice").hidden);
-            assert.match(await page.textContent("#notice"), /at least one word/);
-            assert.deepEqual((await stageValues(page, "weights")).shape, [6, 6]);
+            assert.equal(await page.textContent("#stage-about"), "Type at least one word.");
+            assert.equal(await page.textContent("#announce"), "Type at least one word.");
+            assert.deepEqual([await page.isHidden("#matrix canvas"), await top()], [true, before]);
+        }),
+    );
+
+    test(
+        "values beyond the color range are marked; scores have one colormap; a level pressed again begins anew",
+        withPage({ hash: "#v=1&level=3" }, async (page) => {
+            const cut = (lo, hi) =>
+                page.evaluate(
+                    async ([lo, hi]) => {
+                        const { app } = globalThis.fovea,
+                            context = document.getElementById("bar").getContext("2d");
+                        app.change({ lo, hi }, { numbers: false });
+                        app.show();
+                        const colors = [2, 253].map((x) => context.getImageData(x, 26, 1, 1).data.join());
+                        return [
+                            ...[...document.querySelectorAll("#range label:has(#low, #high)")].map(
+                                (e) => e.className,
+                            ),
+                            ...colors,
+                        ];
+                    },
+                    [lo, hi],
+                );
+            const [none, , low, high] = await cut("", ""),
+                [, over, , cap] = await cut("", "0.5"),
+                [under, , lowCap, same] = await cut("0.2", "");
+            assert.deepEqual([none, over, under], ["", "cut", "cut"]);
+            assert.ok(cap !== high && cap === lowCap && same === high && low !== lowCap);
+            const maps = [];
+            for (const stage of ["scores", "scaled", "masked"]) {
+                await page.evaluate((id) => globalThis.fovea.app.change({ stage: id }), stage);
+                await settled(page);
+                maps.push(await page.evaluate(() => globalThis.fovea.workbench.matrix.scale.table.join()));
+            }
+            assert.equal(new Set(maps).size, 1);
+            await page.evaluate(() => globalThis.fovea.app.change({ mask: "none" }));
+            await page.click('[data-level="3"]');
+            assert.equal(await page.evaluate(() => globalThis.fovea.app.state.mask), "causal");
         }),
     );
 
@@ -905,10 +945,10 @@ describe("the page", { skip }, () => {
         ].reduce((a, name) => a + sum(`assets/${name}-`), 0);
         const gpu = sum("assets/gpu_page-") + sum("assets/kernels-"),
             zoom = sum("assets/zoom-"),
-            saving = sum("assets/saving-"),
+            saving = sum("assets/saving-") + sum("assets/mask-"),
             models = sum("assets/models-") + sum("assets/model_worker-");
         assert.ok(zoom > 0 && zoom <= 8_000, "deep zoom's script over 8 KB after brotli");
-        assert.ok(saving > 0 && saving <= 3_000, "what writes files over 3 KB after brotli");
+        assert.ok(saving > 0 && saving <= 5_000, "what writes files and paints masks over 5 KB after brotli");
         assert.ok(
             sum("assets/") - later - gpu - zoom - models - saving + sizes["index.html"] <= 60_000,
             "HTML, CSS and JS over 60 KB after brotli",

@@ -164,7 +164,20 @@ describe("walks", { skip: missing ?? false }, () => {
             assert.equal(await framed("keys"), null);
             await page.click('#flow-body [data-stage="scores"]');
             await settled(page);
-            assert.equal(await page.evaluate(() => globalThis.fovea.app.state.stage), "scores");
+            const place = () =>
+                page.evaluate(() => {
+                    const { stage, i, j } = globalThis.fovea.app.state;
+                    return [stage, i, j];
+                });
+            const [stage, ...cell] = await place();
+            assert.equal(stage, "scores");
+            // The cell is kept even by a matrix that is narrower, and Back leads back.
+            await page.evaluate(() => globalThis.fovea.app.change({ i: 3, j: 5 }));
+            await page.click('#flow-body [data-stage="values"]');
+            assert.deepEqual(await place(), ["values", 3, 5]);
+            await page.goBack();
+            assert.deepEqual(await place(), ["scores", 3, 5]);
+            await page.evaluate(([i, j]) => globalThis.fovea.app.change({ i, j }), cell);
             await page.click("#flow-play"); // reduced motion: all at once, and it says so
             assert.match(await page.textContent("#flow-note"), /whole path of the word/);
         }),

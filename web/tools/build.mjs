@@ -298,14 +298,14 @@ function report() {
         gpu = sum((f) => /^assets\/(gpu_page|kernels)-/.test(f)),
         zoom = sum((f) => /^assets\/zoom-/.test(f)),
         models = sum((f) => /^assets\/(models|model_worker)-/.test(f)),
-        saving = sum((f) => f.startsWith("assets/saving-")),
+        saving = sum((f) => /^assets\/(mask|saving)-/.test(f)),
         page =
             sum((f) => f === "index.html" || f.startsWith("assets/")) - later - gpu - zoom - models - saving;
     console.log(
         `page (HTML, CSS, JS): ${kb(page)} after brotli; stories, copies, playground and plane, behind the first view: ${kb(later)}`,
     );
     console.log(`deep zoom's script, when a map is asked for: ${kb(zoom)}`);
-    console.log(`what writes files, when one is saved: ${kb(saving)}`);
+    console.log(`what writes files and paints masks, when asked for: ${kb(saving)}`);
     console.log(`script and style of a reader's own model, when one is opened: ${kb(models)}`);
     console.log(`the GPU's script and kernels, where there is one: ${kb(gpu)}`);
     for (const variant of variants) {

@@ -1,6 +1,6 @@
 // The state, the engine's latest results, and who wants to hear of changes.
 import { taskEnds } from "../page/dom.ts";
-import { fill } from "../page/format.ts";
+import { fill, indexed } from "../page/format.ts";
 import { Engine } from "../engine/engine.ts";
 import type { Computed, Note, OwnTensors, Stage, Steps } from "../engine/protocol.ts";
 import {
@@ -32,6 +32,8 @@ const moving: (keyof State)[] = ["level", "task", "text", "len", "stage", "heads
 // Numbers together with the state that they were computed from; nothing shown with them may belong to another state.
 export interface Result extends Omit<Computed, "steps"> {
     keyTokens: string[];
+    names: string[]; // `tokens`, each with its index where it occurs more than once
+    keyNames: string[];
     stages: Stage[];
     state: State;
     own: OwnTensors | null;
@@ -66,6 +68,7 @@ export class App {
     failed = false;
     // The values are of an earlier state, and newer ones are on their way.
     stale = true;
+    refused = ""; // why there are no values of the newest state
     private loading = 0; // files and scripts on their way
     private running = false;
     private again = true;
@@ -192,20 +195,24 @@ export class App {
         this.showLater();
     }
 
-    // Shows a level as it was left; the sentence is kept. A walk continues only on request.
-    setLevel(level: number, step = 0): void {
+    // Shows a level as it was left, or, if it is in view, as it begins; the sentence is kept. A walk continues only on request.
+    setLevel(level: number, step = 0, words = ""): void {
         const { state } = this,
-            own = presetState(level);
+            own = presetState(level),
+            again = level === state.level && !state.task && !this.own;
         this.leave();
         const text = state.step || state.task ? (this.left.get(level) ?? own).text : state.text,
-            kept = step ? null : this.left.get(level);
-        this.change({ ...(kept ?? own), text, step });
+            kept = step || again ? null : this.left.get(level);
+        this.change({ ...(kept ?? own), text: words || text, step });
     }
     // A model that learned a task in the place of the level's layer.
     setTask(task: string, step = 0): void {
         this.leave();
         const kept = step ? null : this.left.get(task);
         this.change({ ...(kept ?? presetState(this.state.level, task)), step });
+    }
+    get isTyping(): boolean {
+        return this.lastBurst.field === "text";
     }
     private leave(): void {
         const { state } = this;
@@ -298,7 +305,7 @@ export class App {
     // Joins whole sentences; the note about a cut text is next to the matrix.
     private notesOf({ notes }: Result): string {
         const texts = [...this.told, ...notes.filter(({ key }) => key !== "text")].map(({ text }) => text);
-        return [...new Set(texts)].map((text) => `${text[0].toUpperCase()}${text.slice(1)}.`).join(" ");
+        return [...new Set(texts)].map(sentence).join(" ");
     }
 
     private async computeOnce(): Promise<void> {
@@ -319,11 +326,15 @@ export class App {
             });
             const { rows, keys } = computed,
                 named = !own || computed.tokens.length > 0,
-                tokens = named ? shownTokens(computed.tokens) : labels(rows, "q");
+                tokens = named ? shownTokens(computed.tokens) : labels(rows, "q"),
+                names = indexed(tokens),
+                keyTokens = named ? tokens : labels(keys, "k");
             const result = {
                 ...computed,
                 tokens,
-                keyTokens: named ? tokens : labels(keys, "k"),
+                keyTokens,
+                names,
+                keyNames: named ? names : keyTokens,
                 state,
                 own,
                 stages: inOrder([...computed.shared, ...computed.head]),
@@ -333,15 +344,19 @@ export class App {
             this.result = result;
             this.derived = { result, row, column, steps };
             this.stale = this.again;
+            this.refused = "";
             this.onTrouble(this.notesOf(result), false);
             for (const tell of this.onResult) tell(result);
         } catch (error) {
             this.stale = this.again;
-            if (this.engine.info) this.onTrouble((error as Error).message, false);
+            if (this.engine.info) this.refused = sentence((error as Error).message);
+            this.onTrouble("", false);
         }
         this.showSoon();
     }
 }
+
+export const sentence = (text: string) => `${text[0].toUpperCase()}${text.slice(1)}.`;
 
 // The data of a history entry in addition to its address, which may be too short for it: the state, and the name of
 // the shown tensors.

@@ -24,6 +24,8 @@ export interface Source {
     stages: Stage[];
     tokens: string[];
     keyTokens: string[];
+    names: string[]; // `tokens` as the page shows them
+    keyNames: string[];
     heads: number;
     headIndex: number;
     outputBias: number[];
@@ -108,11 +110,11 @@ const biasOf = { queries: "queryBias", keys: "keyBias", values: "valueBias" } as
 export function arithmeticOf(source: Source, id: string, i: number, column: number): Arithmetic | null {
     const stage = source.stages.find((s) => s.id === id);
     if (!stage) return null;
-    const token = source.tokens[i] ?? String(i);
+    const token = source.names[i] ?? String(i);
     if (id in projections) {
         const here = matrix(source, id)!,
             wide = here.heads > 1 ? here.own * here.columns + column : column;
-        const name = id === "keys" || id === "values" ? (source.keyTokens[i] ?? String(i)) : token;
+        const name = id === "keys" || id === "values" ? (source.keyNames[i] ?? String(i)) : token;
         const [from, ...rest] = projections[id],
             normed = from === "inputs" && matrix(source, "normed") !== null;
         const found = projected(
@@ -145,7 +147,7 @@ export function arithmeticOf(source: Source, id: string, i: number, column: numb
         const weights = matrix(source, "dropped") ?? matrix(source, "weights")!,
             values = matrix(source, "values") ?? matrix(source, "inputs");
         if (!values) return null;
-        const terms = sumOf(source.keyTokens, weights.row(i), values.column(column % wide));
+        const terms = sumOf(source.keyNames, weights.row(i), values.column(column % wide));
         return {
             what: fill(texts.steps.mixed, token, column % wide),
             names: texts.steps.mixedNames.split(",") as [string, string, string],
@@ -167,7 +169,7 @@ export function arithmeticOf(source: Source, id: string, i: number, column: numb
             highest = row.reduce((a, b) => Math.max(a, b), -Infinity);
         if (highest === -Infinity) return null;
         const parts = Float32Array.from(row, (s) => Math.exp(s - highest)),
-            terms = sumOf(source.keyTokens, row, parts).map((term, n) => ({
+            terms = sumOf(source.keyNames, row, parts).map((term, n) => ({
                 ...term,
                 product: parts[n],
                 running: 0,
@@ -188,7 +190,7 @@ export function arithmeticOf(source: Source, id: string, i: number, column: numb
     }
     if (id === "row_sums") {
         const row = matrix(source, "masked_weights")!.row(i),
-            terms = sumOf(source.keyTokens, row, new Float32Array(row.length).fill(1));
+            terms = sumOf(source.keyNames, row, new Float32Array(row.length).fill(1));
         return {
             what: fill(texts.steps.left, token),
             names: [texts.steps.weightName, "", texts.steps.weightName],

@@ -3,9 +3,9 @@
 import { MatrixView } from "../matrix/matrix.ts";
 import { autoRange, colorAt, colorTable, css, inkOn, isDark, logFloor } from "../page/colors.ts";
 import { byId, hide, input, select, setHtml, setText } from "../page/dom.ts";
-import { duration, escape, fill, fixed, number, rate, short } from "../page/format.ts";
-import { presetState, stageTexts, toHash } from "../page/state.ts";
-import { labels, shownTokens, type App } from "./app.ts";
+import { duration, escape, fill, fixed, indexed, number, rate, short } from "../page/format.ts";
+import { decodeBits, encodeBits, presetState, stageTexts, toHash } from "../page/state.ts";
+import { shownTokens, type App } from "./app.ts";
 import { inspectorHtml, megabytes, scoreSteps } from "./views.ts";
 
 export const pageKit = {
@@ -16,6 +16,7 @@ export const pageKit = {
     duration,
     escape,
     fixed,
+    indexed,
     inkOn,
     input,
     inspectorHtml,
@@ -35,8 +36,10 @@ export const pageKit = {
     toHash,
 };
 export type PageKit = typeof pageKit;
-export const reshapeKit = { autoRange, byId, colorAt, colorTable, css, fill, hide, labels, setText };
+export const reshapeKit = { autoRange, byId, colorAt, colorTable, css, fill, hide, setText };
 export type ReshapeKit = typeof reshapeKit;
+export const maskKit = { byId, decodeBits, encodeBits, fill, hide, setText, stageTexts };
+export type MaskKit = typeof maskKit;
 export const timingsKit = { byId, duration, rate };
 export type TimingsKit = typeof timingsKit;
 export type AppKit = PageKit & { app: App };

@@ -1,9 +1,11 @@
 // Pieces of the page as HTML text. The build draws the first state with them, the live page every other.
 import {
+    column,
     escape,
     fill,
     fixed,
     formula,
+    indexed,
     number,
     place,
     shapeText,
@@ -72,7 +74,8 @@ export function roleHtml(
         width += own + (learned.starts.includes(n) ? 14 : n === 1 && tokens[0] === "⊢" ? 7 : 0);
         return width - own / 2;
     });
-    const from = middles[row];
+    const names = indexed(tokens),
+        from = middles[row];
     let arcs = "",
         most = 0;
     tokens.forEach((_, n) => {
@@ -94,8 +97,8 @@ export function roleHtml(
     const wide = width > mostInWidth;
     return (
         `<h2>${escape(saidBy(learned.role) || texts.lesson.unclear)}</h2><p class="note of-head">${fill(texts.lesson.isHead, headPlace(head, learned))} <span class="tasks">${others.join(" ")}</span></p>` +
-        `<div class="arcs${wide ? " wide" : ""}"${wide ? ` tabindex="0" role="region" aria-label="${name}"` : ""}><svg viewBox="0 0 ${width} 88" preserveAspectRatio="xMinYMid"${wide ? ` width="${width}"` : ""} role="img" aria-label="${escape(fill(texts.stage.looksAt, tokens[row], `${tokens[most]} ${percent(weights[most])}`))}">${arcs}${letters}</svg></div>` +
-        `<div class="reads"><p class="says-next">${fill(texts.stage.said, escape(tokens[row]), escape(learned.said[row][0]), percent(learned.sure[row][0]))}</p><p class="note">${lead}</p></div>`
+        `<div class="arcs${wide ? " wide" : ""}"${wide ? ` tabindex="0" role="region" aria-label="${name}"` : ""}><svg viewBox="0 0 ${width} 88" preserveAspectRatio="xMinYMid"${wide ? ` width="${width}"` : ""} role="img" aria-label="${escape(fill(texts.stage.looksAt, names[row], `${names[most]} ${percent(weights[most])}`))}">${arcs}${letters}</svg></div>` +
+        `<div class="reads"><p class="says-next">${fill(texts.stage.said, escape(names[row]), escape(learned.said[row][0]), percent(learned.sure[row][0]))}</p><p class="note">${lead}</p></div>`
     );
 }
 
@@ -156,6 +159,17 @@ export function learnedHtml(heads: NamedHeads, current: number, off: number): st
     return `<h2 class="label">${texts.stage.byRole}</h2><div class="learned-heads n${heads.labels.length}">${list.join("")}</div>`;
 }
 
+// Names what a model of a few tokens reads; "" for one that knows many words.
+export const readsOf = ({ vocabulary }: Pick<Learned, "vocabulary">): string =>
+    vocabulary.length > fewWords
+        ? ""
+        : vocabulary.includes("a") && vocabulary.includes("z")
+          ? texts.stage.letters
+          : `${vocabulary
+                .filter((token) => token[0] !== "<")
+                .slice(0, 4)
+                .join(" ")} …`;
+
 const percent = (share: number) => `${(100 * share).toFixed(0)}%`;
 
 // The sequence, and below each token what the model says comes next; of a model that knows many words, the likeliest.
@@ -174,7 +188,7 @@ export function saidHtml(
             )
             .join("");
     return (
-        `<p class="note">${fill(texts.stage.said, escape(tokens[row]), escape(said[row][0]), percent(sure[row][0]))}</p>` +
+        `<p class="note">${fill(texts.stage.said, escape(indexed(tokens)[row]), escape(said[row][0]), percent(sure[row][0]))}</p>` +
         (vocabulary.length > fewWords ? `<ol class="next">${others}</ol>` : "") +
         `<div class="said-scroll" tabindex="0" role="region" aria-label="${texts.stage.saidLabel}"><table class="said"><tbody><tr><th scope="row">${texts.stage.sequence}</th>${tokens.map((t, n) => cell(t, n)).join("")}</tr>` +
         `<tr><th scope="row">${texts.stage.saysNext}</th>${said.map(([t], n) => cell(t, n, tokens[n + 1] === t ? " hit" : sure[n][0] < 0.5 ? " unsure" : "")).join("")}</tr></tbody></table></div>`
@@ -223,15 +237,20 @@ export interface InspectorContext {
 const step = (title: string, value: string, body = "") =>
     `<li><div class="step"><span>${title}</span><output>${value}</output></div>${body}</li>`;
 
+const columnsOf = (all: number[][]) => all.map((values) => values.map(column(values)));
 function productTable(steps: ScoreSteps): string {
     const order = steps.products.map((_, d) => d);
     const many = order.length > 8;
     if (many) order.sort((a, b) => Math.abs(steps.products[b]) - Math.abs(steps.products[a]));
-    const rows = order
-        .slice(0, 8)
-        .map(
-            (d) =>
-                `<tr><th scope="row">${d}</th><td>${number(steps.q[d])}</td><td>${number(steps.k[d])}</td><td>${number(steps.products[d])}</td>${many ? "" : `<td>${number(steps.running[d])}</td>`}</tr>`,
+    const shown = order.slice(0, 8),
+        columns = columnsOf(
+            [steps.q, steps.k, steps.products, ...(many ? [] : [steps.running])].map((all) =>
+                shown.map((d) => all[d]),
+            ),
+        ),
+        rows = shown.map(
+            (d, n) =>
+                `<tr><th scope="row">${d}</th>${columns.map((cells) => `<td>${cells[n]}</td>`).join("")}</tr>`,
         );
     const note = many ? `<p class="note">${fill(texts.steps.largest, 8, order.length)}</p>` : "";
     return `<table class="products"><thead><tr><th scope="col">d</th><th scope="col">q</th><th scope="col">k</th><th scope="col">q·k</th>${many ? "" : `<th scope="col">${texts.stage.sum}</th>`}</tr></thead><tbody>${rows.join("")}</tbody></table>${note}`;
@@ -245,14 +264,18 @@ export function arithmeticHtml({ what, names, terms, steps, value }: Arithmetic)
         single = b === "" || b === product;
     const order = terms.map((_, n) => n);
     if (many) order.sort((m, n) => Math.abs(terms[n].product) - Math.abs(terms[m].product));
-    const rows = order
-        .slice(0, mostTerms)
-        .sort((m, n) => m - n)
-        .map((n) => {
-            const term = terms[n],
-                cells = [term.a, ...(single ? [] : [term.b]), ...(b === "" ? [] : [term.product])];
-            return `<tr><th scope="row"><bdi>${escape(String(term.label))}</bdi></th>${cells.map((x) => `<td>${number(x)}</td>`).join("")}${many ? "" : `<td>${number(term.running)}</td>`}</tr>`;
-        });
+    const shown = order.slice(0, mostTerms).sort((m, n) => m - n),
+        fields = [
+            "a",
+            ...(single ? [] : ["b"]),
+            ...(b === "" ? [] : ["product"]),
+            ...(many ? [] : ["running"]),
+        ],
+        columns = columnsOf(fields.map((field) => shown.map((n) => terms[n][field as "a"]))),
+        rows = shown.map(
+            (n, at) =>
+                `<tr><th scope="row"><bdi>${escape(String(terms[n].label))}</bdi></th>${columns.map((cells) => `<td>${cells[at]}</td>`).join("")}</tr>`,
+        );
     const heads = [
         a,
         ...(single ? [] : [b]),

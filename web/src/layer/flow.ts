@@ -95,7 +95,7 @@ export class Flow {
             { result } = app;
         if (!result || (app.stale && app.engine.info)) return;
         const all = this.shown(result),
-            token = result.tokens[Math.min(app.state.i, result.tokens.length - 1)];
+            token = result.names[Math.min(app.state.i, result.tokens.length - 1)];
         const fresh = setHtml(
             byId("flow-body"),
             all

@@ -1,8 +1,8 @@
 // Heads that learned: a small picture of each by name, which one is off, and what the model says comes next.
 import type { App, Result } from "../app/app.ts";
-import { byId, hide, setHtml, setText } from "../page/dom.ts";
+import { byId, hide, input, setHtml, setText } from "../page/dom.ts";
 import type { Workbench } from "./stage.ts";
-import { learnedHtml, saidHtml } from "../app/views.ts";
+import { learnedHtml, readsOf, saidHtml } from "../app/views.ts";
 
 export function connectLearned(app: App, workbench: Workbench): void {
     let head = ""; // in sight
@@ -19,10 +19,14 @@ export function connectLearned(app: App, workbench: Workbench): void {
         event.preventDefault();
         app.setTask(task);
     });
+    // Typed text is looked at from its last token.
+    app.onResult.add(({ learned, state, tokens }) => {
+        if (learned && app.isTyping && !state.step) workbench.pickMost(tokens.length - 1, "text");
+    });
     app.onShow.add(() => {
         const { result } = app;
         if (!result || (app.stale && app.engine.info)) return;
-        show(result, workbench);
+        show(result);
         const now = `${result.state.task} ${result.headIndex}`;
         if (now !== head && result.learned)
             workbench.toScroll.add(byId("learned").querySelector(".learned-heads")!);
@@ -30,14 +34,13 @@ export function connectLearned(app: App, workbench: Workbench): void {
     });
 }
 
-function show(result: Result, workbench: Workbench): void {
+function show(result: Result): void {
     const { learned, state } = result;
     for (const id of ["learned", "said", "head-off"]) hide(id, !learned);
     const root = document.documentElement.classList;
-    if (root.contains("is-learned") !== (learned !== null))
-        requestAnimationFrame(() => workbench.matrix.findRoom());
     root.toggle("is-learned", learned !== null);
     setText(byId("text-label"), learned ? texts.page.sequence : texts.stage.sentence);
+    input("text").placeholder = learned ? readsOf(learned) : "";
     if (!learned) return;
     const count = result.thumbnailSize ** 2,
         weights = learned.labels.map((_, head) =>

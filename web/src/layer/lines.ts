@@ -39,12 +39,12 @@ export function linesHtml(result: Result, row: number): string {
         (word, i) =>
             `<text data-row="${i}"${i === row ? ' class="here"' : ""} x="${(i + 0.5) * step}" y="${height - 8}">${escape(word)}</text>`,
     );
-    const most = words
+    const most = result.keyNames
         .map((word, j) => ({ word, w: weight(row, j) }))
         .sort((a, b) => b.w - a.w)
         .slice(0, 3)
         .map(({ word, w }) => `${word} ${fixed(w)}`);
-    return `<svg viewBox="0 0 ${n * step} ${height}" role="img" aria-label="${escape(fill(texts.stage.looksAt, words[row], most.join(", ")))}">${others}${own}${labels.join("")}</svg>`;
+    return `<svg viewBox="0 0 ${n * step} ${height}" role="img" aria-label="${escape(fill(texts.stage.looksAt, result.names[row], most.join(", ")))}">${others}${own}${labels.join("")}</svg>`;
 }
 
 export function connectLines(app: App, pick: (row: number) => void): void {

@@ -1,9 +1,9 @@
 // The mask editor: cells, rectangles, rows and columns of a mask shown or hidden, by pointer or keyboard. What a rule
-// hid before becomes paint, so that each cell can be changed.
+// hid before becomes paint, so that each cell can be changed. Loaded when it is first opened. It imports only types: code
+// shared with the page would become its own file that the first view waits for.
 import type { App } from "../app/app.ts";
-import { fill as fillIn } from "../page/format.ts";
-import { byId, hide, setText } from "../page/dom.ts";
-import { decodeBits, encodeBits, stageTexts, type State } from "../page/state.ts";
+import type { MaskKit } from "../app/kit.ts";
+import type { State } from "../page/state.ts";
 import type { Workbench } from "./stage.ts";
 
 type Tool = "cell" | "rectangle" | "row" | "column";
@@ -28,8 +28,10 @@ export class MaskEditor {
     constructor(
         private readonly app: App,
         private readonly workbench: Workbench,
+        private readonly kit: MaskKit,
     ) {
-        const { matrix } = workbench;
+        const { byId } = kit,
+            { matrix } = workbench;
         matrix.brush = {
             down: (cell) => this.down(cell),
             over: (cell) => this.over(cell),
@@ -56,7 +58,6 @@ export class MaskEditor {
                 this.tool = radio.value as Tool;
                 this.forget();
             });
-        byId("paint").addEventListener("click", () => this.toggle(!this.on));
         byId("mask-done").addEventListener("click", () => this.toggle(false));
         byId("mask-invert").addEventListener("click", () =>
             this.change(texts.mask.inverted, (cells) =>
@@ -76,10 +77,11 @@ export class MaskEditor {
         app.onShow.add(() => this.show());
     }
 
-    toggle(on: boolean): void {
+    toggle(on = !this.on): void {
         this.on = on;
         this.last = null;
-        const stage = this.workbench.stage();
+        const { byId, stageTexts } = this.kit,
+            stage = this.workbench.stage();
         if (on && stage && (!stageTexts[stage.id].pairs || this.app.state.table))
             this.app.change(
                 { stage: stageTexts[stage.id].pairs ? stage.id : "weights", table: false },
@@ -106,10 +108,6 @@ export class MaskEditor {
         this.toggle(true);
     }
 
-    get isOn(): boolean {
-        return this.on;
-    }
-
     private get size(): Cell {
         const { result } = this.app;
         return result ? [result.tokens.length, result.keyTokens.length] : [0, 0];
@@ -125,14 +123,14 @@ export class MaskEditor {
             state.mask === "painted" && state.side === `${rows}x${keys}`
                 ? state.bits
                 : (result?.visible ?? "");
-        return decodeBits(bits, rows * keys);
+        return this.kit.decodeBits(bits, rows * keys);
     }
     // Where words are added later, the mask of before counts.
     private painted(cells: Uint8Array): Partial<State> {
         const { mask, under } = this.app.state;
         return {
             mask: "painted",
-            bits: encodeBits(cells),
+            bits: this.kit.encodeBits(cells),
             side: this.size.join("x"),
             under: mask === "painted" ? under : mask,
         };
@@ -145,7 +143,9 @@ export class MaskEditor {
         ++this.strokes;
         if (this.tool === "rectangle") {
             this.preview(cell);
-            this.say(fillIn(this.value ? texts.mask.cornerShows : texts.mask.cornerHides, this.name(cell)));
+            this.say(
+                this.kit.fill(this.value ? texts.mask.cornerShows : texts.mask.cornerHides, this.name(cell)),
+            );
         } else this.apply(cell);
     }
 
@@ -162,7 +162,7 @@ export class MaskEditor {
         const [, keys] = this.size,
             count = (Math.abs(cell[0] - first[0]) + 1) * (Math.abs(cell[1] - first[1]) + 1);
         this.change(
-            fillIn(this.value ? texts.mask.cellsVisible : texts.mask.cellsHidden, count),
+            this.kit.fill(this.value ? texts.mask.cellsVisible : texts.mask.cellsHidden, count),
             (cells) => fill(cells, keys, first, cell, this.value),
             cell,
         );
@@ -176,12 +176,12 @@ export class MaskEditor {
         this.last = cell;
         const what =
             this.tool === "row"
-                ? fillIn(texts.mask.row, this.label(0, cell[0]))
+                ? this.kit.fill(texts.mask.row, this.label(0, cell[0]))
                 : this.tool === "column"
-                  ? fillIn(texts.mask.column, this.label(1, cell[1]))
+                  ? this.kit.fill(texts.mask.column, this.label(1, cell[1]))
                   : this.name(cell);
         this.change(
-            fillIn(this.value ? texts.mask.nowVisible : texts.mask.nowHidden, what),
+            this.kit.fill(this.value ? texts.mask.nowVisible : texts.mask.nowHidden, what),
             (cells) => {
                 for (let n = 0; n <= steps; ++n) {
                     const [i, j] = [0, 1].map((axis) =>
@@ -217,8 +217,8 @@ export class MaskEditor {
         const visible = cells.reduce((a, b) => a + b, 0);
         let empty = 0;
         for (let i = 0; i < rows; ++i) if (!cells.subarray(i * keys, (i + 1) * keys).includes(1)) ++empty;
-        const rest = empty ? fillIn(empty === 1 ? texts.mask.oneEmpty : texts.mask.empty, empty) : "";
-        return fillIn(
+        const rest = empty ? this.kit.fill(empty === 1 ? texts.mask.oneEmpty : texts.mask.empty, empty) : "";
+        return this.kit.fill(
             texts.mask.share,
             visible,
             cells.length,
@@ -239,17 +239,18 @@ export class MaskEditor {
 
     private label(axis: 0 | 1, at: number): string {
         const { result } = this.app;
-        return result ? (axis ? result.keyTokens : result.tokens)[at] : "";
+        return result ? (axis ? result.keyNames : result.names)[at] : "";
     }
     private name([row, column]: Cell): string {
-        return fillIn(texts.mask.pair, this.label(0, row), this.label(1, column));
+        return this.kit.fill(texts.mask.pair, this.label(0, row), this.label(1, column));
     }
     private say(text: string): void {
-        setText(byId("announce"), text);
+        this.workbench.say(text);
     }
 
     private show(): void {
         const { matrix } = this.workbench,
+            { byId, fill, hide, setText, stageTexts } = this.kit,
             stage = this.workbench.stage(),
             on = this.on && !!stage && !!stageTexts[stage.id].pairs,
             possible = this.possible;
@@ -265,7 +266,7 @@ export class MaskEditor {
         const [rows, keys] = this.size;
         if (rows !== keys) byId<HTMLButtonElement>("mask-symmetric").disabled = true;
         if (on)
-            setText(byId("mask-facts"), possible ? this.facts() : fillIn(texts.mask.tooLong, maxPaintedSide));
+            setText(byId("mask-facts"), possible ? this.facts() : fill(texts.mask.tooLong, maxPaintedSide));
         if (on || this.shown) matrix.refresh();
         this.shown = on;
     }

@@ -79,7 +79,7 @@ export class Reshape {
 
     private paint(): void {
         const { canvas } = this,
-            { autoRange, colorAt, colorTable, css, fill, labels } = this.kit,
+            { autoRange, colorAt, colorTable, css, fill } = this.kit,
             result = this.app.result,
             queries = result?.stages.find((s) => s.id === "queries"),
             context_ = result?.stages.find((s) => s.id === "context");
@@ -141,7 +141,7 @@ export class Reshape {
         }
         context.fillStyle = style.getPropertyValue("--soft");
         context.textAlign = "right";
-        const names = result.tokens.length ? result.tokens : labels(tokens, "");
+        const { names } = result;
         for (let n = 0; n < tokens; ++n)
             context.fillText([...names[n]].slice(0, 9).join(""), labelWidth - 8, 28 + (n + 0.5) * cell - 1);
     }

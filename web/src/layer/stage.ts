@@ -1,12 +1,20 @@
 // The workbench: rail, matrix, color scale and inspector.
 import { arithmeticOf } from "../app/arithmetic.ts";
-import { labels, type App, type Derived, type Result } from "../app/app.ts";
-import { css, histogram, themeColors, type Rgb, type Scale } from "../page/colors.ts";
+import { labels, sentence, type App, type Derived, type Result } from "../app/app.ts";
 import { byId, choose, fillOptions, hide, input, select, setHtml, setText } from "../page/dom.ts";
 import { escape, fill, fixed, formula, number, place, shapeText } from "../page/format.ts";
 import { said } from "../texts/said.ts";
+import { ColorBar } from "./color_bar.ts";
 import { rewriteHtml } from "./rewrite.ts";
-import { arithmeticHtml, headName, inspectorHtml, levelsHtml, railHtml, tableHtml } from "../app/views.ts";
+import {
+    arithmeticHtml,
+    headName,
+    inspectorHtml,
+    levelsHtml,
+    railHtml,
+    readsOf,
+    tableHtml,
+} from "../app/views.ts";
 import { MatrixView } from "../matrix/matrix.ts";
 import { isHidden, type MatrixContent } from "../matrix/matrix_content.ts";
 import type { Stage } from "../engine/protocol.ts";
@@ -72,9 +80,7 @@ export class Workbench {
     private spoken: Record<string, string> | null = null;
     private invited = false;
     readonly toScroll = new Set<Element>(); // rows whose current part is to be in sight
-    private barScale: Scale | null = null;
-    private barTable: Uint8Array | null = null;
-    private dragFrom: Scale | null = null;
+    private readonly bar: ColorBar;
 
     constructor(private readonly app: App) {
         this.matrix = new MatrixView(
@@ -90,6 +96,7 @@ export class Workbench {
             },
             texts.stage.matrix,
         );
+        this.bar = new ColorBar(app, this.matrix);
         this.matrix.element.hidden = true; // until the first table makes room for it
         byId("rail").addEventListener("click", (event) => {
             const id = (event.target as Element).closest<HTMLElement>("[data-stage]")?.dataset.stage;
@@ -109,24 +116,11 @@ export class Workbench {
         });
         byId("stage-about").addEventListener("click", (event) => {
             if ((event.target as Element).closest("[data-unedit]")) app.change({ edits: "" });
+            if (!(event.target as Element).closest("[data-words]")) return;
+            event.preventDefault();
+            app.setLevel(2, 0, app.state.text);
         });
         byId("matrix").addEventListener("pointerleave", () => void this.inspect(app.state.i, app.state.j));
-        for (const [id, key] of [
-            ["low", "lo"],
-            ["high", "hi"],
-        ] as const)
-            input(id).addEventListener("change", () =>
-                app.change(
-                    { [key]: Number.isFinite(parseFloat(input(id).value)) ? input(id).value.trim() : "" },
-                    { numbers: false },
-                ),
-            );
-        input("log").addEventListener("change", () =>
-            app.change({ log: input("log").checked }, { numbers: false }),
-        );
-        select("colormap").addEventListener("change", () =>
-            app.change({ colormap: select("colormap").value }, { numbers: false }),
-        );
         select("head").addEventListener("change", () => app.change({ head: Number(select("head").value) }));
         byId("as-table").addEventListener("click", () =>
             app.change({ table: !app.state.table }, { numbers: false }),
@@ -144,7 +138,6 @@ export class Workbench {
             ([entry]) => byId("inspect-box").classList.toggle("pinned", entry.isIntersecting),
             { rootMargin: "0px 0px -40% 0px" },
         ).observe(byId("matrix"));
-        this.dragRange();
         app.onShow.add(() => this.showWords());
         app.onShow.add(() => this.showNumbers());
         app.onShow.add(() => this.showMatrix());
@@ -194,9 +187,9 @@ export class Workbench {
             data,
             rows,
             columns,
-            rowLabels: keyRows ? result.keyTokens : tokenRows ? result.tokens : labels(rows, ""),
+            rowLabels: keyRows ? result.keyNames : tokenRows ? result.names : labels(rows, ""),
             columnLabels: pairs
-                ? result.keyTokens
+                ? result.keyNames
                 : ofVocabulary.has(stage.id) && result.learned
                   ? result.learned.vocabulary
                   : labels(columns, ""),
@@ -224,12 +217,14 @@ export class Workbench {
     }
 
     // Picks a query, and the key that it looks at most.
-    pickMost(row: number): void {
+    pickMost(row: number, burst = ""): void {
         const weights = this.app.result?.stages.find(({ id }) => id === "weights");
         if (!weights) return;
         const columns = weights.shape.at(-1)!,
             values = weights.data.subarray(row * columns, (row + 1) * columns);
-        this.pick(row, values.indexOf(Math.max(...values)));
+        const column = values.indexOf(Math.max(...values));
+        if (burst) this.app.change({ i: row, j: column }, { numbers: false, burst });
+        else this.pick(row, column);
     }
 
     // The part of a stage that belongs to the head in view.
@@ -267,15 +262,30 @@ export class Workbench {
             byId("stage-name"),
             `${text.label} <span class="formula">${formula(this.formulaOf(stage, result))}</span>`,
         );
-        const cut = result.notes
-            .filter(({ key }) => key === "text")
-            .map(({ text }) => ` ${text[0].toUpperCase()}${text.slice(1)}.`)
-            .join("");
+        const { refused } = this.app,
+            cut = result.notes
+                .filter(({ key }) => key === "text")
+                .map(({ text }) => ` ${sentence(text)}`)
+                .join("");
+        if (document.documentElement.classList.toggle("is-refused", refused !== "")) this.say(refused);
         setHtml(
             byId("stage-about"),
-            `${result.learned ? "" : `${text.about}; ${shapeText(stage.shape)}.`}${cut}${cut && !result.learned ? texts.stage.cut : ""}${result.state.edits && !result.own && !result.learned ? ` <b>${fill(texts.stage.edited, editsOf(result.state.edits).length)}</b> <button type="button" class="quiet" data-unedit>${texts.stage.undo}</button>` : ""}`,
+            this.readsHtml(result) ||
+                escape(refused) ||
+                `${result.learned ? "" : `${text.about}; ${shapeText(stage.shape)}.`}${cut}${cut && !result.learned ? texts.stage.cut : ""}${result.state.edits && !result.own && !result.learned ? ` <b>${fill(texts.stage.edited, editsOf(result.state.edits).length)}</b> <button type="button" class="quiet" data-unedit>${texts.stage.undo}</button>` : ""}`,
         );
         this.showHeads(result);
+    }
+
+    // Says what a model of few tokens reads, once the reader has typed something else.
+    private readsHtml({ learned, notes, state: { level, task } }: Result): string {
+        const { text } = this.app.state,
+            reads = learned && text !== presetState(level, task).text && readsOf(learned);
+        if (!reads) return "";
+        const left = this.app.refused
+            ? text
+            : notes.find(({ key }) => key === "text")?.text.match(/^left out.*?: (.*)/)?.[1];
+        return `${fill(texts.stage.reads, reads, escape(left ? fill(texts.stage.leftOut, left) : ""))} <a href="#v=1&amp;level=2" data-words>${texts.stage.useWords}</a>`;
     }
 
     private showNumbers(): void {
@@ -318,7 +328,7 @@ export class Workbench {
         const shown = this.toShow(),
             content = this.matrix.content;
         if (!shown || !content) return;
-        this.showScale(content);
+        this.bar.show(content);
         this.showSteps(shown.stage, ...this.matrix.picked);
         this.announceChange(shown.stage);
     }
@@ -353,73 +363,6 @@ export class Workbench {
             names = Array.from({ length: count }, (_, i) => (learned ? headName(i, learned) : String(i)));
         fillOptions(list, names, (i) => String(i));
         choose(list, String(Math.min(this.app.state.head, count - 1)));
-    }
-
-    private showScale(content: MatrixContent): void {
-        const { scale } = this.matrix,
-            { state } = this.app;
-        const canvas = byId<HTMLCanvasElement>("bar");
-        if (this.barScale !== scale) {
-            // one for each set of values and range
-            const context = canvas.getContext("2d")!;
-            this.barScale = scale;
-            context.clearRect(0, 0, 256, 18);
-            const bins = histogram(content.data, scale, 64),
-                top = Math.log1p(bins.reduce((a, b) => Math.max(a, b), 1));
-            context.fillStyle = themeColors()["strong-line"];
-            bins.forEach((count, i) => {
-                const tall = count ? Math.max(1, Math.round((16 * Math.log1p(count)) / top)) : 0;
-                context.fillRect(4 * i, 17 - tall, 3, tall);
-            });
-            if (this.barTable !== scale.table) {
-                this.barTable = scale.table;
-                for (let i = 0; i < 256; ++i) {
-                    context.fillStyle = css([...scale.table.subarray(3 * i, 3 * i + 3)] as Rgb);
-                    context.fillRect(i, 18, 1, 10);
-                }
-            }
-        }
-        // Writing what is there already would cost a layout.
-        const about = fill(texts.stage.scaleOf, content.name, number(scale.low), number(scale.high));
-        if (canvas.ariaLabel !== about) canvas.ariaLabel = about;
-        for (const [id, value] of [
-            ["low", scale.low],
-            ["high", scale.high],
-        ] as const) {
-            const field = input(id),
-                own = id === "low" ? state.lo : state.hi;
-            if (field.placeholder !== number(value)) field.placeholder = number(value);
-            if (field.value !== own && document.activeElement !== field) field.value = own;
-        }
-        input("log").checked = state.log;
-        choose(select("colormap"), state.colormap);
-    }
-
-    // The nearer end of the range follows the pointer; the fields next to the bar do the same for keyboards.
-    private dragRange(): void {
-        const canvas = byId<HTMLCanvasElement>("bar");
-        let end: "lo" | "hi" | null = null;
-        const at = (event: PointerEvent) => Math.max(0, Math.min(1, event.offsetX / canvas.clientWidth));
-        canvas.addEventListener("pointerdown", (event) => {
-            end = at(event) < 0.5 ? "lo" : "hi";
-            this.dragFrom = this.matrix.scale;
-            canvas.setPointerCapture(event.pointerId);
-        });
-        canvas.addEventListener("pointermove", (event) => {
-            if (!end || !this.dragFrom) return;
-            const { low, high, log } = this.dragFrom,
-                place = at(event);
-            const value = log ? low * (high / low) ** place : low + (high - low) * place;
-            this.app.change(
-                { [end]: String(Number(value.toPrecision(3))) },
-                { numbers: false, burst: `range ${end}` },
-            );
-        });
-        for (const type of ["pointerup", "pointercancel"] as const)
-            canvas.addEventListener(type, () => {
-                end = null;
-            });
-        canvas.addEventListener("dblclick", () => this.app.change({ lo: "", hi: "" }, { numbers: false }));
     }
 
     // On phones the steps are a sheet over the page's lower end; closed it shows the cell and its value.
@@ -523,8 +466,8 @@ export class Workbench {
         rewriteHtml(
             byId("inspector"),
             inspectorHtml(steps, {
-                tokensRow: result.tokens,
-                tokensColumn: result.keyTokens,
+                tokensRow: result.names,
+                tokensColumn: result.keyNames,
                 row,
                 column,
                 state,
@@ -570,7 +513,7 @@ export class Workbench {
         const why = made
                 ? ""
                 : elsewhere
-                  ? fill(texts.stage.otherHead, Math.floor(column / (content.columns / result.heads)) + 1)
+                  ? fill(texts.stage.otherHead, Math.floor(column / (content.columns / result.heads)))
                   : stage.id.startsWith("w_")
                     ? result.learned
                         ? texts.stage.learned

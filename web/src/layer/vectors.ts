@@ -154,7 +154,7 @@ export class Vectors {
     private draw(): void {
         const { result } = this;
         if (!result) return;
-        const token = result.tokens[this.row()],
+        const token = result.names[this.row()],
             query = this.query(),
             keys = this.keys(),
             weights = this.weights(),
@@ -199,7 +199,7 @@ export class Vectors {
             weights
                 .map(
                     (weight, n) =>
-                        `<li><bdi>${escape(result.keyTokens[n])}</bdi><meter min="0" max="1000" value="${Math.round(1000 * weight)}" aria-label="${escape(result.keyTokens[n])}">${short(weight)}</meter><span>${fixed(weight)}</span></li>`,
+                        `<li><bdi>${escape(result.keyNames[n])}</bdi><meter min="0" max="1000" value="${Math.round(1000 * weight)}" aria-label="${escape(result.keyNames[n])}">${short(weight)}</meter><span>${fixed(weight)}</span></li>`,
                 )
                 .join(""),
         );

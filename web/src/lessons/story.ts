@@ -24,6 +24,7 @@ export class Story {
     private before: State | null = null; // the reader's state before the walk
     private told = ""; // the step that was last announced, and whether it was done
     private reading = false;
+    private subject = ""; // the task or level that the words above the matrix are about
 
     constructor(
         private readonly app: App,
@@ -172,6 +173,10 @@ export class Story {
                       ? this.roleHtml(result)
                       : introHtml(level),
             );
+            // Another subject's words above the matrix have another height.
+            const subject = result.own ? "own" : task || String(level);
+            if (subject !== this.subject) requestAnimationFrame(() => this.workbench.matrix.findRoom());
+            this.subject = subject;
             const row = byId("intro").querySelector(".wide");
             if (changed && row) this.workbench.toScroll.add(row);
             this.told = "";

@@ -1,7 +1,7 @@
 // A matrix on a canvas, with a grid for keyboards and screen readers.
 import { autoRange, colorTable, logFloor, picture, themeColors, type Scale } from "../page/colors.ts";
 import { attribute, setText } from "../page/dom.ts";
-import { fixed } from "../page/format.ts";
+import { fixed, indexOf } from "../page/format.ts";
 import {
     isHidden,
     sameNumbers,
@@ -11,6 +11,7 @@ import {
 } from "./matrix_content.ts";
 import {
     fonts,
+    noLayout,
     paintCells,
     paintColumnSums,
     paintLabels,
@@ -48,26 +49,21 @@ function widest(labels: string[]): number {
     return Math.max(0, ...measured.values());
 }
 // The same words on both sides are measured once.
-function widestOf({ rowLabels, columnLabels }: MatrixContent): [number, number] {
-    const rows = widest(rowLabels);
-    return [rows, rowLabels.join("\n") === columnLabels.join("\n") ? rows : widest(columnLabels)];
+function widestOf({ rowLabels, columnLabels }: MatrixContent): number[] {
+    const rows = widest(rowLabels),
+        columns = rowLabels.join("\n") === columnLabels.join("\n") ? rows : widest(columnLabels);
+    return [
+        rows,
+        columns,
+        widest(columnLabels.map((name) => name.slice(0, name.length - indexOf(name).length))),
+    ];
 }
 
 export class MatrixView {
     private readonly canvas = document.createElement("canvas");
     readonly grid = document.createElement("div");
     content: MatrixContent | null = null;
-    layout: Layout = {
-        left: 0,
-        top: 0,
-        right: 0,
-        bottom: 0,
-        cell: 1,
-        width: 1,
-        height: 1,
-        slanted: false,
-        labels: true,
-    };
+    layout = noLayout;
     picked: [number, number] = [0, 0]; // set by `pick`
     hovered: [number, number] | null = null;
     zoom = 1;
@@ -77,7 +73,7 @@ export class MatrixView {
     readonly ofSums = `450 ${12 * this.type}px ${fonts}`;
     private available = 0; // pixels, 0 while it is hidden
     private room = Infinity; // from its upper edge to the end of the first screen, where it begins there
-    private widths: [number, number] = [0, 0]; // widths of the widest row label and column label
+    private widths = [0, 0, 0]; // widest row label, column label, and column label without its index
     private viewTimer = 0;
     private readonly pixels = document.createElement("canvas");
     private image: HTMLCanvasElement | null = null; // `pixels`, when they are of these values
@@ -131,7 +127,7 @@ export class MatrixView {
             sameNumbers(this.content, content) &&
             this.scaleFor === document.documentElement.dataset.theme;
         this.content = content;
-        if (relabelled) this.widths = widestOf(content).map((width) => width * this.type) as [number, number];
+        if (relabelled) this.widths = widestOf(content).map((width) => width * this.type);
         if (same) return;
         this.scaleFor = document.documentElement.dataset.theme;
         if (resized) {
@@ -476,7 +472,7 @@ export class MatrixView {
         // The last slanted label extends to the right by half of a number; with few columns there is room for it next
         // to the sums.
         const lean = labels ? Math.min(80, columnWidth * 0.72) : 14,
-            aside = content.columns > 24 ? Math.max(right, lean) : right;
+            aside = content.columns > 16 ? Math.max(right, lean) : right;
         // Column sums: as digits where they fit, else as bars.
         const bottom = content.sums ? 30 : 0;
         const widest = Math.min(
@@ -486,8 +482,9 @@ export class MatrixView {
         );
         // All of it within the first screen, as long as its digits can be read; of many rows, the picture.
         const least = content.rows > mostWithDigits ? leastPicture : this.digitsFrom(content);
-        const lies = (base: number) => !labels || columnWidth + 4 <= base;
-        const above = (base: number) => (lies(base) ? 30 : Math.min(110, stepped(columnWidth) * 0.72 + 18));
+        const lies = (base: number) => !labels || Math.min(columnWidth, this.widths[2]) + 4 <= base;
+        const slope = stepped(this.widths[2]) + columnWidth - this.widths[2];
+        const above = (base: number) => (lies(base) ? 30 : Math.min(110, slope * 0.72 + 18));
         const within = (top: number) =>
             Math.min(widest, Math.max(least, (this.room - top - bottom - 12) / content.rows));
         const lying = within(30),
@@ -502,6 +499,7 @@ export class MatrixView {
             bottom,
             cell,
             slanted,
+            stacked: !slanted && columnWidth + 4 > base,
             labels,
             width: Math.min(
                 available,

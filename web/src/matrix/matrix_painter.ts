@@ -1,5 +1,5 @@
 // Draws what a matrix's view shows: cells, outlines, labels, sums and the small map of all.
-import { fixed, short } from "../page/format.ts";
+import { fixed, indexOf, short } from "../page/format.ts";
 import { hatch, paintCell } from "./cells.ts";
 import { isHidden, type MatrixContent } from "./matrix_content.ts";
 import type { Scale } from "../page/colors.ts";
@@ -17,8 +17,14 @@ export interface Layout {
     width: number;
     height: number;
     slanted: boolean;
+    stacked: boolean; // an index below its word
     labels: boolean;
 }
+
+export const noLayout: Layout = {
+    ...{ left: 0, top: 0, right: 0, bottom: 0, cell: 1, width: 1, height: 1 },
+    ...{ slanted: false, stacked: false, labels: true },
+};
 
 // The drawn matrix.
 export interface Drawn {
@@ -341,7 +347,7 @@ export function paintLabels(
     colors: Record<string, string>,
 ): void {
     const content = view.content!,
-        { left, top, right, bottom, cell, slanted, labels, width, height } = view.layout;
+        { left, top, right, bottom, cell, slanted, stacked, labels, width, height } = view.layout;
     const [r0, r1, c0, c1] = inView(view);
     const strong = (i: number, axis: 0 | 1) => i === view.picked[axis] || i === view.hovered?.[axis];
     const stride = labels ? 1 : Math.max(1, Math.ceil(40 / cell));
@@ -392,6 +398,13 @@ export function paintLabels(
               )
             : String(j);
         context.textAlign = slanted ? "left" : "center";
+        const label = content.columnLabels[j],
+            index = indexOf(label);
+        if (stacked && labels) {
+            context.fillText(label.slice(0, label.length - index.length), x, top - 20);
+            context.fillText(index, x, top - 10);
+            continue;
+        }
         if (!slanted) {
             context.fillText(text, x, top - 9);
             continue;

@@ -14,6 +14,7 @@ interface Looked {
     readonly layer: number;
     readonly head: number;
     readonly token: number;
+    readonly names: string[];
 }
 
 export class TokenRow {
@@ -96,7 +97,7 @@ export class TokenRow {
         this.kit.input("model-stage").value = stage;
         setText(
             byId("model-row-name"),
-            `Layer ${this.of.layer}: ${text.label} of “${this.of.run!.tokens[this.of.token].text}”`,
+            `Layer ${this.of.layer}: ${text.label} of “${this.of.names[this.of.token]}”`,
         );
         const { formula, heads } = stages.find(({ id }) => id === stage)!;
         setText(

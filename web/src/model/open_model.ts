@@ -288,7 +288,7 @@ export class OpenModel {
         const steps = await this.runner.ask("derive", { layer, head, query, key });
         if (query !== this.token || key !== this.key || run !== this.run || layer !== this.layer) return;
         if (head !== this.head) return;
-        const tokens = run.tokens.map(({ text }) => text);
+        const tokens = this.names;
         const origins = ["q", "k", "v"].map(
             (of, n) => `<dt>${of}</dt><dd><bdi>${escape(steps.origins[n])}</bdi></dd>`,
         );
@@ -307,6 +307,10 @@ export class OpenModel {
         );
     }
 
+    get names(): string[] {
+        return this.kit.indexed(this.run!.tokens.map(({ text }) => text));
+    }
+
     private showTokens(): void {
         const { byId, setHtml } = this.kit;
         setHtml(byId("model-tokens"), tokensHtml(this.kit, this.run!, this.token, this.hidden));
@@ -319,7 +323,7 @@ export class OpenModel {
         const { byId, setHtml, setText } = this.kit,
             { next, said, lens } = this.next!,
             says = next && lens;
-        setText(byId("model-next-title"), `What comes after “${this.run!.tokens[this.token].text}”`);
+        setText(byId("model-next-title"), `What comes after “${this.names[this.token]}”`);
         setHtml(
             byId("model-next"),
             says
@@ -333,7 +337,7 @@ export class OpenModel {
         const { shown, run, layer, head } = this;
         if (!shown || !run || shown.weights.length !== run.tokens.length ** 2) return;
         const { byId, setText, short } = this.kit,
-            tokens = run.tokens.map(({ text }) => text),
+            tokens = this.names,
             figure = run.heads[layer][head],
             scale = this.scales.get(this.place) ?? 1,
             isOff = scale === 0;

@@ -41,7 +41,10 @@ export function number(value: number | string, decimals = 4): string {
     if (x === 0) return "0";
     if (!Number.isFinite(x) || (magnitude >= 10 ** (2 - decimals) && magnitude < 1e5))
         return fixed(x, decimals);
-    const digits = Math.max(decimals - 1, 1);
+    return scientific(x, Math.max(decimals - 1, 1));
+}
+function scientific(x: number, digits: number): string {
+    const magnitude = Math.abs(x);
     const text = toEven(
         magnitude,
         magnitude.toExponential(digits),
@@ -49,6 +52,15 @@ export function number(value: number | string, decimals = 4): string {
         digits,
     );
     return typeset((x < 0 ? "-" : "") + text.replace(/e([+-])(\d)$/, "e$10$2"));
+}
+
+// Returns one format for the values of a column: the decimals that show three digits of the smallest, at most six.
+export function column(values: number[]): (value: number) => string {
+    const sizes = values.filter((x) => x && Number.isFinite(x)).map(Math.abs),
+        decimals = Math.max(4, 2 - Math.floor(Math.log10(Math.min(...sizes))));
+    return Math.max(...sizes) >= 1e5 || decimals > 6
+        ? (x) => (x && Number.isFinite(x) ? scientific(x, 3) : number(x))
+        : (x) => fixed(x, decimals);
 }
 
 export const short = (value: number) => fixed(value, 2).replace(/^(−?)0\./, "$1.");
@@ -68,6 +80,19 @@ export function duration(ms: number): string {
 // GFLOP/s with three digits, however slow the call was: a positive rate never reads as 0.
 export const rate = (gflops: number) =>
     gflops >= 1000 ? withCommas(Math.round(gflops)) : String(Number(gflops.toPrecision(3)));
+
+// Names for tokens: one that occurs more than once has its index, as in f₁₀.
+export function indexed(tokens: string[]): string[] {
+    const often = new Map<string, number>();
+    for (const token of tokens) often.set(token, (often.get(token) ?? 0) + 1);
+    return tokens.map((token, n) =>
+        often.get(token)! > 1
+            ? token + String(n).replace(/\d/g, (digit) => "₀₁₂₃₄₅₆₇₈₉"[Number(digit)])
+            : token,
+    );
+}
+
+export const indexOf = (name: string) => /[₀-₉]*$/.exec(name)![0];
 
 // W_q, d_k, Kᵀ: letters after an underscore are set as an index.
 export const formula = (text: string) => escape(text).replace(/([A-Za-z])_([a-z]+)/g, "$1<sub>$2</sub>");

@@ -3,7 +3,7 @@
 import type { EngineModule } from "../engine/engine_abi.ts";
 import { allTables, colorAt, type Rgb } from "../page/colors.ts";
 import { EngineSession } from "../engine/engine_session.ts";
-import { fill, formula, short } from "../page/format.ts";
+import { fill, formula, indexed, short } from "../page/format.ts";
 import { stories, type Step } from "../lessons/model_stories.ts";
 import { levels, presetState, tasks, toHash, type State } from "../page/state.ts";
 import { tableHtml } from "../app/views.ts";
@@ -78,6 +78,7 @@ export function renderClassPages(module: EngineModule, weightsOf: (task: string)
                     thumbnails: 0,
                     own: null,
                 }),
+                names = indexed(tokens),
                 stage = [...shared, ...head].find(({ id }) => id === (state.p > 0 ? "dropped" : "weights"))!,
                 shownHeads = learned ? heads : Math.min(heads, 2),
                 maps = Array.from(
@@ -88,8 +89,8 @@ export function renderClassPages(module: EngineModule, weightsOf: (task: string)
                     rows <= mostInTable
                         ? `<div class="table-box scroll" tabindex="0" role="region" aria-label="${texts.lesson.weights}">${tableHtml(
                               stage,
-                              tokens,
-                              tokens,
+                              names,
+                              names,
                               null,
                               (cell) => state.mask === "causal" && cell % rows > cell / rows,
                               (x) => (rows > 12 ? (x < 0.005 ? "" : short(x)) : x.toFixed(4)),

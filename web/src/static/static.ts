@@ -1,7 +1,7 @@
 // The page's first state, computed at build time: what is readable before any script runs.
 import type { EngineModule } from "../engine/engine_abi.ts";
 import { EngineSession } from "../engine/engine_session.ts";
-import { formula, short } from "../page/format.ts";
+import { formula, indexed, short } from "../page/format.ts";
 import { said } from "../texts/said.ts";
 import { firstState, inOrder, levels, stageTexts, toHash } from "../page/state.ts";
 import {
@@ -42,6 +42,7 @@ export function renderStatic(
         own: null,
     });
     const tokens = words.map((text) => (text === "<start>" ? "⊢" : text)),
+        names = indexed(tokens),
         count = tokens.length ** 2,
         heads = {
             ...learned!,
@@ -51,8 +52,8 @@ export function renderStatic(
     const stages = inOrder([...shared, ...head]);
     const weights = head.find((s) => s.id === "weights")!;
     const context = {
-        tokensRow: tokens,
-        tokensColumn: tokens,
+        tokensRow: names,
+        tokensColumn: names,
         row: state.i,
         column: state.j,
         state,
@@ -78,8 +79,8 @@ export function renderStatic(
         stageAbout: "",
         table: tableHtml(
             weights,
-            tokens,
-            tokens,
+            names,
+            names,
             [state.i, state.j],
             (cell) => cell % tokens.length > cell / tokens.length,
             (x) => (x < 0.005 ? "" : short(x)),

@@ -194,7 +194,7 @@ export const texts: typeof english = {
         inAddress: "Der Link steht in der Adresszeile",
         tensorsInFrame: "Deine eigenen Tensoren passen nicht in eine Adresse.",
         lost: "Hier waren die Tensoren von {0} zu sehen. Eine Seite kann sie beim Neuladen nicht behalten: Öffne die Datei noch einmal, oder speichere nächstes Mal eine Sitzungsdatei (Exportieren).",
-        noWord: "Tippe mindestens ein Wort; das letzte Ergebnis bleibt stehen",
+        noWord: "Tippe mindestens ein Wort",
         loading: "{0}: {1} werden einmalig geladen.",
     },
     lesson: {
@@ -277,6 +277,10 @@ export const texts: typeof english = {
         masked: ", maskiert",
         isEdited: ", geändert",
         looksAt: "{0} schaut auf {1}",
+        letters: "Buchstaben a bis z",
+        reads: "Dieses Modell liest nur {0}{1}.",
+        leftOut: " und lässt {0} aus",
+        useWords: "Mit Wörtern: Level 2",
     },
     spoken: {
         task: "Heads, die gelernt haben: {0}",

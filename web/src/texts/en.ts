@@ -194,7 +194,7 @@ export const texts = {
         inAddress: "Link is in the address bar",
         tensorsInFrame: "Your own tensors cannot be in an address.",
         lost: "The tensors of {0} were lost with the reload: open the file again, or save a session file (Export) next time.",
-        noWord: "Type at least one word; the last result is still shown",
+        noWord: "Type at least one word",
         loading: "{0}: {1} are loaded once.",
     },
     // Levels, the walk, the worked examples and the pages for a class
@@ -279,6 +279,10 @@ export const texts = {
         masked: ", masked",
         isEdited: ", edited",
         looksAt: "{0} looks at {1}",
+        letters: "letters a to z",
+        reads: "This model reads only {0}{1}.",
+        leftOut: ", and leaves out {0}",
+        useWords: "Use words: level 2",
     },
     // Announcements for screen readers after a change
     spoken: {

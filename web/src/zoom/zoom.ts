@@ -181,8 +181,10 @@ export class DeepZoom {
         this.rules = state;
         this.rows = rows;
         this.keys = keys;
-        this.words = this.kit.shownTokens(
-            own ? ((source === "file" ? this.file!.own : app.own)?.tokens ?? []) : tokens,
+        this.words = this.kit.indexed(
+            this.kit.shownTokens(
+                own ? ((source === "file" ? this.file!.own : app.own)?.tokens ?? []) : tokens,
+            ),
         );
         const cut = notes.filter(({ key }) => key === "text").map(({ text }) => text);
         if (cut.length) this.app.onTrouble(`Deep zoom: ${cut.join(", ")}.`, false);
