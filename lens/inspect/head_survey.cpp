@@ -1,0 +1,323 @@
+#include <fovea/inspect/head_survey.hpp>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cfloat>
+#include <cmath>
+#include <limits>
+#include <numbers>
+#include <unordered_map>
+
+namespace fovea {
+namespace {
+
+constexpr float kLeastInduction = 0.01f, kLeastShown = 0.005f;
+constexpr size_t kShownKeys = 8;
+constexpr uint64_t kBlockBytes = 2u << 20;  // weights stay in the L2 cache until they are summed
+constexpr uint64_t kDrawn = 30;             // random texts of each head
+constexpr size_t kLanes = 8;
+
+constexpr HeadMetricName kMetrics[] = {
+    {"self_attention_score", "self", "Mean weight of a token on itself", &HeadMetrics::self},
+    {"prev_token_score", "previous token", "Mean weight of a token on the one before it",
+     &HeadMetrics::previous},
+    {"pattern_entropy", "entropy", "Mean entropy of a row of weights, in nats; 0: one key has all",
+     &HeadMetrics::entropy},
+    {"qk_distance", "distance", "Mean number of tokens between query and key, by weight",
+     &HeadMetrics::distance},
+    {"qk_distance_variance", "distance variance", "Variance of the number of tokens between query and key",
+     &HeadMetrics::distance_variance},
+    {"induction_score", "induction",
+     "Mean weight of a repeated token on what came after its earlier occurrences", &HeadMetrics::induction}};
+
+// ln x for x >= FLT_MIN to 1e-12, without a branch or a call, so that compilers make vectors of it.
+inline double log_of(float x) {
+    const uint32_t above = std::bit_cast<uint32_t>(x) - 0x3f3504f3u;  // sqrt(1/2)
+    const float mantissa = std::bit_cast<float>((above & 0x007fffffu) + 0x3f3504f3u);
+    const double exponent = double(int32_t(above) >> 23), m = double(mantissa);
+    const double z = (m - 1) / (m + 1), s = z * z;
+    const double series =
+        1 + s * (1.0 / 3 + s * (1.0 / 5 + s * (1.0 / 7 + s * (1.0 / 9 + s * (1.0 / 11 + s * (1.0 / 13))))));
+    return exponent * std::numbers::ln2 + 2 * z * series;
+}
+
+// Adds what needs every cell of a row.
+void add_cells(std::span<const float> row, uint64_t query, HeadSums& sums) {
+    std::array<double, kLanes> entropy{}, distance{}, squared{};
+    std::array<float, kLanes> largest{};
+    const auto lane = [&](size_t l, float weight, int32_t away) {
+        const double w = double(weight), d = std::fabs(double(away));
+        entropy[l] -= w * log_of(std::max(weight, FLT_MIN));
+        distance[l] += w * d;
+        squared[l] += w * (d * d);
+        largest[l] = std::max(largest[l], weight);
+    };
+    lane(0, row[0], int32_t(query));
+    largest[0] = 0;  // not of key 0
+    size_t j = 1;
+    for (; j + kLanes <= row.size(); j += kLanes)
+        for (size_t l = 0; l < kLanes; ++l) lane(l, row[j + l], int32_t(query) - int32_t(j + l));
+    for (; j < row.size(); ++j) lane(0, row[j], int32_t(query) - int32_t(j));
+    for (size_t l = 0; l < kLanes; ++l) {
+        sums.entropy += entropy[l], sums.distance += distance[l], sums.squared_distance += squared[l];
+        if (query > 0) sums.largest = std::max(sums.largest, double(largest[l]));
+    }
+}
+
+// Adds what needs some keys of a row: `before` has each token's last earlier occurrence + 1.
+void add_keys(std::span<const float> row, uint64_t i, std::span<const uint32_t> before, HeadSums& sums) {
+    if (i < row.size()) sums.self += double(row[i]);
+    if (i > 0) sums.previous += double(row[i - 1]), sums.first += double(row[0]);
+    for (uint64_t j = before[i]; j != 0; j = before[j - 1]) {  // the occurrence is j - 1, the next token j
+        sums.same += double(row[j - 1]);
+        if (row[j] >= kLeastInduction) sums.induction += double(row[j]);
+        if (j != i) sums.followed += double(row[j]);
+    }
+}
+
+void add_shown(std::span<const float> row, SparseRows& out) {
+    std::vector<uint32_t> shown;
+    for (uint32_t j = 0; j < row.size(); ++j)
+        if (row[j] >= kLeastShown) shown.push_back(j);
+    const auto order = [&](uint32_t a, uint32_t b) { return row[a] != row[b] ? row[a] > row[b] : a < b; };
+    if (shown.size() > kShownKeys) {
+        std::nth_element(shown.begin(), shown.begin() + kShownKeys, shown.end(), order);
+        shown.resize(kShownKeys);
+        std::sort(shown.begin(), shown.end());
+    }
+    out.counts.push_back(uint8_t(shown.size()));
+    for (const uint32_t j : shown) {
+        out.keys.push_back(j);
+        out.values.push_back(uint16_t(std::lround(std::min(double(row[j]), 6.0) * 10'000)));
+    }
+}
+
+template <class Task>
+void in_parallel(const FoveaParallel* parallel, uint32_t count, Task task) {
+    const FoveaTask run = [](void* arg, uint32_t i, uint32_t) { (*static_cast<Task*>(arg))(i); };
+    if (parallel)
+        parallel->run(parallel->user, count, run, &task);
+    else
+        for (uint32_t i = 0; i < count; ++i) task(i);
+}
+
+double mean(double sum, uint64_t count) {
+    return count == 0 ? std::numeric_limits<double>::quiet_NaN() : sum / double(count);
+}
+
+}  // namespace
+
+SurveyCounts& SurveyCounts::operator+=(const SurveyCounts& other) {
+    rows += other.rows, pairs += other.pairs, repeats += other.repeats, followed += other.followed;
+    return *this;
+}
+
+SurveyCounts survey_counts(std::span<const uint32_t> ids) {
+    SurveyCounts counts{ids.size(), ids.empty() ? 0 : ids.size() - 1, 0, 0};
+    std::unordered_map<uint32_t, size_t> first;
+    for (size_t i = 0; i < ids.size(); ++i) {
+        const auto [at, is_new] = first.try_emplace(ids[i], i);
+        counts.repeats += !is_new;
+        counts.followed += !is_new && at->second + 1 < i;
+    }
+    return counts;
+}
+
+HeadSums& HeadSums::operator+=(const HeadSums& other) {
+    for (double HeadSums::*one :
+         {&HeadSums::self, &HeadSums::previous, &HeadSums::first, &HeadSums::entropy, &HeadSums::distance,
+          &HeadSums::squared_distance, &HeadSums::induction, &HeadSums::followed, &HeadSums::same})
+        this->*one += other.*one;
+    largest = std::max(largest, other.largest);
+    return *this;
+}
+
+HeadMetrics head_metrics(const HeadSums& sums, const SurveyCounts& counts) {
+    HeadMetrics m;
+    m.self = mean(sums.self, counts.rows), m.previous = mean(sums.previous, counts.pairs);
+    m.entropy = mean(sums.entropy, counts.rows), m.distance = mean(sums.distance, counts.rows);
+    m.distance_variance = mean(sums.squared_distance, counts.rows) - m.distance * m.distance;
+    m.induction = mean(sums.induction, counts.repeats);
+    m.scores = {float(m.previous), float(mean(sums.followed, counts.followed)),
+                float(mean(sums.first, counts.pairs)), float(mean(sums.same, counts.repeats))};
+    return m;
+}
+
+std::span<const HeadMetricName> head_metric_names() { return kMetrics; }
+
+double role_share(const HeadMetrics& metrics) {
+    double best = metrics.self;
+    for (const TokenScoreName& one : token_score_names())
+        if (const double share = double(metrics.scores.*one.value); share > best) best = share;
+    return best;
+}
+
+std::string_view survey_role(const HeadMetrics& metrics) {
+    const double share = role_share(metrics);
+    if (!(share >= double(kMinJob))) return "no clear role";
+    return share == metrics.self ? "the token itself" : head_job(metrics.scores);
+}
+
+// ---- one layer ----
+
+Result<LayerSurvey> LayerSurvey::open(Trace& trace, uint32_t layer, std::span<const uint32_t> ids,
+                                      Runner& engine) {
+    Result<PreparedAttention> call = trace.prepare(layer);
+    if (!call) return call.error();
+    const FoveaAttentionDesc& d = call->call;
+    if (d.mask.present || d.bias.present || d.dropout_mask.present || d.dropout_p > 0 ||
+        d.len_q != ids.size() || d.len_kv != ids.size())
+        return Error{
+            FOVEA_UNSUPPORTED, "layer",
+            "layer " + std::to_string(layer) +
+                " has a mask of cells, a bias or dropout, or other keys than the text's tokens; a survey "
+                "of heads supports causal masks, windows and ALiBi"};
+    LayerSurvey out;
+    out.call_ = std::move(*call);
+    out.ids_ = ids;
+    out.engine_ = &engine;
+    out.before_.resize(ids.size());
+    std::unordered_map<uint32_t, uint32_t> last;
+    for (size_t i = 0; i < ids.size(); ++i) {
+        uint32_t& place = last[ids[i]];
+        out.before_[i] = std::exchange(place, uint32_t(i + 1));
+    }
+    return out;
+}
+
+uint64_t LayerSurvey::bytes(uint64_t tokens, uint64_t heads, uint64_t kv_heads, uint64_t head_width) {
+    return 4 * tokens * head_width * (heads + 2 * kv_heads) + std::max(kBlockBytes, 4 * heads * tokens);
+}
+
+template <class Use>
+Result<void> LayerSurvey::each_block(uint32_t first_head, uint32_t heads, Use use) {
+    const FoveaAttentionDesc& whole = call_.call;
+    const uint32_t group = whole.heads_q / whole.heads_kv;
+    const uint64_t tokens = whole.len_q;
+    const bool causal = whole.flags & FOVEA_FLAG_CAUSAL;
+    FoveaAttentionDesc d = whole;
+    d.outputs = FOVEA_OUTPUT_WEIGHTS;
+    d.heads_q = heads, d.heads_kv = heads == 1 ? 1 : heads / group;
+    d.align = FOVEA_ALIGN_OFFSET;
+    const auto strides = [&](uint64_t count, uint64_t dim) {
+        FoveaStrides s{};
+        s.batch = int64_t(count * tokens * dim), s.head = int64_t(tokens * dim), s.row = int64_t(dim);
+        return s;
+    };
+    d.q_strides = strides(whole.heads_q, d.dim_qk);
+    d.k_strides = strides(whole.heads_kv, d.dim_qk), d.v_strides = strides(whole.heads_kv, d.dim_v);
+    const std::array<FoveaHostBuffer, FOVEA_BIND_COUNT> all = call_.bindings();
+    for (uint64_t first = 0; first < tokens;) {
+        const uint64_t rows = std::clamp<uint64_t>(
+            kBlockBytes / (4 * heads * (causal ? std::min(tokens, first + 64) : tokens)), 1, tokens - first);
+        d.len_q = rows, d.len_kv = causal ? first + rows : tokens;
+        d.q_offset = int64_t(first);
+        weights_.resize(size_t(heads * rows * d.len_kv));
+        std::array<FoveaHostBuffer, FOVEA_BIND_COUNT> bound = all;
+        const auto from = [&](FoveaBinding binding, uint64_t floats) {
+            FoveaHostBuffer& b = bound[binding];
+            if (!b.data) return;
+            b.data = static_cast<float*>(b.data) + floats;
+            b.size_bytes -= floats * 4;
+        };
+        from(FOVEA_BIND_Q, (first_head * tokens + first) * d.dim_qk);
+        from(FOVEA_BIND_K, first_head / group * tokens * d.dim_qk);
+        from(FOVEA_BIND_V, first_head / group * tokens * d.dim_v);
+        from(FOVEA_BIND_ALIBI, first_head), from(FOVEA_BIND_SINKS, first_head);
+        bound[FOVEA_BIND_WEIGHTS] = {weights_.data(), weights_.size() * 4};
+        if (Result<void> r = engine_->attention(d, bound.data()); !r) return r;
+        use(Block{first, rows, d.len_kv, first_head, heads, weights_.data()});
+        first += rows;
+    }
+    return {};
+}
+
+Result<std::vector<HeadSums>> LayerSurvey::sums() {
+    const uint32_t heads = call_.call.heads_q;
+    const bool causal = call_.call.flags & FOVEA_FLAG_CAUSAL;
+    std::vector<HeadSums> all(heads);
+    const Result<void> ran = each_block(0, heads, [&](const Block& block) {
+        in_parallel(engine_->parallel(), heads, [&](uint32_t h) {
+            HeadSums own;
+            for (uint64_t r = 0; r < block.rows; ++r) {
+                const uint64_t i = block.first + r;
+                const std::span row(block.weights + (h * block.rows + r) * block.keys,
+                                    causal ? i + 1 : block.keys);
+                add_cells(row, i, own);
+                add_keys(row, i, before_, own);
+            }
+            all[h] += own;
+        });
+    });
+    if (!ran) return ran.error();
+    return all;
+}
+
+Result<SparseRows> LayerSurvey::sparse_rows(uint32_t head) {
+    SparseRows out;
+    const Result<void> ran = each_block(head, 1, [&](const Block& block) {
+        for (uint64_t r = 0; r < block.rows; ++r)
+            add_shown(std::span(block.weights + r * block.keys, block.keys), out);
+    });
+    if (!ran) return ran.error();
+    return out;
+}
+
+// ---- samples ----
+
+HeadSampler::HeadSampler(uint64_t head, uint64_t texts) : head_(head), last_rank_(~uint64_t{0}) {
+    if (texts <= kDrawn) return;
+    std::vector<uint64_t> ranks(texts);
+    for (uint64_t n = 0; n < texts; ++n) ranks[n] = rank(n);
+    std::nth_element(ranks.begin(), ranks.begin() + kDrawn - 1, ranks.end());
+    last_rank_ = ranks[kDrawn - 1];
+}
+
+// SplitMix64 (Steele et al., 2014) of head and text: another order of the texts for each head.
+uint64_t HeadSampler::rank(uint64_t text) const {
+    uint64_t x = (head_ << 40 ^ text) + 0x9e3779b97f4a7c15u;
+    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ x >> 27) * 0x94d049bb133111ebu;
+    return x ^ x >> 31;
+}
+
+bool HeadSampler::wants(uint64_t text, float activation) const {
+    return rank(text) <= last_rank_ || highest_.size() < kHighest || Kept{activation, text} < highest_.top();
+}
+
+void HeadSampler::add(uint64_t text, float activation) {
+    if (rank(text) <= last_rank_) drawn_.push_back({activation, text});
+    highest_.push({activation, text});
+    if (highest_.size() > kHighest) highest_.pop();
+}
+
+std::vector<HeadSampler::Sample> HeadSampler::samples(std::vector<float> activations) const {
+    std::sort(activations.begin(), activations.end());
+    const size_t count = activations.size();
+    std::vector<float> limits;
+    for (uint32_t n = 1; n < kIntervals && count > 0; ++n)
+        limits.push_back(
+            activations[std::min<size_t>((2 * n * count + kIntervals) / (2 * kIntervals), count - 1)]);
+    const auto interval = [&](float activation) {
+        return uint32_t(std::upper_bound(limits.begin(), limits.end(), activation) - limits.begin()) + 1;
+    };
+    std::vector<Kept> drawn = drawn_;
+    std::sort(drawn.begin(), drawn.end(),
+              [&](const Kept& a, const Kept& b) { return rank(a.text) < rank(b.text); });
+    std::vector<Sample> out;
+    for (uint32_t n = 1; n < kIntervals; ++n) {
+        uint32_t taken = 0;
+        for (const Kept& one : drawn)
+            if (interval(one.activation) == n && taken < kPerInterval)
+                out.push_back({one.text, n, one.activation}), ++taken;
+    }
+    const size_t lower = out.size();
+    for (std::priority_queue<Kept> rest = highest_; !rest.empty(); rest.pop())
+        if (interval(rest.top().activation) == kIntervals)
+            out.push_back({rest.top().text, kIntervals, rest.top().activation});
+    std::reverse(out.begin() + int64_t(lower), out.end());
+    return out;
+}
+
+}  // namespace fovea
