@@ -16,6 +16,7 @@ int gradients_command(Words words);
 int train_command(Words words);
 int explain_command(Words words);
 int generate_command(Words words);
+int heads_command(Words words);
 int lesson_command(Words words);
 int map_command(Words words);
 int model_command(Words words);

@@ -33,6 +33,7 @@ constexpr Command kCommands[] = {
     {"map", fovea::app::map_command, "a picture of any rectangle of the weights, of contexts of any length"},
     {"lesson", fovea::app::lesson_command, "a worked example, every stage printed as its tutorial prints it"},
     {"model", fovea::app::model_command, "what a model's files hold, and what it computes for given tokens"},
+    {"heads", fovea::app::heads_command, "what every head of a model does over many texts, as a report"},
     {"generate", fovea::app::generate_command, "the tokens that a model goes on with"},
     {"session", fovea::app::session_command, "the numbers of a session file (.fovea), stage by stage"},
     {"bench", fovea::app::bench_command, "speed, as a share of this machine's measured peak"},

@@ -1,0 +1,86 @@
+#include "heads_model.hpp"
+
+#include "model_report.hpp"
+
+#include <fovea/inspect/head_survey.hpp>
+#include <fovea/inspect/text_corpus.hpp>
+#include <fovea/model/checkpoint_model.hpp>
+
+#include <algorithm>
+#include <filesystem>
+
+namespace fovea::app {
+
+namespace fs = std::filesystem;
+
+Result<HeadsModel> HeadsModel::open(std::string_view word) {
+    HeadsModel out;
+    const fs::path path(word);
+    std::error_code code;
+    const std::vector<std::string> tasks = learned_tasks();
+    const bool is_task =
+        !fs::exists(path, code) && std::find(tasks.begin(), tasks.end(), word) != tasks.end();
+    if (is_task || (path.extension() == ".safetensors" && fs::is_regular_file(path, code))) {
+        const Result<TensorSet> file = is_task ? Result<TensorSet>(TensorSet()) : load_safetensors(path);
+        if (!file) return file.error();
+        Result<LearnedModel> learned = is_task ? learned_model(word) : read_learned_model(*file);
+        if (!learned) return learned.error();
+        out.task_ = learned->task;
+        out.name_ = is_task ? out.task_ : path.stem().string();
+        out.fingerprint_ = is_task ? "library" : model_fingerprint({&path, 1});
+        const AttentionPart& a = learned->model->blocks.at(0).attention;
+        out.layers = learned->model->blocks.size(), out.heads = a.heads, out.kv_heads = a.kv_heads;
+        out.head_width = a.query.d_out() / a.heads, out.longest = most_learned_tokens(*learned);
+        out.learned_ = std::move(*learned);
+        return out;
+    }
+    Result<TextModel> published = open_text_model(path);
+    if (!published) return published.error();
+    const ModelConfig& f = published->weights.config();
+    const fs::path whole = fs::weakly_canonical(path, code);
+    out.name_ = fs::is_directory(whole, code) ? whole.filename().string() : whole.stem().string();
+    out.fingerprint_ = model_fingerprint(files_of(published->weights.files()));
+    out.layers = f.layers, out.heads = f.heads, out.kv_heads = f.kv_heads;
+    out.head_width = f.head_width, out.longest = f.context;
+    out.published_ = std::move(*published);
+    return out;
+}
+
+Result<std::vector<uint32_t>> HeadsModel::tokens(std::string_view text) const {
+    return learned_ ? learned_text(*learned_, text).tokens : tokens_of(*published_, text);
+}
+
+std::string HeadsModel::token(uint32_t id) const {
+    if (!learned_) return token_text(*published_, id);
+    const std::vector<std::string>& words = learned_->model->vocabulary;
+    return id < words.size() ? words[id] : std::to_string(id);
+}
+
+Result<void> HeadsModel::run(
+    std::span<const uint32_t> ids, const TraceOptions& options,
+    const std::function<Result<void>(uint64_t layer, Trace& trace, uint32_t in_trace)>& use) const {
+    if (published_) {
+        ModelRunOptions run;
+        run.trace = options;
+        run.with_logits = false;
+        run.on_layer = [&](uint64_t layer, Trace& trace) { return use(layer, trace, 0); };
+        const Result<ModelRun> ran = run_model(published_->weights, ids, run);
+        return ran ? Result<void>() : Result<void>(ran.error());
+    }
+    Result<ModelInput> input = learned_input(*learned_, ids);
+    if (!input) return input.error();
+    Result<Trace> trace = Trace::open(learned_->model, std::move(*input), options);
+    if (!trace) return trace.error();
+    for (uint32_t n = 0; n < layers; ++n)
+        if (Result<void> r = use(n, *trace, n); !r) return r;
+    return {};
+}
+
+uint64_t HeadsModel::run_bytes(uint64_t tokens) const {
+    const uint64_t survey = LayerSurvey::bytes(tokens, heads, kv_heads, head_width);
+    ModelRunOptions run;
+    run.with_logits = false;
+    return survey + (published_ ? run_model_bytes(published_->weights, tokens, run) : 0);
+}
+
+}  // namespace fovea::app

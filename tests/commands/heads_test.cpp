@@ -1,0 +1,165 @@
+// fovea heads: the same bytes for any number of threads and after a kill, and its errors.
+// tests/inspect/heads_test.py compares its metrics with numpy's.
+#include "command_run.hpp"
+
+#include <map>
+
+namespace fovea {
+namespace {
+
+using namespace test;
+namespace fs = std::filesystem;
+
+// Words that repeat; the library's induction model reads letters.
+std::string corpus_text(size_t texts) {
+    std::string out;
+    for (size_t n = 0; n < texts; ++n) {
+        std::string word;
+        for (size_t i = 0; i < 5 + n % 7; ++i) word += char('a' + (n * 7 + i * i * 3 + i) % 26);
+        for (size_t i = 0; i < 4; ++i) out += word;
+        out += '\n';
+    }
+    return out;
+}
+
+std::map<std::string, std::string> files_in(const fs::path& folder) {
+    std::map<std::string, std::string> files;
+    for (const fs::directory_entry& one : fs::recursive_directory_iterator(folder))
+        if (one.is_regular_file())
+            files[one.path().lexically_relative(folder).string()] = read_file(one.path());
+    return files;
+}
+
+struct Heads {
+    Scratch scratch;
+    std::string words = "heads induction --corpus \"" + (scratch / "corpus.txt").string() + "\"";
+
+    Heads() { write_file(scratch / "corpus.txt", corpus_text(60)); }
+    CommandRun run(const std::string& out, const std::string& more = {}) const {
+        return run_command(scratch, words + " --out \"" + (scratch / out).string() + "\" " + more);
+    }
+    std::map<std::string, std::string> files(const std::string& out) const { return files_in(scratch / out); }
+};
+
+TEST(HeadsCommand, writes_the_same_bytes_with_any_number_of_threads) {
+    const Heads heads;
+    ASSERT_EQ(heads.run("one", "--threads 1").exit_code, 0);
+    const CommandRun run = heads.run("three", "--threads 3");
+    ASSERT_EQ(run.exit_code, 0) << run.error;
+    EXPECT_TRUE(run.output.starts_with("induction: 4 heads over 60 texts, ")) << run.output;
+    const auto files = heads.files("one");
+    EXPECT_TRUE(files == heads.files("three"));
+    EXPECT_EQ(files.size(), 14u);
+    for (const char* name :
+         {"index.html", "heads.csv", "pages/L1H0.html", "induction/headvis/corpus/config.json",
+          "induction/headvis/corpus/heads/L0H1.json"})
+        EXPECT_TRUE(files.contains(name)) << name;
+    EXPECT_NE(files.at("heads.csv").find("\n0,0,previous token,"), std::string::npos)
+        << files.at("heads.csv");
+    EXPECT_NE(files.at("heads.csv").find("\n1,0,induction,"), std::string::npos) << files.at("heads.csv");
+}
+
+// A sample opens in the page as this text, this head and this cell.
+TEST(HeadsCommand, samples_link_to_the_page_with_their_text) {
+    const Heads heads;
+    write_file(heads.scratch / "corpus.txt", "abcdefabcdef\n");
+    ASSERT_EQ(heads.run("out", "--page https://example.org/fovea/").exit_code, 0);
+    const std::string page = heads.files("out").at("pages/L1H0.html");
+    const size_t at = page.find("href=\"https://example.org/fovea/#v=1&amp;level=");
+    ASSERT_NE(at, std::string::npos) << page;
+    const std::string address = page.substr(at, page.find("\">", at) - at);
+    for (const char* part : {"&amp;task=induction", "&amp;head=2", "&amp;text=abcdefabc"})
+        EXPECT_NE((address + "&").find(part), std::string::npos) << address;
+    EXPECT_EQ(page.find("<script"), std::string::npos);
+}
+
+// A run that ends in the middle of a text: the journal's last record is cut.
+TEST(HeadsCommand, goes_on_after_a_kill_with_the_same_bytes) {
+    const Heads heads;
+    ASSERT_EQ(heads.run("whole").exit_code, 0);
+    // A file that may have 30 blocks of 512 bytes: the disk is full after some texts.
+    const CommandRun stopped = run_shell(heads.scratch, "ulimit -f 30; FOVEA " + heads.words + " --out \"" +
+                                                            (heads.scratch / "part").string() + "\"");
+    expect_refused(stopped,
+                   "heads.journal cannot be written: File too large; the texts that are done are kept");
+    EXPECT_EQ(heads.files("part").size(), 1u);
+    const fs::path journal = heads.scratch / "part" / "heads.journal";
+    const std::string bytes = read_file(journal);
+    for (const size_t cut : {size_t{0}, size_t{1}, size_t{700}, bytes.size() - 10, bytes.size()}) {
+        SCOPED_TRACE(cut);
+        fs::remove_all(heads.scratch / "part");
+        fs::create_directory(heads.scratch / "part");
+        write_file(journal, bytes.substr(0, bytes.size() - cut));
+        const CommandRun run = heads.run("part");
+        ASSERT_EQ(run.exit_code, 0) << run.error;
+        EXPECT_EQ(run.error.find(" of 60 texts are done already") == std::string::npos,
+                  cut + 10 >= bytes.size())
+            << run.error;
+        EXPECT_TRUE(heads.files("part") == heads.files("whole"));
+    }
+    // A changed byte ends what is read, and its text runs again.
+    std::string changed = bytes;
+    changed[bytes.size() / 2] = char(changed[bytes.size() / 2] ^ 1);
+    fs::remove_all(heads.scratch / "part");
+    fs::create_directory(heads.scratch / "part");
+    write_file(journal, changed);
+    ASSERT_EQ(heads.run("part").exit_code, 0);
+    EXPECT_TRUE(heads.files("part") == heads.files("whole"));
+}
+
+TEST(HeadsCommand, rejects_the_journal_of_another_run) {
+    const Heads heads;
+    (void)run_shell(heads.scratch, "ulimit -f 30; FOVEA " + heads.words + " --out \"" +
+                                       (heads.scratch / "part").string() + "\"");
+    const std::string before = read_file(heads.scratch / "part" / "heads.journal");
+    ASSERT_FALSE(before.empty());
+    expect_refused(heads.run("part", "--length 20"), "another run: its length is 128, that of this run 20");
+    expect_refused(heads.run("part", "--texts 20"), "its number of texts is 60, that of this run 20");
+    expect_refused(
+        run_command(heads.scratch, "heads recall --corpus \"" + (heads.scratch / "corpus.txt").string() +
+                                       "\" --out \"" + (heads.scratch / "part").string() + "\""),
+        "its model is induction, that of this run recall");
+    write_file(heads.scratch / "corpus.txt", corpus_text(59) + "abcabcabc\n");
+    expect_refused(heads.run("part"), "its corpus fingerprint is ");
+    EXPECT_EQ(read_file(heads.scratch / "part" / "heads.journal"), before);
+}
+
+TEST(HeadsCommand, rejects_bad_input_and_leaves_nothing) {
+    const Heads heads;
+    const auto with = [&](const std::string& name, const std::string& bytes) {
+        write_file(heads.scratch / name, bytes);
+        return run_command(heads.scratch, "heads induction --corpus \"" + (heads.scratch / name).string() +
+                                              "\" --out \"" + (heads.scratch / "out").string() + "\"");
+    };
+    expect_refused(with("a.txt", ""), "a.txt is empty; it must have a text on each line");
+    expect_refused(with("a.txt", "\n \n"), "a.txt has only empty lines");
+    expect_refused(with("a.txt", "good\n\xff\xfe"), "a.txt is not text: byte 5 is not UTF-8");
+    expect_refused(with("a.txt", std::string("good\0bad", 8)), "a.txt is not text: byte 4 is not UTF-8");
+    expect_refused(with("a.jsonl", "good\n"), "a.jsonl: text 0 is not JSON");
+    expect_refused(with("a.jsonl", "{\"txt\": \"a\"}\n"), "a.jsonl: text 0 has no member \"text\"");
+    expect_refused(with("a.jsonl", "{\"text\": \"abab\"}\n{\"text\": 3}\n"),
+                   "a.jsonl: text 1 has no member \"text\"");
+    expect_refused(with("a.jsonl", "{\"text\": \"\"}\n"), "a.jsonl has no text of at least 2 tokens");
+    expect_refused(heads.run("no/such/folder"), "no/such/folder cannot be made: No such file");
+    expect_refused(heads.run("corpus.txt"), "corpus.txt exists and is not a folder; give a new name");
+    expect_refused(heads.run("."), " is not empty; give a new folder");
+    expect_refused(heads.run("out", "--length 1"), "--length is 1; it must be from 2 to 128");
+    expect_refused(heads.run("out", "--texts 0"), "--texts is 0; it must be at least 1");
+    expect_refused(run_command(heads.scratch, "heads induction --out x"), "--corpus is missing");
+    expect_refused(run_command(heads.scratch, "heads"), "the model is missing");
+    expect_refused(run_command(heads.scratch, "heads /nowhere/at/all --out x --corpus \"" +
+                                                  (heads.scratch / "corpus.txt").string() + "\""),
+                   "cannot open /nowhere/at/all: No such");
+    EXPECT_FALSE(fs::exists(heads.scratch / "out"));
+    // The disk is full when the results are written: only the journal stays.
+    const CommandRun full =
+        run_shell(heads.scratch, "ulimit -f 12; FOVEA " + heads.words + " --texts 1 --out \"" +
+                                     (heads.scratch / "full").string() + "\"");
+    expect_refused(full, "cannot be written: File too large; the texts that are done are kept");
+    for (const auto& [name, bytes] : heads.files("full")) EXPECT_EQ(name, "heads.journal");
+    ASSERT_EQ(heads.run("full", "--texts 1").exit_code, 0);
+    expect_refused(heads.run("full", "--texts 1"), "full is not empty; give a new folder");
+}
+
+}  // namespace
+}  // namespace fovea
