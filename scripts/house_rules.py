@@ -72,6 +72,8 @@ PRIVATE_USERS = {
     'lens/inspect/inspect_api.cpp': 'is a C boundary with the checks of the engine\'s',
     'lens/model/host_rows.cpp': 'runs the row kernels on the threads of a generation step without a plan for each',
     'lens/model/host_rows.hpp': 'has their types',
+    'lens/inspect/made_text.hpp': 'is a part of both C boundaries',
+    'lens/inspect/model_api.cpp': 'is a C boundary with the checks of the engine\'s',
     'lens/mpi/sharded_map.cpp': 'cuts a tile\'s pixels as the engine does',
     'apps/fovea/bench/cases.cpp': 'counts the unmasked cells of a call',
     'apps/fovea/bench/peak.cpp': 'measures the peak with the kernels\' own multiply-add',

@@ -84,7 +84,7 @@ make_build() { # SOURCES [TARGET]
     local settings=() name
     if [[ $preset == release ]]; then
         settings=(-DFOVEA_MPI=OFF)
-        for name in FOVEA_UTF8PROC_LIBRARY=utf8proc PNG_LIBRARY=png16 ZLIB_LIBRARY=z; do
+        for name in FOVEA_UTF8PROC=utf8proc PNG_LIBRARY=png16 ZLIB_LIBRARY=z; do
             settings+=("-D${name%=*}=$(cc -print-file-name="lib${name#*=}.a")")
         done
     fi

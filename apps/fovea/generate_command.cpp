@@ -47,7 +47,6 @@ constexpr OptionSpec kGenerateOptions[] = {
     {"--json", "", "one line of JSON instead of text"},
     {"--help", "", "this text"}};
 
-constexpr uint64_t kMaxCount = 1'000'000;
 constexpr uint64_t kMaxSession = uint64_t{64} << 20;  // bytes
 
 // Reads the file of --session: {"model": "llama", "vocabulary": N, "tokens": [...]}.
@@ -89,53 +88,44 @@ Result<void> write_session(const std::string& path, const CheckpointModel& model
 }
 
 struct Wanted {
-    uint64_t count = 0;
-    SamplerOptions sampling;
+    GenerationOptions generation;
     FoveaPrecision precision = FOVEA_PRECISION_F32;
 };
 
-// --temperature and what leaves tokens out of the drawing.
-Result<SamplerOptions> sampling_of(const Arguments& a) {
-    const Result<uint64_t> seed = a.unsigned_integer("--seed", 0), top_k = a.unsigned_integer("--top-k", 0);
-    if (!seed) return seed.error();
-    if (!top_k) return top_k.error();
-    SamplerOptions out{.seed = *seed, .top_k = *top_k};
-    const struct {
-        std::string_view option;
-        double least, most;
-        double* value;
-    } numbers[] = {{"--temperature", 0, 1000, &out.temperature},
-                   {"--top-p", 0, 1, &out.top_p},
-                   {"--min-p", 0, 1, &out.min_p}};
-    for (const auto& one : numbers) {
-        const Result<double> value = a.number(one.option, *one.value);
-        if (!value) return value.error();
-        if (!(*value >= one.least) || *value > one.most)
-            return bad(one.option, std::string(one.option) + " is " + std::string(a.text(one.option)) +
-                                       "; it must be from 0 to " + json_number(one.most));
-        *one.value = *value;
+Result<Wanted> wanted(const Arguments& a) {
+    Wanted out;
+    GenerationOptions& o = out.generation;
+    o.ignore_eos = a.has("--ignore-eos");
+    const std::pair<std::string_view, uint64_t*> integers[] = {
+        {"--count", &o.count}, {"--seed", &o.sampling.seed}, {"--top-k", &o.sampling.top_k}};
+    for (const auto& [option, value] : integers) {
+        const Result<uint64_t> given = a.unsigned_integer(option, *value);
+        if (!given) return given.error();
+        *value = *given;
+    }
+    const std::pair<std::string_view, double*> numbers[] = {{"--temperature", &o.sampling.temperature},
+                                                            {"--top-p", &o.sampling.top_p},
+                                                            {"--min-p", &o.sampling.min_p}};
+    for (const auto& [option, value] : numbers) {
+        const Result<double> given = a.number(option, *value);
+        if (!given) return given.error();
+        *value = *given;
     }
     for (const std::string_view filter : {"--top-k", "--top-p", "--min-p"})
-        if (a.has(filter) && out.temperature == 0)
+        if (a.has(filter) && o.sampling.temperature == 0)
             return bad(filter, std::string(filter) +
                                    " needs --temperature above 0: without it the likeliest token is taken");
-    return out;
-}
-
-Result<Wanted> wanted(const Arguments& a) {
-    const Result<uint64_t> count = a.unsigned_integer("--count", 32);
-    if (!count) return count.error();
-    if (*count < 1 || *count > kMaxCount)
-        return bad("--count", "--count is " + std::to_string(*count) + "; it must be from 1 to " +
-                                  std::to_string(kMaxCount));
-    const Result<SamplerOptions> sampling = sampling_of(a);
-    if (!sampling) return sampling.error();
+    if (const Result<void> r = check_generation(o); !r) {
+        std::string option = "--" + r.error().field;
+        std::replace(option.begin(), option.end(), '_', '-');
+        return bad(option, option + r.error().text.substr(r.error().field.size()));
+    }
     const std::string_view precision = a.text("--precision");
     if (a.has("--precision") && precision != "f32" && precision != "int8-inputs")
         return bad("--precision", "'" + printable_name(precision, 40) +
                                       "' is not a precision of generate: f32 or int8-inputs");
-    return Wanted{*count, *sampling,
-                  precision == "int8-inputs" ? FOVEA_PRECISION_INT8_INPUTS : FOVEA_PRECISION_F32};
+    if (precision == "int8-inputs") out.precision = FOVEA_PRECISION_INT8_INPUTS;
+    return out;
 }
 
 Result<void> set_precision(const Arguments& a, FoveaPrecision precision, const CheckpointModel& model,
@@ -205,7 +195,7 @@ Result<int> run_generate(const Arguments& a) {
     if (a.has("--chat") && !a.has("--text")) return bad("--chat", "--chat needs --text, the user's message");
     if (!a.has("--tokens") && !a.has("--text") && session.empty())
         return bad("--text", "--text is missing; give a text to begin with, or token IDs with --tokens");
-    const Result<Wanted> want = wanted(a);
+    Result<Wanted> want = wanted(a);
     if (!want) return want.error();
     const Result<CheckpointModel> model = CheckpointModel::open(std::string(a.positional()[0]));
     if (!model) return model.error();
@@ -234,49 +224,38 @@ Result<int> run_generate(const Arguments& a) {
         return bad("--session", "--session is " + printable_name(session, 400) +
                                     ", which does not exist yet; give a text to begin with");
     const ModelConfig& config = model->config();
-    const auto ends = [&](uint32_t id) {
-        return !a.has("--ignore-eos") &&
-               std::binary_search(config.end_tokens.begin(), config.end_tokens.end(), id);
-    };
     // A session whose text has ended stays so, as it does in one run, unless more text is given.
-    bool ended = !a.has("--tokens") && !a.has("--text") && ends(all.back());
+    const bool had_ended =
+        !a.has("--tokens") && !a.has("--text") && Generation::ends(*model, all, want->generation);
     tell_settings(a, config);
 
     const Result<std::unique_ptr<Runner>> device = open_runner(a);
     if (!device) return device.error();
     if (Result<void> r = set_precision(a, want->precision, *model, **device); !r) return r.error();
-    DecoderOptions options;
-    options.engine = device->get();
-    // The last token is only chosen, and not run.
-    const uint64_t capacity = all.size() + want->count - 1;
-    if (Result<void> r = tell_memory(Decoder::bytes(*model, capacity, options)); !r) return r.error();
-    Result<Decoder> decoder = Decoder::open(*model, capacity, options);
-    if (!decoder) {
-        Error error = decoder.error();
-        if (error.field == "capacity") error.field = "--count";  // the option that a reader can change
+    want->generation.decoder.engine = device->get();
+    if (Result<void> r = tell_memory(Generation::bytes(*model, all.size(), want->generation)); !r)
+        return r.error();
+    Result<Generation> generation = Generation::open(*model, all, want->generation);
+    if (!generation) {
+        Error error = generation.error();
+        if (error.field == "count") error.field = "--count";
         return error;
     }
-    const Sampler sampler(want->sampling);
-    std::vector<uint32_t> next = all, made;
+    const std::vector<uint32_t>& made = generation->made();
     TextPrinter printer;
     const bool prints_text = tokenizer && !a.has("--json");
     const auto made_text = [&] {  // the end token is not part of the text
-        return tokenizer->decode(std::span(made).first(made.size() - (ended && !made.empty())));
+        return tokenizer->decode(std::span(made).first(made.size() - generation->ended()));
     };
     // An interrupt waits for the token that is under way: what was made is whole, and kept.
     const HeldInterrupts held;
     Result<void> result;
-    while (made.size() < want->count && !ended && !held.arrived()) {
-        const Result<std::vector<float>> logits = decoder->run(next);
-        const Result<uint32_t> chosen =
-            logits ? sampler.choose(*logits, all.size() + made.size()) : Result<uint32_t>(logits.error());
+    while (!had_ended && !generation->done() && !held.arrived()) {
+        const Result<uint32_t> chosen = generation->next();
         if (!chosen) {
             result = chosen.error();
             break;
         }
-        next = {*chosen};
-        made.push_back(*chosen);
-        ended = ends(*chosen);
         if (a.has("--json")) continue;
         // A character may take several tokens: what the new one adds to the bytes of all.
         if (prints_text)
@@ -297,10 +276,10 @@ Result<int> run_generate(const Arguments& a) {
         std::string list;
         for (const uint32_t id : made) list += (list.empty() ? "" : ", ") + std::to_string(id);
         JsonObject json;
-        json.raw("tokens", "[" + list + "]").text("attention", decoder->reason());
+        json.raw("tokens", "[" + list + "]").text("attention", generation->reason());
         json.text("device", (*device)->name());
         if (held.arrived()) json.boolean("interrupted", true);
-        if (ended) json.boolean("ended", true);
+        if (had_ended || generation->ended()) json.boolean("ended", true);
         if (tokenizer) json.text("text", made_text());
         std::printf("%s", json.done().c_str());
     }
@@ -309,7 +288,7 @@ Result<int> run_generate(const Arguments& a) {
     const auto note = [](const std::string& text) {
         std::fprintf(stderr, "fovea: note: %s\n", text.c_str());
     };
-    if (ended && made.empty())
+    if (had_ended)
         note("the session's text ends with an end token: give more text, or --ignore-eos to go on");
     if (config.context != 0 && all.size() > config.context)
         note("the text has " + std::to_string(all.size()) +

@@ -2,10 +2,11 @@
 
 #include "attention_options.hpp"
 
+#include <fovea/inspect/kept_run.hpp>
+
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <fstream>
 #include <map>
 #include <numeric>
 #include <thread>
@@ -73,16 +74,6 @@ std::string json_list(const std::vector<std::string>& names) {
 }
 
 }  // namespace
-
-std::string bytes_text(uint64_t bytes) {
-    constexpr const char* kUnits[] = {"bytes", "KB", "MB", "GB", "TB"};
-    auto value = double(bytes);
-    size_t unit = 0;
-    for (; value >= 1000 && unit < 4; ++unit) value /= 1000;
-    char text[32];
-    std::snprintf(text, sizeof text, unit == 0 ? "%.0f %s" : "%.1f %s", value, kUnits[unit]);
-    return text;
-}
 
 std::string model_text(const CheckpointModel& model) {
     const ModelConfig& f = model.config();
@@ -251,25 +242,9 @@ Result<std::unique_ptr<Runner>> open_runner(const Arguments& arguments) {
     return make_cpu_runner(std::make_unique<ThreadPool>(uint32_t(*threads), ThreadPool::kBetweenCalls));
 }
 
-namespace {
-
-// Returns the memory that Linux reports as available without swapping; 0 if unknown.
-uint64_t free_memory() {
-    std::ifstream file("/proc/meminfo");
-    std::string key, unit;
-    for (uint64_t value = 0; file >> key >> value; std::getline(file, unit))
-        if (key == "MemAvailable:") return value * 1024;
-    return 0;
-}
-
-}  // namespace
-
 Result<void> tell_memory(uint64_t bytes) {
-    const uint64_t free = free_memory();
-    if (free > 0 && bytes > free)
-        return Error{FOVEA_LIMIT_EXCEEDED, "memory",
-                     "this run needs about " + bytes_text(bytes) + " of memory, and " + bytes_text(free) +
-                         " is free; give fewer tokens, omit --out, or add --no-scores"};
+    if (Result<void> r = check_memory(bytes, "give fewer tokens, omit --out, or add --no-scores"); !r)
+        return r;
     if (bytes > uint64_t{1} << 30)
         std::fprintf(stderr, "fovea: note: this takes about %s of memory\n", bytes_text(bytes).c_str());
     return {};

@@ -21,7 +21,6 @@ std::string model_text(const CheckpointModel& model);
 std::string model_json(const CheckpointModel& model);
 
 // "12.3 MB"
-std::string bytes_text(uint64_t bytes);
 
 // Rejects anything but one path of a model, and explains how to give a text.
 Result<void> check_model_words(const Arguments& arguments);

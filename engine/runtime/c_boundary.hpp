@@ -9,7 +9,13 @@
 #include <exception>
 #include <new>
 
+struct FoveaEngineOptions;
+
 namespace fovea {
+
+struct EngineOptions;
+// Checks a caller's options and reads them; null: all defaults. A part of the runtime.
+FoveaResult read_options(const FoveaEngineOptions* given, EngineOptions& to, FoveaDiag* diag);
 
 inline FoveaResult fail_with(FoveaDiag* diag, const Error& error) {
     const FoveaResult code = fail(diag, error.code, error.field.c_str(), "%s", error.text.c_str());

@@ -4,6 +4,8 @@
  * became parts of libc. The old names are still there and mean the same; this file asks for them. The linker
  * sends every use of the wrapped names here (-Wl,--wrap), those within the C++ library's own archive too. */
 #include <pthread.h>
+#include <stdint.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 
 #define OLDEST_OF_X86_64 "GLIBC_2.2.5"
@@ -52,6 +54,12 @@ int __wrap_pthread_once(pthread_once_t* control, void (*routine)(void)) {
 int __wrap_pthread_rwlock_rdlock(pthread_rwlock_t* lock) { return old_pthread_rwlock_rdlock(lock); }
 int __wrap_pthread_rwlock_unlock(pthread_rwlock_t* lock) { return old_pthread_rwlock_unlock(lock); }
 int __wrap_pthread_rwlock_wrlock(pthread_rwlock_t* lock) { return old_pthread_rwlock_wrlock(lock); }
+
+/* From 2.36; std::random_device takes it. Where the kernel has no random bits yet, it gives 0. */
+uint32_t __wrap_arc4random(void) {
+    uint32_t value = 0;
+    return getrandom(&value, sizeof value, 0) == sizeof value ? value : 0;
+}
 
 /* From 2.33; older headers have functions that call these with the version of the struct. */
 int __wrap_stat(const char* path, struct stat* out) { return old_xstat(1, path, out); }

@@ -68,9 +68,7 @@ struct FoveaEngineBuffer_T {
     DeviceBuffer buffer;
 };
 
-namespace {
-
-FoveaResult read_options(const FoveaEngineOptions* given, EngineOptions& to, FoveaDiag* diag) {
+FoveaResult fovea::read_options(const FoveaEngineOptions* given, EngineOptions& to, FoveaDiag* diag) {
     FoveaEngineOptions options = foveaEngineOptions();
     if (given)
         if (FoveaResult r = read_struct(given, options, "options", diag); r != FOVEA_OK) return r;
@@ -110,6 +108,8 @@ FoveaResult read_options(const FoveaEngineOptions* given, EngineOptions& to, Fov
     to.validation = options.validation != 0;
     return FOVEA_OK;
 }
+
+namespace {
 
 FoveaResult run_on(Engine& engine, FoveaPlan plan, const FoveaRun& run, RunReport& report, FoveaDiag* diag) {
     RunOptions options;

@@ -1,6 +1,5 @@
 // The C boundary of inspection, <fovea/fovea_inspect.h>, over <fovea/inspect.hpp> and <fovea/model.hpp>.
 #include "problem/abi_struct.hpp"
-#include "runtime/c_boundary.hpp"
 
 #include <fovea/fovea_inspect.h>
 #include <fovea/inspect.hpp>
@@ -12,6 +11,8 @@
 #include <algorithm>
 #include <string>
 
+#include "inspect/made_text.hpp"
+
 namespace fovea {
 FOVEA_FIELDS(FoveaCell, struct_size, batch, head, reserved0, query, key);
 FOVEA_FIELDS(FoveaHeadStats, struct_size, reserved0, entropy, relative_entropy, mean_distance,
@@ -21,28 +22,7 @@ FOVEA_FIELDS(FoveaColormap, struct_size, scale, map, low, high);
 
 using namespace fovea;
 
-struct FoveaText_T {
-    std::string bytes;
-};
-
 namespace {
-
-FoveaResult null_refused(FoveaDiag* diag, const char* name) {
-    return fail(diag, FOVEA_INVALID_ARGUMENT, name, "%s is null", name);
-}
-
-// The boundary of a function that makes a text: `body` returns Result<std::string>.
-template <class Body>
-FoveaResult make_text(FoveaText* out, FoveaDiag* diag, Body body) {
-    if (!out) return null_refused(diag, "out");
-    *out = nullptr;
-    return without_exceptions(diag, [&]() -> FoveaResult {
-        Result<std::string> made = body();
-        if (!made) return fail_with(diag, made.error());
-        *out = new FoveaText_T{std::move(*made)};
-        return FOVEA_OK;
-    });
-}
 
 Error refused(const char* field, std::string text) {
     return Error{FOVEA_INVALID_ARGUMENT, field, std::move(text)};

@@ -6,7 +6,9 @@
 #include <cmath>
 #include <functional>
 #include <numeric>
+#include <tuple>
 
+#include "files/number_text.hpp"
 #include "model/text/host_text.hpp"
 
 namespace fovea {
@@ -183,6 +185,60 @@ Result<uint32_t> Sampler::choose(std::span<const float> logits, uint64_t positio
     // A rounded product may be the whole sum: the last token that has a share in it.
     const auto last = std::lower_bound(sums.begin(), sums.end(), sum);
     return uint32_t(std::min(chosen, last) - sums.begin());
+}
+
+Result<void> check_generation(const GenerationOptions& options) {
+    constexpr uint64_t kMaxCount = 1'000'000;
+    if (options.count < 1 || options.count > kMaxCount)
+        return wrong("count", "count is " + std::to_string(options.count) + "; it must be from 1 to " +
+                                  std::to_string(kMaxCount));
+    const SamplerOptions& o = options.sampling;
+    const std::tuple<const char*, double, double> numbers[] = {
+        {"temperature", o.temperature, 1000}, {"top_p", o.top_p, 1}, {"min_p", o.min_p, 1}};
+    for (const auto& [name, value, most] : numbers) {
+        if (value >= 0 && value <= most) continue;
+        std::string text = std::string(name) + " is ";
+        files::append_number(text, value);
+        files::append_number(text += "; it must be from 0 to ", most);
+        return wrong(name, std::move(text));
+    }
+    const std::pair<const char*, bool> filters[] = {
+        {"top_k", o.top_k != 0}, {"top_p", o.top_p < 1}, {"min_p", o.min_p > 0}};
+    for (const auto& [name, is_on] : filters)
+        if (is_on && o.temperature == 0)
+            return wrong(name, std::string(name) +
+                                   " needs a temperature above 0: without it the likeliest token is taken");
+    return {};
+}
+
+bool Generation::ends(const CheckpointModel& model, std::span<const uint32_t> text,
+                      const GenerationOptions& options) {
+    const std::vector<uint32_t>& ends = model.config().end_tokens;
+    return !options.ignore_eos && !text.empty() && std::binary_search(ends.begin(), ends.end(), text.back());
+}
+
+Result<Generation> Generation::open(const CheckpointModel& model, std::vector<uint32_t> text,
+                                    const GenerationOptions& options) {
+    if (Result<void> r = check_generation(options); !r) return r.error();
+    if (text.empty()) return wrong("tokens", "tokens is empty; it must have at least one token");
+    Result<Decoder> decoder = Decoder::open(model, capacity(text.size(), options), options.decoder);
+    if (!decoder) {
+        Error error = decoder.error();
+        if (error.field == "capacity") error.field = "count";  // the option that a caller can change
+        return error;
+    }
+    return Generation(model, std::move(*decoder), std::move(text), options);
+}
+
+Result<uint32_t> Generation::next() {
+    const Result<std::vector<float>> logits = decoder_.run(next_);
+    if (!logits) return logits.error();
+    const Result<uint32_t> chosen = Sampler(options_.sampling).choose(*logits, text_size_ + made_.size());
+    if (!chosen) return chosen;
+    next_ = {*chosen};
+    made_.push_back(*chosen);
+    ended_ = ends(model_, made_, options_);
+    return chosen;
 }
 
 }  // namespace fovea

@@ -38,6 +38,13 @@ Result<void> check_options(const ModelConfig& f, uint64_t tokens, const ModelRun
                                                std::to_string(tokens) + ", " + std::to_string(f.head_width) +
                                                "]");
     }
+    for (const HiddenPatch& patch : c.hidden) {
+        if (patch.layer > f.layers)
+            return wrong_change("patches", limit_text("a patch's layer", patch.layer, f.layers + 1));
+        if (patch.rows.shape != Shape{tokens, f.width})
+            return wrong_change("patches", "a patch of the hidden state must have the shape [" +
+                                               std::to_string(tokens) + ", " + std::to_string(f.width) + "]");
+    }
     if (options.lens_token && *options.lens_token >= tokens)
         return wrong_change("lens_token", limit_text("the lens' token", *options.lens_token, tokens));
     if (options.first_layer >= f.layers)
@@ -180,9 +187,15 @@ Result<ModelRun> run_model(const CheckpointModel& model, std::span<const uint32_
         const auto row = hidden.row(options.lens_token.value_or(ids.size() - 1));
         seen.insert(seen.end(), row.begin(), row.end());
     };
+    const auto change_hidden = [&](uint64_t n) -> Result<void> {
+        for (const HiddenPatch& patch : options.changes.hidden)
+            if (patch.layer == n) x = patch.rows;
+        return options.on_hidden ? options.on_hidden(n, *x) : Result<void>();
+    };
     for (uint64_t n = options.first_layer; n < f.layers; ++n) {
         if (options.progress && !options.progress(double(n) / double(f.layers + 1)))
             return Error{FOVEA_CANCELLED, "run", "the run was cancelled"};
+        if (Result<void> r = change_hidden(n); !r) return r.error();
         if (options.with_hidden) run.hidden.push_back(*x);
         look(*x);
         Result<Trace> trace = trace_layer(model, n, std::move(*x), options.changes, options.trace);
@@ -197,6 +210,7 @@ Result<ModelRun> run_model(const CheckpointModel& model, std::span<const uint32_
         if (options.on_layer)
             if (Result<void> r = options.on_layer(n, *trace); !r) return r.error();
     }
+    if (Result<void> r = change_hidden(f.layers); !r) return r.error();
     look(*x);
     if (options.with_hidden) run.hidden.push_back(*x);
     if (model.has_unembedding()) {

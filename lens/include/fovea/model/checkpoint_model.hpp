@@ -132,6 +132,12 @@ struct HeadPatch {
     F32Tensor context{Shape{0, 0}};  // [tokens, head's width]: what the trace's "context" has in its columns
 };
 
+// A replacement for the residual stream between two layers.
+struct HiddenPatch {
+    uint64_t layer = 0;           // the rows enter this layer; the number of layers: they leave the last
+    F32Tensor rows{Shape{0, 0}};  // [tokens, width]
+};
+
 // How a run departs from the model. Nothing is changed that is not named.
 struct RunChanges {
     // Factors by layer and head for the head's context before the output projection. 0 switches the head off;
@@ -139,6 +145,7 @@ struct RunChanges {
     std::vector<std::vector<float>> head_scales;
     std::vector<uint32_t> hidden_tokens;  // masked for every query in every layer; ascending
     std::vector<HeadPatch> patches;       // put in after the scales
+    std::vector<HiddenPatch> hidden;      // put in before ModelRunOptions::on_hidden
 
     float scale_of(uint64_t layer, uint64_t head) const;
     void scale_head(uint64_t layer, uint64_t head, float scale);
@@ -162,6 +169,9 @@ struct ModelRunOptions {
     // Called when a layer is done and its result is there, with the layer as the only block of a trace: any
     // of its stages can be asked for, and is dropped with it afterwards. An error ends the run.
     std::function<Result<void>(uint64_t layer, Trace& trace)> on_layer;
+    // Called with what enters each layer, [tokens, width], and with what leaves the last: `layer` is then the
+    // number of layers. The run goes on with what it leaves there. An error ends the run.
+    std::function<Result<void>(uint64_t layer, F32Tensor& hidden)> on_hidden;
     // The run begins at `first_layer` with `entering`, [tokens, width], in place of the embedding: the
     // layers before are as they were in the run whose hidden state that is.
     uint64_t first_layer = 0;

@@ -68,4 +68,57 @@ class Sampler {
     SamplerOptions options_;
 };
 
+// How a text goes on.
+struct GenerationOptions {
+    SamplerOptions sampling;
+    uint64_t count = 32;      // most tokens to generate, 1 to 1,000,000
+    bool ignore_eos = false;  // true: go on where the model ends its text
+    DecoderOptions decoder;
+};
+// Rejects a count or a sampling option out of its range, and filters without a temperature. The error's text
+// begins with its field's name.
+Result<void> check_generation(const GenerationOptions& options);
+
+// A text that a model goes on with, one token after the other. Not thread-safe: one generation, one thread.
+class Generation {
+  public:
+    // Rejects what check_generation() and Decoder::open() reject, and an empty text.
+    static Result<Generation> open(const CheckpointModel& model, std::vector<uint32_t> text,
+                                   const GenerationOptions& options);
+    // Returns Decoder::bytes() for a text of so many tokens that goes on.
+    static uint64_t bytes(const CheckpointModel& model, uint64_t tokens, const GenerationOptions& options) {
+        return Decoder::bytes(model, capacity(tokens, options), options.decoder);
+    }
+    // True if the last token of this text ends it, by the model's files and these options.
+    static bool ends(const CheckpointModel& model, std::span<const uint32_t> text,
+                     const GenerationOptions& options);
+
+    // Returns the next token. Must not be called once done() is true, nor after an error.
+    Result<uint32_t> next();
+    bool ended() const { return ended_; }  // true if the last token was an end token
+    bool done() const { return ended_ || made_.size() == options_.count; }
+    const std::vector<uint32_t>& made() const { return made_; }  // with the end token
+    std::string reason() const { return decoder_.reason(); }
+
+  private:
+    // The last token is only chosen, and not run.
+    static uint64_t capacity(uint64_t tokens, const GenerationOptions& options) {
+        return tokens + options.count - 1;
+    }
+    Generation(const CheckpointModel& model, Decoder decoder, std::vector<uint32_t> text,
+               const GenerationOptions& options)
+        : model_(model),
+          decoder_(std::move(decoder)),
+          options_(options),
+          text_size_(text.size()),
+          next_(std::move(text)) {}
+
+    CheckpointModel model_;
+    Decoder decoder_;
+    GenerationOptions options_;
+    uint64_t text_size_;
+    std::vector<uint32_t> next_, made_;  // next_: tokens that the decoder has not run
+    bool ended_ = false;
+};
+
 }  // namespace fovea
