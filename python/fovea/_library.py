@@ -180,6 +180,11 @@ _engines_lock = threading.Lock()
 def open_engine(device: str | int = 'auto', *, threads: int | None = None, tuning_file: str | None = None,
                 validation: bool = False) -> Engine:
     """Opens a separate engine; see engine_for."""
+    return Engine(engine_options(device, threads, tuning_file, validation))
+
+
+def engine_options(device: str | int, threads: int | None, tuning_file: str | None = None,
+                   validation: bool = False) -> c.FoveaEngineOptions:
     options = c.FoveaEngineOptions(struct_size=ctypes.sizeof(c.FoveaEngineOptions))
     if isinstance(device, bool) or not isinstance(device, (str, int)):
         raise Refused(f"device is {device!r}; it must be a name or a number of fovea.devices()", 'device')
@@ -195,7 +200,7 @@ def open_engine(device: str | int = 'auto', *, threads: int | None = None, tunin
     if tuning_file is not None:
         options.tuning_file = os.fsencode(tuning_file)
     options.validation = int(validation)
-    return Engine(options)
+    return options
 
 
 def engine_for(device: str | int | Engine = 'auto') -> Engine:

@@ -10,3 +10,4 @@ cp "$root"/python/fovea/* "$1/_declarations.py" "$1/libfovea_runtime.so" "$folde
 export PYTHONPATH=$folder PYTHONDONTWRITEBYTECODE=1 FOVEA_COMMAND=/bin/false
 "${2:-/usr/bin/python3}" "$root/tests/python/test_calls.py" -f Arrays Refusals
 "${2:-/usr/bin/python3}" "$root/tests/python/test_looking.py" -f Weights Transformers
+"${2:-/usr/bin/python3}" "$root/tests/python/test_model.py" -f Model Refusals

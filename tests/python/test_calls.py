@@ -28,6 +28,7 @@ import numpy as np
 from fovea import _arrays
 
 import oracle
+import test_model
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / 'python' / 'tools'))
 import bench  # noqa: E402
@@ -130,6 +131,8 @@ class Arrays(unittest.TestCase):
             names |= {'next_q': q[:, :, -1:], 'next_k': k[:, :, -1:], 'next_v': v[:, :, -1:]}
             with self.subTest(page=page.name), tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()):
                 os.chdir(folder)
+                names['PATH'] = pathlib.Path(folder) / 'model.gguf'
+                test_model.make_model(names['PATH'], 1)
                 try:
                     for block in page.read_text(encoding='utf-8').split('```python\n')[1:]:
                         code = block.split('```')[0]
