@@ -14,6 +14,7 @@
 OLD_NAME(dlopen);
 OLD_NAME(dlsym);
 OLD_NAME(dlclose);
+OLD_NAME(hypot);
 OLD_NAME(pthread_create);
 OLD_NAME(pthread_join);
 OLD_NAME(pthread_once);
@@ -28,6 +29,7 @@ __asm__(".symver old_fxstat64,__fxstat64@" OLDEST_OF_X86_64);
 void* old_dlopen(const char* file, int mode);
 void* old_dlsym(void* library, const char* name);
 int old_dlclose(void* library);
+double old_hypot(double x, double y);
 int old_pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*start)(void*),
                        void* argument);
 int old_pthread_join(pthread_t thread, void** result);
@@ -54,6 +56,9 @@ int __wrap_pthread_once(pthread_once_t* control, void (*routine)(void)) {
 int __wrap_pthread_rwlock_rdlock(pthread_rwlock_t* lock) { return old_pthread_rwlock_rdlock(lock); }
 int __wrap_pthread_rwlock_unlock(pthread_rwlock_t* lock) { return old_pthread_rwlock_unlock(lock); }
 int __wrap_pthread_rwlock_wrlock(pthread_rwlock_t* lock) { return old_pthread_rwlock_wrlock(lock); }
+
+/* From 2.35, without errno. */
+double __wrap_hypot(double x, double y) { return old_hypot(x, y); }
 
 /* From 2.36; std::random_device takes it. Where the kernel has no random bits yet, it gives 0. */
 uint32_t __wrap_arc4random(void) {
