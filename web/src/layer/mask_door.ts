@@ -19,6 +19,9 @@ export class MaskDoor {
         const loaded = import("./mask.ts").then(({ MaskEditor: Editor }) =>
             use((this.editor ??= new Editor(this.app, this.workbench, maskKit))),
         );
-        void this.app.during(loaded);
+        this.app.during(loaded).catch((error: Error) => {
+            this.app.onTrouble(`The mask editor could not be loaded: ${error.message}`, false);
+            this.app.showSoon(); // the list of masks has the mask that is used
+        });
     }
 }

@@ -285,7 +285,7 @@ export class Workbench {
         const left = this.app.refused
             ? text
             : notes.find(({ key }) => key === "text")?.text.match(/^left out.*?: (.*)/)?.[1];
-        return `${fill(texts.stage.reads, reads, escape(left ? fill(texts.stage.leftOut, left) : ""))} <a href="#v=1&amp;level=2" data-words>${texts.stage.useWords}</a>`;
+        return `${fill(texts.stage.reads, escape(reads), escape(left ? fill(texts.stage.leftOut, left) : ""))} <a href="#v=1&amp;level=2" data-words>${texts.stage.useWords}</a>`;
     }
 
     private showNumbers(): void {
