@@ -1,9 +1,12 @@
 """Sphinx's settings for the documentation site. build.py runs Sphinx on a copy of the documents (build/docs/source)."""
+import gc
 import importlib.util
 import pathlib
 import re
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+
+gc.disable()  # collections walk the tree of all C++ names again and again: a third of the time of a first build
 
 project = 'Fovea'
 copyright = 'the Fovea authors, Apache-2.0'
