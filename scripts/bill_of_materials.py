@@ -33,6 +33,11 @@ def compiled_in(tools, tree):
               'lib/libfovea.a'),
              ('volk', header_version(include / 'volk.h', 'VOLK_HEADER_VERSION'), 'MIT', 'lib/libfovea_volk.a'),
              ('VulkanMemoryAllocator', 'NOASSERTION', 'MIT', 'lib/libfovea_vma_code.a'),
+             # A release links the next three statically.
+             ('utf8proc', header_version('/usr/include/utf8proc.h', *(f'UTF8PROC_VERSION_{part}' for part in ('MAJOR', 'MINOR', 'PATCH'))),
+              'MIT AND Unicode-DFS-2015', 'lib/libfovea_runtime.so'),
+             ('libpng', header_version('/usr/include/png.h', 'PNG_LIBPNG_VER_STRING'), 'libpng-2.0', 'bin/fovea'),
+             ('zlib', header_version('/usr/include/zlib.h', 'ZLIB_VERSION'), 'Zlib', 'bin/fovea'),
              ('Dear ImGui', header_version(include / 'imgui/imgui.h', 'IMGUI_VERSION'), 'MIT', 'bin/fovea-visualizer')]
     return [part for part in parts if list(tree.glob(part[3].replace('lib/', '**/', 1)))]
 

@@ -71,7 +71,8 @@ def main():
         else:
             errors.add(f'{name}:{match["line"]}: {text}')
     pages = ''.join((ROOT / 'build' / 'docs' / 'api' / name).read_text(encoding='utf-8')
-                    for name in ('fovea_8h.html', 'fovea__vulkan_8h.html', 'fovea__runtime_8h.html', 'fovea__inspect_8h.html'))
+                    for name in ('fovea_8h.html', 'fovea__vulkan_8h.html', 'fovea__runtime_8h.html', 'fovea__inspect_8h.html',
+                                 'fovea__model_8h.html'))
     shown = [line for folder in ('api', 'runtime')
              for line in (ROOT / 'engine' / folder / 'exported_symbols.txt').read_text(encoding='utf-8').splitlines()]
     for name in shown:

@@ -24,10 +24,6 @@ using namespace fovea;
 
 namespace {
 
-Error refused(const char* field, std::string text) {
-    return Error{FOVEA_INVALID_ARGUMENT, field, std::move(text)};
-}
-
 Error no_such_form(FoveaTextForm form, const char* what) {
     return refused("form",
                    "form is " + std::to_string(enum_number(form)) + ", which " + what + " does not have");

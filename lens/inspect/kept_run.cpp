@@ -42,7 +42,7 @@ struct Kept {
     // Returns the elements of one layer; of a stage that only its trace knows, the most that it may have.
     uint64_t elements(const ModelConfig& f, uint64_t tokens) const {
         if (kind == Kind::hidden) return tokens * f.width;
-        if (kind == Kind::logits) return tokens * f.vocabulary;
+        if (kind == Kind::logits) return (place ? 1 : tokens) * f.vocabulary;
         if (!has_heads(stage)) return tokens * std::max(f.width, f.hidden);
         const uint64_t row = is_pair(stage) ? tokens : f.head_width;
         return (head ? 1 : heads(f)) * tokens * row;
@@ -162,6 +162,8 @@ Result<void> check_memory(uint64_t bytes, std::string_view hint) {
 
 Result<std::vector<F32Tensor>> run_keeping(const CheckpointModel& model, std::span<const uint32_t> ids,
                                            std::span<const std::string> keep, ModelRunOptions options) {
+    if (ids.empty())
+        return Error{FOVEA_INVALID_ARGUMENT, "tokens", "tokens is empty; it must have at least one token"};
     const ModelConfig& f = model.config();
     std::vector<Kept> all;
     options.with_logits = options.with_hidden = options.with_weights = options.with_lens = false;
@@ -171,7 +173,8 @@ Result<std::vector<F32Tensor>> run_keeping(const CheckpointModel& model, std::sp
         if (!one) return one.error();
         if (one->kind == Kept::Kind::logits && !model.has_unembedding())
             return refused(name, ", and the model's files have no unembedding; leave it out");
-        const uint64_t times = one->place || one->kind == Kept::Kind::logits ? 1 : f.layers;
+        const bool is_one = one->place || one->kind == Kept::Kind::logits;
+        const uint64_t times = is_one ? 1 : f.layers + (one->kind == Kept::Kind::hidden ? 1 : 0);
         bytes += 4 * times * one->elements(f, ids.size());
         // A trace computes the scores of one head at a time, in five matrices.
         if (one->kind == Kept::Kind::stage && is_pair(one->stage)) bytes += 20 * ids.size() * ids.size();

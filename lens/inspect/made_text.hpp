@@ -1,4 +1,4 @@
-// A FoveaText and how the C boundaries of this library make one.
+// A FoveaText, how the C boundaries of this library make one, and their errors.
 #pragma once
 
 #include "runtime/c_boundary.hpp"
@@ -12,6 +12,10 @@ struct FoveaText_T {
 };
 
 namespace fovea {
+
+inline Error refused(const char* field, std::string text) {
+    return Error{FOVEA_INVALID_ARGUMENT, field, std::move(text)};
+}
 
 inline FoveaResult null_refused(FoveaDiag* diag, const char* name) {
     return fail(diag, FOVEA_INVALID_ARGUMENT, name, "%s is null", name);

@@ -50,13 +50,10 @@ struct FoveaModelRun_T {
 struct FoveaGeneration_T {
     std::shared_ptr<Opened> opened;
     Generation text;
+    bool failed = false;
 };
 
 namespace {
-
-Error refused(const char* field, std::string text) {
-    return Error{FOVEA_INVALID_ARGUMENT, field, std::move(text)};
-}
 
 Result<std::shared_ptr<Opened>> open_model(const char* path, const EngineOptions& options) {
     Result<TextModel> model = open_text_model(std::filesystem::u8path(path));
@@ -100,7 +97,8 @@ Result<void> read_changes(const FoveaModelChanges& from, const ModelConfig& f, M
                                         std::to_string(f.layers - 1) + " and heads 0 to " +
                                         std::to_string(f.heads - 1));
         if (!(one.scale - one.scale == 0))
-            return refused("heads", "heads has for " + name + " what is not finite");
+            return refused("heads",
+                           "the scale of head " + name + " is not finite; it must be a finite value");
         to.changes.scale_head(one.layer, one.head, one.scale);
     }
     const auto masked = table(from.masked_tokens, from.masked_count, "masked_tokens");
@@ -308,8 +306,13 @@ FoveaResult foveaNextToken(FoveaGeneration generation, uint32_t* token, FoveaGen
             return fail(diag, FOVEA_INVALID_ARGUMENT, "generation",
                         "the text is complete after %zu tokens; start another generation",
                         text.made().size());
+        if (generation->failed)
+            return fail(diag, FOVEA_INVALID_ARGUMENT, "generation",
+                        "an earlier call on this generation failed; start another generation");
+        generation->failed = true;  // also where an exception leaves the decoder halfway
         const Result<uint32_t> next = text.next();
         if (!next) return fail_with(diag, next.error());
+        generation->failed = false;
         *token = *next;
         *state = text.ended()  ? FOVEA_GENERATION_ENDED
                  : text.done() ? FOVEA_GENERATION_FULL

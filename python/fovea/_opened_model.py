@@ -68,7 +68,7 @@ class Generation(Iterator[Token]):
 
     def __init__(self, model: Model, handle: ctypes.c_void_p) -> None:
         self._model, self._handle = model, handle
-        weakref.finalize(self, lib.foveaDestroyGeneration, handle).atexit = False
+        weakref.finalize(self, _end, lib.foveaDestroyGeneration, handle, os.getpid()).atexit = False
         self._pid, self._shown, self._bytes = os.getpid(), 0, codecs.getincrementaldecoder('utf-8')('replace')
         self._state = c.FOVEA_GENERATION_GOES_ON
         self.tokens: list[int] = []  #: the token IDs so far, with an end token
@@ -122,7 +122,7 @@ class Model:
     def _open(self) -> ctypes.c_void_p:
         handle, diag = ctypes.c_void_p(), new_diag()
         check(lib.foveaOpenModel(self._path, ctypes.byref(self._options), ctypes.byref(handle), ctypes.byref(diag)), diag)
-        weakref.finalize(self, _close, handle, os.getpid()).atexit = False
+        weakref.finalize(self, _end, lib.foveaCloseModel, handle, os.getpid()).atexit = False
         self._handle, self._pid = handle, os.getpid()
         return handle
 
@@ -162,7 +162,7 @@ class Model:
 
         `heads` switches heads off, [(layer, head), ...], or multiplies them, {(layer, head): number}. Keys counted in `masked` are
         seen by no query. The hook is called with a layer and [tokens, width] before each layer, and once after the last. The run goes on
-        with the values that it writes there. An exception in it stops the run and is raised here. docs/reference/python.md has the names
+        with the values that it writes there; it must return None. An exception in it stops the run and is raised here. docs/reference/python.md has the names
         that `keep` takes, and the patches."""
         keep = [keep] if isinstance(keep, str) else list(keep)
         for name in keep:
@@ -182,10 +182,10 @@ class Model:
         check(code, diag)
         return Run(handle, ids, keep)
 
-    def logits(self, text: Text, **changes: Any) -> np.ndarray:
-        """float32 [tokens, vocabulary]: the logits after each token. `changes` as for run()."""
-        kept: np.ndarray = self.run(text, keep=['logits'], **changes).logits
-        return kept
+    def logits(self, text: Text | Sequence[Text], **changes: Any) -> Any:
+        """float32 [tokens, vocabulary]: the logits after each token. A list of texts gives a list of arrays. `changes` as for run()."""
+        runs = self.run(text, keep=['logits'], **changes)
+        return [run.logits for run in runs] if isinstance(runs, list) else runs.logits
 
     def generate(self, text: Text, count: int = 32, *, temperature: float = 0, top_k: int = 0, top_p: float = 1, min_p: float = 0,
                  seed: int = 0, ignore_eos: bool = False) -> Generation:
@@ -219,7 +219,7 @@ class _Changes:
         self._arrays = [(_head('patches', place, c.FOVEA_HIDDEN), _rows(place, array)) for place, array in (patches or {}).items()]
         self._patches = [c.FoveaModelPatch(layer=place[0], head=place[1], data=array.ctypes.data, rows=array.shape[0],
                                            columns=array.shape[1]) for place, array in self._arrays]
-        self._masked = sorted(whole('masked', token, 0, _U32) for token in masked)
+        self._masked = sorted({whole('masked', token, 0, _U32) for token in masked})
         if hook is not None and not callable(hook):
             raise Refused(f'hook is {hook!r}; it must be callable', 'hook')
         self._raised: BaseException | None = None
@@ -230,7 +230,8 @@ class _Changes:
                     # The hook's own copy: it may keep it, and the library's memory lives only during the call.
                     memory = (ctypes.c_float * (tokens * width)).from_address(hidden)
                     own = np.array(memory, np.float32).reshape(tokens, width)
-                    hook(layer, own)
+                    if hook(layer, own) is not None:
+                        raise Refused('hook returned a value; it must write into hidden, as in hidden[:] = new, and return None', 'hook')
                     ctypes.memmove(hidden, np.ascontiguousarray(own).ctypes.data, own.nbytes)
                 return 1
             except BaseException as error:  # an exception cannot pass through the library
@@ -254,9 +255,9 @@ class _Changes:
             raise error
 
 
-def _close(handle: ctypes.c_void_p, pid: int) -> None:
-    if os.getpid() == pid:  # in a forked child its threads are not there to be joined
-        lib.foveaCloseModel(handle)
+def _end(destroy: Callable[[ctypes.c_void_p], None], handle: ctypes.c_void_p, pid: int) -> None:
+    if os.getpid() == pid:  # a forked child has no threads to join or to release a lock
+        destroy(handle)
 
 
 def _number(name: str, value: Any) -> float:
@@ -297,4 +298,5 @@ def _rows(place: Any, array: Any) -> np.ndarray:
         rows = np.ascontiguousarray(array, np.float32)
         if rows.ndim == 2:
             return rows
-    raise Refused(f'patches has for {place!r} what is not an array [tokens, columns] of numbers', 'patches')
+    given = f'has the shape {array.shape}' if isinstance(array, np.ndarray) else f'is {type(array).__name__}'
+    raise Refused(f'the patch of {place!r} {given}; it must be an array [tokens, columns] of numbers', 'patches')

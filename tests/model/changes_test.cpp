@@ -238,9 +238,9 @@ TEST(Changes, of_what_is_not_there_are_refused_by_name) {
     EXPECT_EQ(refused(o), "head_scales: the last head is 4; the limit is 3");
     o = {};
     o.changes.hidden_tokens = {8};
-    EXPECT_EQ(refused(o), "hidden_tokens: a hidden token is 8; the limit is 7");
+    EXPECT_EQ(refused(o), "masked_tokens: a masked token is 8; the limit is 7");
     o.changes.hidden_tokens = {3, 3};
-    EXPECT_EQ(refused(o), "hidden_tokens: hidden_tokens must be in ascending order");
+    EXPECT_EQ(refused(o), "masked_tokens: masked_tokens must be in ascending order");
     o = {};
     o.changes.patches = {{0, 4, {}}};
     EXPECT_EQ(refused(o), "patches: a patch's head is 4; the limit is 3");

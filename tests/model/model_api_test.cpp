@@ -9,6 +9,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <fstream>
 #include <functional>
 #include <set>
 
@@ -20,6 +21,16 @@ namespace fs = std::filesystem;
 const std::vector<uint32_t> kIds = {5, 3, 8, 20, 11, 5, 3, 9};
 
 std::string path_of(const std::string& name) { return (fs::path(FOVEA_FAMILIES) / name).string(); }
+
+// A folder with a model and a tokenizer: "ababa" is 5, 5, 3.
+struct WithTokenizer : test::Scratch {
+    WithTokenizer() {
+        for (const char* file : {"config.json", "model.safetensors"})
+            fs::copy_file(path_of("llama2/" + std::string(file)), *this / file);
+        std::ofstream(*this / "tokenizer.json")
+            << R"({"model": {"type": "BPE", "vocab": {"a": 3, "b": 4, "ab": 5}, "merges": ["a b"]}})";
+    }
+};
 
 struct OpenModel : std::unique_ptr<FoveaModel_T, void (*)(FoveaModel)> {
     explicit OpenModel(const std::string& name, const FoveaEngineOptions* engine = nullptr)
@@ -214,7 +225,10 @@ TEST(ModelApi, a_hidden_patch_is_a_run_that_begins_with_it_and_a_hook_may_write_
 }
 
 TEST(ModelApi, sizes_and_texts_are_those_of_the_files) {
-    for (const char* name : {"gpt2", "qwen2_gguf/model.gguf", "llama_q8/model.gguf"}) {
+    const WithTokenizer folder;
+    size_t tokenizers = 0;
+    for (const std::string& name :
+         {std::string("gpt2"), std::string("llama_q8/model.gguf"), folder.folder().string()}) {
         SCOPED_TRACE(name);
         const TextModel expected = *open_text_model(path_of(name));
         const ModelConfig& f = expected.weights.config();
@@ -233,7 +247,7 @@ TEST(ModelApi, sizes_and_texts_are_those_of_the_files) {
         uint32_t ids[64];
         size_t count = 99;
         FoveaText text = nullptr;
-        const FoveaResult split = foveaModelTokens(model.get(), "a cat", 5, 1, ids, 64, &count, &diag);
+        const FoveaResult split = foveaModelTokens(model.get(), "ababa", 5, 1, ids, 64, &count, &diag);
         if (!expected.tokenizer) {
             EXPECT_EQ(split, FOVEA_UNSUPPORTED);
             EXPECT_NE(std::string(diag.text).find("; give token IDs"), std::string::npos) << diag.text;
@@ -241,18 +255,20 @@ TEST(ModelApi, sizes_and_texts_are_those_of_the_files) {
             EXPECT_EQ(foveaModelText(model.get(), ids, 0, &text, &diag), FOVEA_UNSUPPORTED);
             continue;
         }
+        ++tokenizers;
         ASSERT_EQ(split, FOVEA_OK) << diag.text;
-        EXPECT_EQ(std::vector<uint32_t>(ids, ids + count), *expected.tokenizer->encode("a cat", true));
+        EXPECT_EQ(std::vector<uint32_t>(ids, ids + count), *expected.tokenizer->encode("ababa", true));
         size_t all = 0;
         ids[1] = 77;
-        ASSERT_EQ(foveaModelTokens(model.get(), "a cat", 5, 1, ids, 1, &all, &diag), FOVEA_OK);
+        ASSERT_EQ(foveaModelTokens(model.get(), "ababa", 5, 1, ids, 1, &all, &diag), FOVEA_OK);
         EXPECT_EQ(all, count);
         EXPECT_EQ(ids[1], 77u);
-        const std::vector<uint32_t> plain = *expected.tokenizer->encode("a cat", false);
+        const std::vector<uint32_t> plain = *expected.tokenizer->encode("ababa", false);
         ASSERT_EQ(foveaModelText(model.get(), plain.data(), plain.size(), &text, &diag), FOVEA_OK);
         EXPECT_EQ(foveaTextData(text), expected.tokenizer->decode(plain));
         foveaDestroyText(text);
     }
+    EXPECT_EQ(tokenizers, 1u);
 }
 
 TEST(ModelApi, a_generation_draws_what_decoder_and_sampler_draw_and_outlives_its_model) {
@@ -290,24 +306,43 @@ TEST(ModelApi, a_generation_draws_what_decoder_and_sampler_draw_and_outlives_its
 
 // The code of docs/guides/llama-cpp.md.
 TEST(Documentation, a_model_is_run_from_c) {
-    const std::string file = path_of("llama_q8/model.gguf");
-    const char* const path = file.c_str();
-    const uint32_t tokens[] = {5, 3, 8, 20};
-    const size_t count = 4;
+    const WithTokenizer folder;
+    const std::string file = folder.folder().string();
+    const char *const path = file.c_str(), *const text = "ababa";
     // [run a model]
+    uint32_t tokens[64];
+    size_t count = 0;  // token IDs; texts of more than 64 need more room
     FoveaModel model = NULL;
     FoveaModelRun run = NULL;
     FoveaDiag diag = foveaDiag();
     FoveaModelTensor hidden = foveaModelTensor();
     if (foveaOpenModel(path, NULL, &model, &diag) != FOVEA_OK ||
+        foveaModelTokens(model, text, strlen(text), 1, tokens, 64, &count, &diag) != FOVEA_OK || count > 64 ||
         foveaRunModel(model, tokens, count, "hidden,q,weights:1.1", NULL, &run, &diag) != FOVEA_OK ||
         foveaRunTensor(run, "hidden", &hidden, &diag) != FOVEA_OK)
         printf("%s\n", diag.text);  // hidden.data is [layers + 1, tokens, width], in hidden.shape
-    // [end run a model]
-    EXPECT_EQ(hidden.rank, 3u);
-    EXPECT_EQ(hidden.shape[1], count);
     foveaDestroyModelRun(run);
     foveaCloseModel(model);
+    // [end run a model]
+    EXPECT_EQ(hidden.rank, 3u);
+    EXPECT_EQ(count, 3u);
+    EXPECT_EQ(hidden.shape[1], count);
+}
+
+TEST(ModelApi, a_generation_that_failed_goes_on_with_no_other_token) {
+    const OpenModel model("llama_q8/model.gguf");
+    const uint32_t ids[] = {1, 999};
+    FoveaGeneration text = nullptr;
+    FoveaDiag diag = foveaDiag();
+    ASSERT_EQ(foveaStartGeneration(model.get(), ids, 2, nullptr, &text, &diag), FOVEA_OK) << diag.text;
+    uint32_t token = 7;
+    FoveaGenerationState state = FOVEA_GENERATION_GOES_ON;
+    EXPECT_EQ(foveaNextToken(text, &token, &state, &diag), FOVEA_INVALID_ARGUMENT);
+    EXPECT_NE(std::string(diag.text).find("999"), std::string::npos) << diag.text;
+    EXPECT_EQ(foveaNextToken(text, &token, &state, &diag), FOVEA_INVALID_ARGUMENT);
+    EXPECT_STREQ(diag.text, "an earlier call on this generation failed; start another generation");
+    EXPECT_EQ(token, 7u);
+    foveaDestroyGeneration(text);
 }
 
 struct Bad {
@@ -352,6 +387,10 @@ TEST(ModelApi, names_that_cannot_be_kept_are_rejected_with_what_can) {
     }
     FoveaModelTensor tensor = foveaModelTensor();
     FoveaDiag diag = foveaDiag();
+    FoveaModelRun none = nullptr;
+    EXPECT_EQ(foveaRunModel(model.get(), nullptr, 0, "logits:0", nullptr, &none, &diag),
+              FOVEA_INVALID_ARGUMENT);
+    EXPECT_STREQ(diag.text, "tokens is empty; it must have at least one token");
     const Kept run(model, "hidden,q:1");
     EXPECT_EQ(foveaRunTensor(run.get(), "q", &tensor, &diag), FOVEA_INVALID_ARGUMENT);
     EXPECT_STREQ(diag.text, "'q' was not kept; the run kept hidden, q:1");
@@ -378,7 +417,7 @@ TEST(ModelApi, changes_that_do_not_fit_are_rejected) {
     scale = {2, 0, 0};
     expect("heads has 2.0; the model has", scaled);
     scale = {0, 0, NAN};
-    expect("heads has for 0.0 what is not finite", scaled);
+    expect("the scale of head 0.0 is not finite; it must be a finite value", scaled);
     expect("heads is null", [](FoveaModelChanges& c) { c.head_count = 1; });
     FoveaModelPatch patch = {3, FOVEA_HIDDEN, values.data(), 8, 16};
     const auto patched = [&](FoveaModelChanges& c) { c.patches = &patch, c.patch_count = 1; };
@@ -392,7 +431,7 @@ TEST(ModelApi, changes_that_do_not_fit_are_rejected) {
     patch = {0, 1, nullptr, 8, 4};
     expect("patches has an element whose data is null", patched);
     const uint32_t masked = 8;
-    expect("a hidden token is 8; the limit is 7",
+    expect("a masked token is 8; the limit is 7",
            [&](FoveaModelChanges& c) { c.masked_tokens = &masked, c.masked_count = 1; });
     expect("changes.struct_size is 3", [](FoveaModelChanges& c) { c.struct_size = 3; });
     expect("tokens is empty; it must have at least one token", [](FoveaModelChanges&) {}, {});

@@ -196,7 +196,7 @@ class Model(unittest.TestCase):
         entering = forward(WEIGHTS, IDS)['hidden'][1] * 1.5
         for changes, meant in (({'heads': [(0, 1), (2, 3)]}, {'scales': {(0, 1): 0, (2, 3): 0}}),
                                ({'heads': {(1, 2): -0.5}}, {'scales': {(1, 2): -0.5}}),
-                               ({'masked': [6, 2]}, {'masked': [6, 2]}),
+                               ({'masked': [6, 2, 6]}, {'masked': [6, 2]}),
                                ({'patches': {(1, 0): other[1, 0]}}, {'patches': {(1, 0): other[1, 0]}}),
                                ({'patches': {(1, 'hidden'): entering}}, {'patches': {(1, 'hidden'): entering}})):
             expected = forward(WEIGHTS, IDS, **meant)
@@ -260,6 +260,7 @@ class Model(unittest.TestCase):
         runs = MODEL.run(texts, keep='logits')
         for run, text in zip(runs, texts):
             self.assertTrue((run.logits == MODEL.logits(text)).all())
+        self.assertEqual([array.tolist() for array in MODEL.logits(texts)], [run.logits.tolist() for run in runs])
         self.assertEqual(len(MODEL.run(np.array([IDS, IDS]))), 2)
         self.assertEqual(MODEL.run(np.array(IDS)).tokens, IDS)
         with self.assertRaisesRegex(fovea.Refused, 'tokens is -1'):
@@ -275,15 +276,28 @@ class Model(unittest.TestCase):
         self.assertTrue(len(got) == 4 and all((one == expected).all() for one in got))
         text, threaded = MODEL.generate(IDS, 3), fovea.model(PATH, 0, threads=2)  # kernels of device 0, the CPU
         by_kernels = threaded.logits(IDS * 6)
+        inside, forked = threading.Event(), threading.Event()
+
+        def hook(layer, hidden):
+            inside.set()
+            forked.wait(60)
+        busy = threading.Thread(target=lambda: MODEL.run(IDS, hook=hook))
+        busy.start()
+        inside.wait(60)  # the child gets a copy of the model's lock that nobody releases
         child = os.fork()
         if child == 0:
             signal.alarm(60)
             same = bool((MODEL.logits(IDS) == expected).all() and (threaded.logits(IDS * 6) == by_kernels).all())
             try:
                 next(text)
+                same = False
             except fovea.Refused:
-                os._exit(0 if same else 1)
-            os._exit(2)
+                pass
+            del text
+            gc.collect()
+            os._exit(0 if same else 1)
+        forked.set()
+        busy.join()
         self.assertEqual(os.waitpid(child, 0)[1], 0)
         self.assertEqual(len(list(text)), 3)
 
@@ -293,6 +307,8 @@ class Documentation(unittest.TestCase):
 
     def test_a_user_of_llama_cpp(self):
         # [look into]
+        import fovea
+
         m = fovea.model(PATH)                       # a GGUF file; its weights stay in it
         run = m.run('the cat', keep=['hidden', 'logits', 'weights:1.2'])
         run['hidden']                               # [layers + 1, tokens, width]
@@ -304,6 +320,8 @@ class Documentation(unittest.TestCase):
 
     def test_a_user_of_transformerlens(self):
         # [run with cache]
+        import fovea
+
         m = fovea.model(PATH)
         clean, corrupt = m.run(['the cat', 'the the'], keep=['hidden', 'context', 'logits'])
         clean['hidden'][1]                          # blocks.0.hook_resid_post
@@ -373,16 +391,18 @@ class Refusals(unittest.TestCase):
                 (lambda: MODEL.run(IDS, heads=[(3, 0)]), 'heads has 3.0; the model has layers 0 to 2 and heads 0 to 3'),
                 (lambda: MODEL.run(IDS, heads=[3]), r'heads has 3; each must be a \(layer, head\)'),
                 (lambda: MODEL.run(IDS, heads={(0, 1): 'x'}), "heads is 'x'; it must be a number"),
-                (lambda: MODEL.run(IDS, heads={(0, 1): float('inf')}), 'heads has for 0.1 what is not finite'),
+                (lambda: MODEL.run(IDS, heads={(0, 1): float('inf')}), 'the scale of head 0.1 is not finite; it must be a finite value'),
                 (lambda: MODEL.run(IDS, keep=['qq']), "keep has 'qq'; it must be hidden, q, k, v"),
                 (lambda: MODEL.run(IDS, keep=['q,k']), "keep has 'q,k'; each must be one name"),
                 (lambda: MODEL.run(IDS, keep=['k:0.2']), "keep has 'k:0.2', whose head is 2; it must be from 0 to 1"),
                 (lambda: MODEL.run(IDS, keep='q')['k'], "'k' was not kept; the run kept q"),
                 (lambda: MODEL.run(IDS, patches={(0, 1): rows}), 'a patch of layer 0 has 24 columns; it must have 6'),
                 (lambda: MODEL.run(IDS, patches={(0, 'hidden'): rows[:3]}), r'must have the shape \[17, 24\]'),
-                (lambda: MODEL.run(IDS, patches={(0, 'hidden'): 'x'}), r"patches has for \(0, 'hidden'\) what is not an array"),
-                (lambda: MODEL.run(IDS, masked=[17]), 'a hidden token is 17; the limit is 16'),
+                (lambda: MODEL.run(IDS, patches={(0, 'hidden'): 'x'}), r"the patch of \(0, 'hidden'\) is str; it must be an array"),
+                (lambda: MODEL.run(IDS, patches={(0, 1): rows[0]}), r'the patch of \(0, 1\) has the shape \(24,\); it must be an array'),
+                (lambda: MODEL.run(IDS, masked=[17]), 'a masked token is 17; the limit is 16'),
                 (lambda: MODEL.run(IDS, hook=3), 'hook is 3; it must be callable'),
+                (lambda: MODEL.run(IDS, hook=lambda layer, hidden: hidden * 2), 'hook returned a value; it must write into hidden'),
                 (lambda: MODEL.run([]), 'tokens is empty; it must have at least one token'),
                 (lambda: MODEL.run([99999]), '99999'),
                 (lambda: MODEL.run(5), 'text is 5; it must be a str, token IDs'),

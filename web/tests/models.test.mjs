@@ -274,7 +274,7 @@ describe("models in node", { skip: missing ?? false }, () => {
                 /has 3 tokens; .* this one, 2/,
             ],
             [{ text: "1 2", scales: [[5, 0, 1]], patches: [], hidden: [] }, /does not have that head/],
-            [{ text: "1 2", scales: [], patches: [], hidden: [9] }, /hidden token is 9/],
+            [{ text: "1 2", scales: [], patches: [], hidden: [9] }, /masked token is 9/],
         ])
             assert.throws(() => session.run(ask), words);
     });

@@ -181,7 +181,8 @@ typedef enum FoveaGenerationState {
 /* Generates one token.
  *   token   receives it
  *   state   receives what the text is after it
- * Errors: FOVEA_INVALID_ARGUMENT once the text is complete, and for logits that are not finite; those of the device. */
+ * Errors: FOVEA_INVALID_ARGUMENT once the text is complete, for a token ID outside the vocabulary, and for logits that are not
+ * finite. Those of the device. After an error every further call fails with FOVEA_INVALID_ARGUMENT. */
 FOVEA_API FoveaResult foveaNextToken(FoveaGeneration generation, uint32_t* token, FoveaGenerationState* state, FoveaDiag* diag);
 /* Destroys a generation; null is ignored. */
 FOVEA_API void foveaDestroyGeneration(FoveaGeneration generation);

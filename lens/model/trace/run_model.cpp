@@ -24,9 +24,9 @@ Result<void> check_options(const ModelConfig& f, uint64_t tokens, const ModelRun
             return wrong_change("head_scales", limit_text("the last head", scales.size() - 1, f.heads));
     for (size_t i = 0; i < c.hidden_tokens.size(); ++i) {
         if (c.hidden_tokens[i] >= tokens)
-            return wrong_change("hidden_tokens", limit_text("a hidden token", c.hidden_tokens[i], tokens));
+            return wrong_change("masked_tokens", limit_text("a masked token", c.hidden_tokens[i], tokens));
         if (i > 0 && c.hidden_tokens[i] <= c.hidden_tokens[i - 1])
-            return wrong_change("hidden_tokens", "hidden_tokens must be in ascending order");
+            return wrong_change("masked_tokens", "masked_tokens must be in ascending order");
     }
     for (const HeadPatch& patch : c.patches) {
         if (patch.layer >= f.layers)

@@ -47,7 +47,7 @@ struct HeadDirections {
 Result<HeadDirections> head_directions(const CheckpointModel& model, uint32_t layer, uint32_t head,
                                        size_t count, size_t most);
 
-// Returns the text of a token; an empty one is left out.
+// Returns the text of a token; if it is empty, the ID is shown.
 using TokenName = std::function<std::string(uint32_t id)>;
 // As lines, and as one line of JSON.
 std::string directions_text(const HeadDirections& of, const TokenName& name);
