@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdio>
 #include <cstring>
 #include <fstream>
 #include <functional>
@@ -394,6 +395,27 @@ TEST(ModelApi, names_that_cannot_be_kept_are_rejected_with_what_can) {
     const Kept run(model, "hidden,q:1");
     EXPECT_EQ(foveaRunTensor(run.get(), "q", &tensor, &diag), FOVEA_INVALID_ARGUMENT);
     EXPECT_STREQ(diag.text, "'q' was not kept; the run kept hidden, q:1");
+}
+
+TEST(ModelApi, memory_is_counted_for_what_is_kept) {
+    if (!fs::exists("/proc/meminfo")) GTEST_SKIP() << "nothing here says how much memory is free";
+    const OpenModel model("gpt2");
+    const ModelConfig f = weights_of("gpt2").config();
+    constexpr size_t kMany = size_t{1} << 40;  // rejected before any token is read
+    const auto terabytes = [&](const char* keep) {
+        FoveaModelRun run = nullptr;
+        FoveaDiag diag = foveaDiag();
+        double value = 0;
+        EXPECT_EQ(foveaRunModel(model.get(), kIds.data(), kMany, keep, nullptr, &run, &diag),
+                  FOVEA_LIMIT_EXCEEDED);
+        EXPECT_EQ(std::sscanf(diag.text, "this run needs about %lf TB", &value), 1) << diag.text;
+        return value;
+    };
+    const double none = terabytes(""), column = 4e-12 * double(kMany);
+    EXPECT_EQ(terabytes("logits:3"), none);
+    EXPECT_NEAR(terabytes("logits") - none, column * double(f.vocabulary), 0.2);
+    EXPECT_NEAR(terabytes("hidden") - none, column * double(f.width * (f.layers + 1)), 0.2);
+    EXPECT_NEAR(terabytes("hidden:1") - none, column * double(f.width), 0.2);
 }
 
 TEST(ModelApi, changes_that_do_not_fit_are_rejected) {
