@@ -27,7 +27,8 @@ constexpr OptionSpec kHeadsOptions[] = {
     {"--threads", "N", "threads to compute on (default: all of the machine)"},
     {"--help", "", "this text"}};
 
-constexpr const char *kJournal = "heads.journal", *kUnfinished = "unfinished";
+// No path_part() begins with a point, so no model's folder has one of these names.
+constexpr const char *kJournal = ".heads.journal", *kUnfinished = ".unfinished";
 
 Result<uint64_t> length_of(const Arguments& a, const HeadsModel& model) {
     const uint64_t most = model.longest ? model.longest : uint64_t{1} << 20;
@@ -163,7 +164,8 @@ class Survey {
     uint64_t done_ = 0;
 };
 
-// Writes all files into a new folder and then moves them, so that no part of them is there without the rest.
+// Writes all files into a new folder and then moves them. If a move fails, the journal stays and the same
+// command writes and moves all again.
 Result<void> write_all(const HeadsFound& found, const fs::path& out) {
     const fs::path folder = out / kUnfinished;
     const fs::path tree =
@@ -188,12 +190,16 @@ Result<void> write_all(const HeadsFound& found, const fs::path& out) {
         if (Result<void> r = write_report_head(found, found.heads[n], *samples, folder); !r) return r;
     }
     const HeldInterrupts held;
-    for (const fs::directory_entry& one : fs::directory_iterator(folder, code)) {
-        const fs::path to = out / one.path().filename();
+    std::vector<fs::path> entries;
+    for (fs::directory_iterator at(folder, code), end; !code && at != end; at.increment(code))
+        entries.push_back(at->path());
+    if (code) return failed();
+    for (const fs::path& one : entries) {
+        const fs::path to = out / one.filename();
         fs::remove_all(to, code);
-        if (fs::rename(one.path(), to, code); code) return failed();
+        if (fs::rename(one, to, code); code) return failed();
     }
-    fs::remove_all(folder, code);
+    fs::remove(folder, code);
     return {};
 }
 
@@ -228,7 +234,11 @@ Result<int> survey_heads(const Arguments& a) {
     const Result<bool> made = prepare_folder(out);
     if (!made) return made.error();
     Survey survey(*model, *corpus, *length);
-    const HeadsJournal::Identity identity = {{"model", model->name()},
+    const std::string version = std::to_string(FOVEA_VERSION_MAJOR) + "." +
+                                std::to_string(FOVEA_VERSION_MINOR) + "." +
+                                std::to_string(FOVEA_VERSION_PATCH);
+    const HeadsJournal::Identity identity = {{"version", version},
+                                             {"model", model->name()},
                                              {"model fingerprint", model->fingerprint()},
                                              {"corpus", corpus->name()},
                                              {"corpus fingerprint", corpus->fingerprint()},

@@ -67,6 +67,11 @@ Result<std::vector<ShownSample>> shown_samples(const HeadsFound& found, const He
         ids->resize(std::min<size_t>(ids->size(), found.length));
         Result<SparseRows> rows = found.journal->rows(head.places.at(one.text));
         if (!rows) return rows.error();
+        if (rows->counts.size() != ids->size())
+            return Error{FOVEA_INVALID_ARGUMENT, "--out",
+                         "the journal has " + number(rows->counts.size()) + " tokens of text " +
+                             number(one.text) + ", which has " + number(ids->size()) +
+                             "; give another --out, or delete the journal"};
         ShownSample shown{one, {}, std::move(*rows)};
         for (const uint32_t id : *ids) shown.tokens.push_back(found.model->token(id));
         out.push_back(std::move(shown));

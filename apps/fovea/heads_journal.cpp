@@ -5,8 +5,10 @@
 
 #include <fovea/files.hpp>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <numeric>
 #include <type_traits>
 
 namespace fovea::app {
@@ -61,8 +63,12 @@ class RecordReader {
     uint64_t at_ = 0;
 };
 
-bool get_rows(RecordReader& from, SparseRows& rows) {
-    return from.get(rows.counts) && from.get(rows.keys) && from.get(rows.values);
+// False also where the lists do not fit a text of so many tokens.
+bool get_rows(RecordReader& from, uint64_t tokens, SparseRows& rows) {
+    if (!from.get(rows.counts) || !from.get(rows.keys) || !from.get(rows.values)) return false;
+    return rows.counts.size() == tokens && rows.values.size() == rows.keys.size() &&
+           std::accumulate(rows.counts.begin(), rows.counts.end(), size_t{0}) == rows.keys.size() &&
+           std::all_of(rows.keys.begin(), rows.keys.end(), [&](uint32_t key) { return key < tokens; });
 }
 
 void put_rows(std::string& to, const SparseRows& rows) {
@@ -73,9 +79,16 @@ void put_rows(std::string& to, const SparseRows& rows) {
     list(rows.counts), list(rows.keys), list(rows.values);
 }
 
+bool seek(std::FILE* file, uint64_t place) {
+#ifdef _WIN32
+    return _fseeki64(file, int64_t(place), SEEK_SET) == 0;
+#else
+    return fseeko(file, off_t(place), SEEK_SET) == 0;
+#endif
+}
+
 bool read_at(std::FILE* file, uint64_t place, std::string& bytes) {
-    return std::fseek(file, long(place), SEEK_SET) == 0 &&
-           std::fread(bytes.data(), 1, bytes.size(), file) == bytes.size();
+    return seek(file, place) && std::fread(bytes.data(), 1, bytes.size(), file) == bytes.size();
 }
 
 // The bytes of the record that begins at `place`; nothing where it is cut or changed.
@@ -100,7 +113,7 @@ bool parse(const std::string& payload, uint64_t place, size_t heads, TextRecord&
         if (!from.get(head) || head >= heads) return false;
         record.samples.emplace_back(head, place + from.at());
         SparseRows rows;
-        if (!get_rows(from, rows)) return false;
+        if (!get_rows(from, record.counts.rows, rows)) return false;
     }
     return true;
 }
@@ -123,7 +136,7 @@ std::string difference(std::string_view found, const HeadsJournal::Identity& ide
             return "its " + name + " is " + printable_name(line.substr(name.size() + 1)) +
                    ", that of this run " + printable_name(value);
     }
-    return {};
+    return "it was written by another version";
 }
 
 }  // namespace
@@ -147,16 +160,15 @@ Result<HeadsJournal> HeadsJournal::open(const fs::path& path, const Identity& id
     const uint64_t bytes = exists ? fs::file_size(path, code) : 0;
     std::string found(size_t(std::min<uint64_t>(bytes, header.size())), '\0');
     if (!read_at(file, 0, found)) return out.cannot("read");
-    if (found.size() == header.size()) {
-        if (const std::string what = difference(found, identity); !what.empty())
-            return Error{FOVEA_INVALID_ARGUMENT, "--out",
-                         printable_name(path.string(), 400) + " belongs to another run: " + what +
-                             "; give another --out, or delete that file"};
-    } else if (!header.starts_with(found) || std::fseek(file, 0, SEEK_SET) != 0 ||
-               std::fwrite(header.data(), 1, header.size(), file) != header.size() ||
-               std::fflush(file) != 0) {
+    // A header that was cut is written again.
+    if (!header.starts_with(found))
+        return Error{FOVEA_INVALID_ARGUMENT, "--out",
+                     printable_name(path.string(), 400) + " belongs to another run: " +
+                         difference(found, identity) + "; give another --out, or delete that file"};
+    if (found.size() < header.size() &&
+        (!seek(file, 0) || std::fwrite(header.data(), 1, header.size(), file) != header.size() ||
+         std::fflush(file) != 0))
         return out.cannot("written");
-    }
     out.end_ = header.size();
     std::string payload;
     while (out.end_ < bytes && read_record(file, out.end_, bytes, payload)) {
@@ -187,8 +199,7 @@ Result<void> HeadsJournal::append(TextRecord& record, std::span<const SparseRows
     const HeldInterrupts held;
     std::FILE* const file = file_.get();
     errno = 0;
-    if (std::fseek(file, long(end_), SEEK_SET) != 0 ||
-        std::fwrite(head.data(), 1, head.size(), file) != head.size() ||
+    if (!seek(file, end_) || std::fwrite(head.data(), 1, head.size(), file) != head.size() ||
         std::fwrite(payload.data(), 1, payload.size(), file) != payload.size() || std::fflush(file) != 0)
         return cannot("written");
     end_ += head.size() + payload.size();
@@ -206,8 +217,7 @@ Result<SparseRows> HeadsJournal::rows(uint64_t place) const {
         return count == 0 ||
                std::fread(values.data(), sizeof values[0], values.size(), file) == values.size();
     };
-    if (std::fseek(file, long(place), SEEK_SET) != 0 || !list(out.counts) || !list(out.keys) ||
-        !list(out.values))
+    if (!seek(file, place) || !list(out.counts) || !list(out.keys) || !list(out.values))
         return cannot("read");
     return out;
 }

@@ -1,7 +1,5 @@
 #include "heads_model.hpp"
 
-#include "model_report.hpp"
-
 #include <fovea/inspect/head_survey.hpp>
 #include <fovea/inspect/text_corpus.hpp>
 #include <fovea/model/checkpoint_model.hpp>
@@ -12,6 +10,32 @@
 namespace fovea::app {
 
 namespace fs = std::filesystem;
+
+namespace {
+
+// The files that decide what a model computes and how it splits texts, by name. Others come and go.
+std::vector<fs::path> deciding_files(const Checkpoint& files) {
+    if (files.gguf && files.parts.empty()) return {files.path};
+    constexpr size_t kNumber = 6;  // "-00001", then "-of-00003.gguf"
+    const std::string first = files.path.filename().string(), of = "-of-";
+    const size_t end = files.gguf ? first.rfind(of) : 0, begin = end - std::min(end, kNumber);
+    std::vector<fs::path> all;
+    std::error_code code;
+    const bool is_folder = fs::is_directory(files.path, code);
+    const fs::path folder = files.gguf ? fs::absolute(files.path, code).parent_path() : files.folder;
+    for (fs::directory_iterator at(folder, code), last; !code && at != last; at.increment(code)) {
+        const std::string name = at->path().filename().string(), kind = at->path().extension().string();
+        const bool is_part = name.size() == first.size() && name.starts_with(first.substr(0, begin)) &&
+                             name.ends_with(first.substr(end));
+        const bool is_weights = kind == ".safetensors" && (is_folder || name == first);
+        if (files.gguf ? is_part : is_weights || kind == ".json" || kind == ".model")
+            all.push_back(at->path());
+    }
+    std::sort(all.begin(), all.end());
+    return all;
+}
+
+}  // namespace
 
 Result<HeadsModel> HeadsModel::open(std::string_view word) {
     HeadsModel out;
@@ -39,7 +63,7 @@ Result<HeadsModel> HeadsModel::open(std::string_view word) {
     const ModelConfig& f = published->weights.config();
     const fs::path whole = fs::weakly_canonical(path, code);
     out.name_ = fs::is_directory(whole, code) ? whole.filename().string() : whole.stem().string();
-    out.fingerprint_ = model_fingerprint(files_of(published->weights.files()));
+    out.fingerprint_ = model_fingerprint(deciding_files(published->weights.files()));
     out.layers = f.layers, out.heads = f.heads, out.kv_heads = f.kv_heads;
     out.head_width = f.head_width, out.longest = f.context;
     out.published_ = std::move(*published);
@@ -47,11 +71,18 @@ Result<HeadsModel> HeadsModel::open(std::string_view word) {
 }
 
 Result<std::vector<uint32_t>> HeadsModel::tokens(std::string_view text) const {
-    return learned_ ? learned_text(*learned_, text).tokens : tokens_of(*published_, text);
+    if (learned_) return learned_text(*learned_, text).tokens;
+    if (published_->tokenizer) return published_->tokenizer->encode(text);
+    if (text.find_first_not_of(" ,\t") == std::string_view::npos) return std::vector<uint32_t>();
+    return tokens_of(*published_, text);
 }
 
 std::string HeadsModel::token(uint32_t id) const {
-    if (!learned_) return token_text(*published_, id);
+    if (published_) {
+        if (!published_->tokenizer) return " " + std::to_string(id);
+        const std::string text = token_text(*published_->tokenizer, id);
+        return text.empty() ? "#" + std::to_string(id) : text;
+    }
     const std::vector<std::string>& words = learned_->model->vocabulary;
     return id < words.size() ? words[id] : std::to_string(id);
 }

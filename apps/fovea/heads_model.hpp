@@ -25,7 +25,9 @@ class HeadsModel {
     uint64_t layers = 0, heads = 0, kv_heads = 0, head_width = 0;  // heads of each layer
     uint64_t longest = 0;                                          // tokens; 0: no limit is known
 
+    // Returns the token IDs of a text; none of an empty one.
     Result<std::vector<uint32_t>> tokens(std::string_view text) const;
+    // Returns the text of a token, with the space before it, so that tokens can be joined.
     std::string token(uint32_t id) const;
     // Runs all layers and calls `use` after each.
     Result<void> run(

@@ -262,6 +262,7 @@ std::string address_of(const HeadsFound& found, const HeadFound& head, const Sho
         const std::string& token = sample.tokens[n];
         if (token.size() > 2 && token.front() == '<' && token.back() == '>') continue;
         session.text += (spaced && !session.text.empty() ? " " : "") + token;
+        if (n == 0 && session.text.starts_with(' ')) session.text.erase(0, 1);
     }
     if (session.text.empty()) return {};
     if (!found.model->task().empty()) {
@@ -270,6 +271,11 @@ std::string address_of(const HeadsFound& found, const HeadFound& head, const Sho
     }
     const std::string address = write_address(session);
     return address.size() > kLongest ? std::string() : found.page + "#" + address;
+}
+
+// True if an address does not depend on the page that has it.
+bool is_absolute(std::string_view address) {
+    return address.starts_with('/') || address.find("://") != std::string_view::npos;
 }
 
 std::string sample_html(const HeadsFound& found, const HeadFound& head, const ShownSample& sample) {
@@ -309,7 +315,7 @@ std::string sample_html(const HeadsFound& found, const HeadFound& head, const Sh
                : count_text(uint64_t(std::abs(away)), "token", "tokens") + (away > 0 ? " back" : " ahead");
     out += " · text " + std::to_string(sample.of.text);
     if (const std::string address = address_of(found, head, sample, cell); !address.empty())
-        out += " · <a href=\"" + escaped(address.starts_with("http") ? address : "../" + address) +
+        out += " · <a href=\"" + escaped(is_absolute(found.page) ? address : "../" + address) +
                "\">Open this text in Fovea</a>";
     return out + "</p></div>\n";
 }

@@ -20,8 +20,6 @@ namespace fovea::app {
 std::string model_text(const CheckpointModel& model);
 std::string model_json(const CheckpointModel& model);
 
-// "12.3 MB"
-
 // Rejects anything but one path of a model, and explains how to give a text.
 Result<void> check_model_words(const Arguments& arguments);
 // The files of a model that is opened: what is written must be none of them.

@@ -9,6 +9,8 @@
 #include <numbers>
 #include <unordered_map>
 
+#include "inspect/splitmix64.hpp"
+
 namespace fovea {
 namespace {
 
@@ -209,8 +211,10 @@ Result<void> LayerSurvey::each_block(uint32_t first_head, uint32_t heads, Use us
     d.k_strides = strides(whole.heads_kv, d.dim_qk), d.v_strides = strides(whole.heads_kv, d.dim_v);
     const std::array<FoveaHostBuffer, FOVEA_BIND_COUNT> all = call_.bindings();
     for (uint64_t first = 0; first < tokens;) {
-        const uint64_t rows = std::clamp<uint64_t>(
-            kBlockBytes / (4 * heads * (causal ? std::min(tokens, first + 64) : tokens)), 1, tokens - first);
+        // All rows of a causal block have first + rows keys, so rows (first + rows) cells must fit.
+        const double room = double(kBlockBytes) / (4.0 * heads), begin = double(first);
+        const double fit = causal ? (std::sqrt(begin * begin + 4 * room) - begin) / 2 : room / double(tokens);
+        const uint64_t rows = std::clamp<uint64_t>(uint64_t(fit), 1, tokens - first);
         d.len_q = rows, d.len_kv = causal ? first + rows : tokens;
         d.q_offset = int64_t(first);
         weights_.resize(size_t(heads * rows * d.len_kv));
@@ -274,13 +278,8 @@ HeadSampler::HeadSampler(uint64_t head, uint64_t texts) : head_(head), last_rank
     last_rank_ = ranks[kDrawn - 1];
 }
 
-// SplitMix64 (Steele et al., 2014) of head and text: another order of the texts for each head.
-uint64_t HeadSampler::rank(uint64_t text) const {
-    uint64_t x = (head_ << 40 ^ text) + 0x9e3779b97f4a7c15u;
-    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
-    x = (x ^ x >> 27) * 0x94d049bb133111ebu;
-    return x ^ x >> 31;
-}
+// Another order of the texts for each head.
+uint64_t HeadSampler::rank(uint64_t text) const { return splitmix64(head_ << 40 ^ text); }
 
 bool HeadSampler::wants(uint64_t text, float activation) const {
     return rank(text) <= last_rank_ || highest_.size() < kHighest || Kept{activation, text} < highest_.top();

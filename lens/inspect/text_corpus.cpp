@@ -42,9 +42,11 @@ Result<TextCorpus> TextCorpus::open(const fs::path& file, uint64_t texts) {
     const size_t fault = std::min(files::utf8_fault(bytes), bytes.find('\0'));
     if (fault < bytes.size())
         return bad(out.path_ + " is not text: byte " + std::to_string(fault) +
-                   " is not UTF-8; give a file with a text on each line, or .jsonl with \"text\" "
+                   (bytes[fault] == '\0' ? " is 0" : " is not UTF-8") +
+                   "; give a file with a text on each line, or .jsonl with \"text\" "
                    "in each line");
-    for (std::string_view rest = bytes; !rest.empty();) {
+    constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
+    for (std::string_view rest = bytes.substr(bytes.starts_with(kByteOrderMark) ? 3 : 0); !rest.empty();) {
         const std::string_view line = rest.substr(0, rest.find('\n'));
         rest.remove_prefix(std::min(line.size() + 1, rest.size()));
         if (std::all_of(line.begin(), line.end(), [](char c) { return std::isspace(uint8_t(c)) != 0; }))
@@ -63,7 +65,7 @@ Result<std::string> TextCorpus::text(size_t n) const {
     const Result<JsonValue> value = parse_json(lines_[n]);
     const auto found = value ? value->find("text") : std::nullopt;
     if (!found || found->kind() != JsonValue::Kind::text)
-        return bad(path_ + ": text " + std::to_string(n) +
+        return bad(path_ + ": text " + std::to_string(n) + ", counted from 0 without empty lines," +
                    (value ? " has no member \"text\"" : " is not JSON: " + value.error().text) +
                    "; each line of a .jsonl file must be an object with \"text\"");
     return std::string(found->text());

@@ -2,6 +2,7 @@
 // tests/inspect/heads_test.py compares its metrics with numpy's.
 #include "command_run.hpp"
 
+#include <cstring>
 #include <map>
 
 namespace fovea {
@@ -71,6 +72,77 @@ TEST(HeadsCommand, samples_link_to_the_page_with_their_text) {
     for (const char* part : {"&amp;task=induction", "&amp;head=2", "&amp;text=abcdefabc"})
         EXPECT_NE((address + "&").find(part), std::string::npos) << address;
     EXPECT_EQ(page.find("<script"), std::string::npos);
+    for (const std::string given : {"/fovea/", "httpd/fovea.html"}) {
+        const std::string out = given.substr(0, 5) == "httpd" ? "relative" : "absolute";
+        ASSERT_EQ(heads.run(out, "--page " + given).exit_code, 0);
+        const std::string link = "href=\"" + std::string(out == "relative" ? "../" : "") + given + "#v=1";
+        EXPECT_NE(heads.files(out).at("pages/L1H0.html").find(link), std::string::npos) << link;
+    }
+}
+
+// Tokens are shown with their spaces, and a text without two tokens is left out.
+TEST(HeadsCommand, samples_of_published_models_join_to_the_text) {
+    const Heads heads;
+    const fs::path model = heads.scratch / "small", corpus = heads.scratch / "a.jsonl";
+    fs::create_directory(model);
+    for (const char* file : {"config.json", "model.safetensors"})
+        fs::copy(std::string(FOVEA_SOURCES) + "/tests/model/families/llama2/" + file, model / file);
+    const auto page_of = [&](const std::string& out, const std::string& texts) {
+        write_file(corpus, texts);
+        const CommandRun run =
+            run_command(heads.scratch, "heads \"" + model.string() + "\" --corpus \"" + corpus.string() +
+                                           "\" --out \"" + (heads.scratch / out).string() + "\"");
+        EXPECT_EQ(run.exit_code, 0) << run.error;
+        EXPECT_NE(run.output.find(" heads over 2 texts, "), std::string::npos) << run.output;
+        return heads.files(out).at("pages/L0H0.html");
+    };
+    const auto words = [](const std::string& page) {
+        return std::regex_replace(page, std::regex("<[^>]*>"), "");
+    };
+    const std::string by_id =
+        page_of("ids", "{\"text\": \"12 7 3 12 7\"}\n{\"text\": \" \"}\n{\"text\": \"5 6 5\"}\n");
+    EXPECT_NE(words(by_id).find(" 12 7 3 12 7"), std::string::npos) << by_id;
+    write_file(model / "tokenizer.json",
+               R"({"version": "1.0", "added_tokens": [], "normalizer": null, "post_processor": null,)"
+               R"("pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true,)"
+               R"("use_regex": false}, "decoder": {"type": "ByteLevel", "add_prefix_space": false,)"
+               R"("trim_offsets": true, "use_regex": false}, "model": {"type": "BPE",)"
+               R"("vocab": {"a": 3, "b": 4, "ab": 5, "\u0120": 6, "\u0120ab": 7, "\u0120b": 8},)"
+               R"("merges": ["a b", "\u0120 ab", "\u0120 b"]}})");
+    const std::string by_text =
+        page_of("words", "{\"text\": \"ab ab b ab\"}\n{\"text\": \"\"}\n{\"text\": \"b ab ab\"}\n");
+    EXPECT_NE(words(by_text).find("ab ab b ab"), std::string::npos) << by_text;
+    EXPECT_NE(by_text.find("<code> ab</code>"), std::string::npos) << by_text;
+    EXPECT_NE(by_text.find("&amp;text=ab+ab\""), std::string::npos) << by_text;
+}
+
+// Names of the folder that the command uses itself.
+TEST(HeadsCommand, a_model_may_be_named_like_a_file_of_the_run) {
+    const Heads heads;
+    for (const char* name : {"unfinished", "heads.journal", ".unfinished", ".heads.journal"}) {
+        SCOPED_TRACE(name);
+        const fs::path model = heads.scratch / (std::string(name) + ".safetensors");
+        fs::copy(std::string(FOVEA_SOURCES) + "/lens/model/learned/induction.safetensors", model);
+        const std::string out = std::string("out") + name;
+        const CommandRun run =
+            run_command(heads.scratch, "heads \"" + model.string() + "\" --texts 2 --corpus \"" +
+                                           (heads.scratch / "corpus.txt").string() + "\" --out \"" +
+                                           (heads.scratch / out).string() + "\"");
+        ASSERT_EQ(run.exit_code, 0) << run.error;
+        EXPECT_EQ(heads.files(out).size(), 14u);
+    }
+}
+
+// Some editors write a byte order mark.
+TEST(HeadsCommand, a_byte_order_mark_is_no_text) {
+    const Heads heads;
+    write_file(heads.scratch / "corpus.txt", "abcdefabcdef\n");
+    ASSERT_EQ(heads.run("plain").exit_code, 0);
+    write_file(heads.scratch / "corpus.txt",
+               "\xef\xbb\xbf"
+               "abcdefabcdef\n");
+    ASSERT_EQ(heads.run("marked").exit_code, 0);
+    EXPECT_TRUE(heads.files("plain") == heads.files("marked"));
 }
 
 // A run that ends in the middle of a text: the journal's last record is cut.
@@ -83,7 +155,7 @@ TEST(HeadsCommand, goes_on_after_a_kill_with_the_same_bytes) {
     expect_refused(stopped,
                    "heads.journal cannot be written: File too large; the texts that are done are kept");
     EXPECT_EQ(heads.files("part").size(), 1u);
-    const fs::path journal = heads.scratch / "part" / "heads.journal";
+    const fs::path journal = heads.scratch / "part" / ".heads.journal";
     const std::string bytes = read_file(journal);
     for (const size_t cut : {size_t{0}, size_t{1}, size_t{700}, bytes.size() - 10, bytes.size()}) {
         SCOPED_TRACE(cut);
@@ -105,13 +177,45 @@ TEST(HeadsCommand, goes_on_after_a_kill_with_the_same_bytes) {
     write_file(journal, changed);
     ASSERT_EQ(heads.run("part").exit_code, 0);
     EXPECT_TRUE(heads.files("part") == heads.files("whole"));
+    // So does a record whose rows do not fit its text, though its hash is right.
+    changed = bytes;
+    const size_t head = bytes.find("\n\n") + 2;
+    uint64_t size = 0, hash = 0xcbf29ce484222325u;
+    std::memcpy(&size, &bytes[head], 8);
+    ++changed[head + 16];  // the number of tokens
+    for (size_t n = 0; n < size; ++n) hash = (hash ^ uint8_t(changed[head + 16 + n])) * 0x100000001b3u;
+    std::memcpy(&changed[head + 8], &hash, 8);
+    fs::remove_all(heads.scratch / "part");
+    fs::create_directory(heads.scratch / "part");
+    write_file(journal, changed);
+    ASSERT_EQ(heads.run("part").exit_code, 0);
+    EXPECT_TRUE(heads.files("part") == heads.files("whole"));
+}
+
+// Files of a folder that the model does not need come and go.
+TEST(HeadsCommand, goes_on_after_another_model_came_into_the_folder) {
+    const Heads heads;
+    const fs::path model = heads.scratch / "models" / "model.gguf", corpus = heads.scratch / "ids.txt";
+    fs::create_directory(model.parent_path());
+    fs::copy(std::string(FOVEA_SOURCES) + "/tests/model/families/gpt2/model.gguf", model);
+    std::string texts;
+    for (size_t n = 0; n < 60; ++n)
+        texts += std::to_string(2 + n % 20) + " 3 4 " + std::to_string(n % 7) + "\n";
+    write_file(corpus, texts);
+    const std::string words = "FOVEA heads \"" + model.string() + "\" --corpus \"" + corpus.string() +
+                              "\" --out \"" + (heads.scratch / "out").string() + "\"";
+    expect_refused(run_shell(heads.scratch, "ulimit -f 30; " + words), "the texts that are done are kept");
+    write_file(model.parent_path() / "another.gguf", "not a model");
+    const CommandRun run = run_shell(heads.scratch, words);
+    ASSERT_EQ(run.exit_code, 0) << run.error;
+    EXPECT_NE(run.error.find(" of 60 texts are done already"), std::string::npos) << run.error;
 }
 
 TEST(HeadsCommand, rejects_the_journal_of_another_run) {
     const Heads heads;
     (void)run_shell(heads.scratch, "ulimit -f 30; FOVEA " + heads.words + " --out \"" +
                                        (heads.scratch / "part").string() + "\"");
-    const std::string before = read_file(heads.scratch / "part" / "heads.journal");
+    const std::string before = read_file(heads.scratch / "part" / ".heads.journal");
     ASSERT_FALSE(before.empty());
     expect_refused(heads.run("part", "--length 20"), "another run: its length is 128, that of this run 20");
     expect_refused(heads.run("part", "--texts 20"), "its number of texts is 60, that of this run 20");
@@ -121,7 +225,13 @@ TEST(HeadsCommand, rejects_the_journal_of_another_run) {
         "its model is induction, that of this run recall");
     write_file(heads.scratch / "corpus.txt", corpus_text(59) + "abcabcabc\n");
     expect_refused(heads.run("part"), "its corpus fingerprint is ");
-    EXPECT_EQ(read_file(heads.scratch / "part" / "heads.journal"), before);
+    EXPECT_EQ(read_file(heads.scratch / "part" / ".heads.journal"), before);
+    // A journal that is shorter than the header of this run.
+    const size_t model = before.find("model\t");
+    write_file(heads.scratch / "part" / ".heads.journal", before.substr(0, model) + "model\tother\n");
+    expect_refused(heads.run("part"), "another run: its model is other, that of this run induction; give");
+    write_file(heads.scratch / "part" / ".heads.journal", "short");
+    expect_refused(heads.run("part"), "another run: it was written by another version; give");
 }
 
 TEST(HeadsCommand, rejects_bad_input_and_leaves_nothing) {
@@ -133,12 +243,14 @@ TEST(HeadsCommand, rejects_bad_input_and_leaves_nothing) {
     };
     expect_refused(with("a.txt", ""), "a.txt is empty; it must have a text on each line");
     expect_refused(with("a.txt", "\n \n"), "a.txt has only empty lines");
-    expect_refused(with("a.txt", "good\n\xff\xfe"), "a.txt is not text: byte 5 is not UTF-8");
-    expect_refused(with("a.txt", std::string("good\0bad", 8)), "a.txt is not text: byte 4 is not UTF-8");
-    expect_refused(with("a.jsonl", "good\n"), "a.jsonl: text 0 is not JSON");
-    expect_refused(with("a.jsonl", "{\"txt\": \"a\"}\n"), "a.jsonl: text 0 has no member \"text\"");
-    expect_refused(with("a.jsonl", "{\"text\": \"abab\"}\n{\"text\": 3}\n"),
-                   "a.jsonl: text 1 has no member \"text\"");
+    expect_refused(with("a.txt", "good\n\xff\xfe"), "a.txt is not text: byte 5 is not UTF-8; give");
+    expect_refused(with("a.txt", std::string("good\0bad", 8)), "a.txt is not text: byte 4 is 0; give");
+    expect_refused(with("a.jsonl", "good\n"),
+                   "a.jsonl: text 0, counted from 0 without empty lines, is not JSON");
+    expect_refused(with("a.jsonl", "{\"txt\": \"a\"}\n"),
+                   "a.jsonl: text 0, counted from 0 without empty lines, has no member \"text\"");
+    expect_refused(with("a.jsonl", "{\"text\": \"abab\"}\n\n{\"text\": 3}\n"),
+                   "a.jsonl: text 1, counted from 0 without empty lines, has no member \"text\"");
     expect_refused(with("a.jsonl", "{\"text\": \"\"}\n"), "a.jsonl has no text of at least 2 tokens");
     expect_refused(heads.run("no/such/folder"), "no/such/folder cannot be made: No such file");
     expect_refused(heads.run("corpus.txt"), "corpus.txt exists and is not a folder; give a new name");
@@ -156,7 +268,7 @@ TEST(HeadsCommand, rejects_bad_input_and_leaves_nothing) {
         run_shell(heads.scratch, "ulimit -f 12; FOVEA " + heads.words + " --texts 1 --out \"" +
                                      (heads.scratch / "full").string() + "\"");
     expect_refused(full, "cannot be written: File too large; the texts that are done are kept");
-    for (const auto& [name, bytes] : heads.files("full")) EXPECT_EQ(name, "heads.journal");
+    for (const auto& [name, bytes] : heads.files("full")) EXPECT_EQ(name, ".heads.journal");
     ASSERT_EQ(heads.run("full", "--texts 1").exit_code, 0);
     expect_refused(heads.run("full", "--texts 1"), "full is not empty; give a new folder");
 }

@@ -109,6 +109,39 @@ TEST(HeadSurvey, sums_are_those_of_the_whole_matrix_with_any_number_of_threads) 
     }
 }
 
+// The CPU's runner, and the most bytes of weights that a call wrote.
+class MeasuredRunner : public Runner {
+  public:
+    std::string name() const override { return inner_->name(); }
+    const FoveaDeviceProperties& properties() const override { return inner_->properties(); }
+    Result<void> run(const Plan& plan, const FoveaHostBuffer* bindings) override {
+        largest = std::max(largest, bindings[FOVEA_BIND_WEIGHTS].size_bytes), ++calls;
+        return inner_->run(plan, bindings);
+    }
+    uint64_t largest = 0, calls = 0;
+
+  private:
+    std::unique_ptr<Runner> inner_ = make_cpu_runner();
+};
+
+TEST(HeadSurvey, holds_no_more_weights_than_it_says) {
+    MeasuredRunner engine;
+    const std::vector<uint32_t> ids = random_ids(40);
+    const uint64_t most = LayerSurvey::bytes(kTokens, kHeads, kKvHeads, 0);
+    ASSERT_LT(most, 4 * kHeads * kTokens * kTokens / 4);
+    for (const Named& rules : all_rules()) {
+        SCOPED_TRACE(rules.name);
+        const std::unique_ptr<Runner> other = make_cpu_runner();
+        Result<Trace> trace = random_trace(rules.rules, *other);
+        ASSERT_TRUE(trace);
+        engine.largest = engine.calls = 0;
+        ASSERT_TRUE(LayerSurvey::open(*trace, 0, ids, engine)->sums());
+        EXPECT_LE(engine.largest, most);
+        EXPECT_GT(engine.largest, most / 2);  // and no smaller ones than that
+        EXPECT_LT(engine.calls, 15u);
+    }
+}
+
 TEST(HeadSurvey, sparse_rows_are_the_eight_largest_weights_of_each_row) {
     const std::unique_ptr<Runner> engine = make_cpu_runner();
     const std::vector<uint32_t> ids = random_ids(40);

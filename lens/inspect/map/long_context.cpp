@@ -4,6 +4,8 @@
 #include <cmath>
 #include <string>
 
+#include "inspect/splitmix64.hpp"
+
 namespace fovea {
 namespace {
 
@@ -28,26 +30,19 @@ static_assert(kAsked + 1 == kLongContextDim);
 constexpr double kLocal = 14.5, kInduction = 13.5, kSink = 15.0, kSeparator = 9.5;
 constexpr uint32_t kMeanSentence = 170;
 
-uint64_t mix(uint64_t x) {  // SplitMix64
-    x += 0x9E3779B97F4A7C15u;
-    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
-    x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
-    return x ^ (x >> 31);
-}
-
 // The text repeats, and each time a few tokens are other ones.
 uint64_t token_at(int64_t i, uint32_t period) {
     if (i < 0) return 0;
     const uint64_t place = uint64_t(i) % period, turn = uint64_t(i) / period;
-    const bool changed = turn > 0 && mix(uint64_t(i) ^ 0x5eed) % 8 == 0;
-    return mix(place + (changed ? (turn << 32) : 0)) | 1;
+    const bool changed = turn > 0 && splitmix64(uint64_t(i) ^ 0x5eed) % 8 == 0;
+    return splitmix64(place + (changed ? (turn << 32) : 0)) | 1;
 }
 
-bool is_separator(int64_t i) { return mix(uint64_t(i) ^ 0xd07) % kMeanSentence == 0; }
+bool is_separator(int64_t i) { return splitmix64(uint64_t(i) ^ 0xd07) % kMeanSentence == 0; }
 
 void add_content(uint64_t token, double amplitude, float* out) {
     const double unit = amplitude / std::sqrt(double(kContent));
-    for (uint32_t n = 0; n < kContent; ++n) out[n] = float(mix(token * 64 + n) & 1 ? unit : -unit);
+    for (uint32_t n = 0; n < kContent; ++n) out[n] = float(splitmix64(token * 64 + n) & 1 ? unit : -unit);
 }
 
 }  // namespace

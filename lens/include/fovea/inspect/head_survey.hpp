@@ -25,7 +25,7 @@ struct SurveyCounts {
 
     SurveyCounts& operator+=(const SurveyCounts& other);
 };
-/// Counts the rows of one text, of which `ids` are the tokens.
+/// Counts the rows of one text, of which `ids` are the tokens. Safe from any thread.
 SurveyCounts survey_counts(std::span<const uint32_t> ids);
 
 /// One head's sums over the rows of texts. Query i, key j, weight w.
