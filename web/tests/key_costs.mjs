@@ -2,8 +2,7 @@
 const median = (list) => [...list].sort((a, b) => a - b)[Math.floor(list.length / 2)];
 
 // Medians for letters typed into the sentence and for arrow keys in the matrix: layouts, and milliseconds of tasks on
-// the main thread. The least of these is returned too: what else a machine does only adds to it. `field` is what a
-// letter costs in a field that nothing listens to.
+// the main thread. `field` is what a letter costs in a field that nothing listens to.
 export async function keyCosts(page, rounds) {
     const session = await page.context().newCDPSession(page);
     // Time that the thread ran, not time that passed: what else a machine does is not counted.
@@ -26,7 +25,7 @@ export async function keyCosts(page, rounds) {
             layouts.push(after.LayoutCount - before.LayoutCount);
             ms.push(1000 * (after.TaskDuration - before.TaskDuration));
         }
-        return { layouts: median(layouts), ms: median(ms), leastMs: Math.min(...ms) };
+        return { layouts: median(layouts), ms: median(ms) };
     };
     return {
         field: await measure(
