@@ -1,4 +1,5 @@
 // Singular directions of heads, against matrices and eigenvalues in plain float64 loops.
+#include "family_names.hpp"
 #include "model/float64_parts.hpp"
 
 #include <fovea/inspect/directions.hpp>
@@ -171,16 +172,7 @@ TEST_P(Directions, are_those_of_the_heads_matrices_with_their_tokens) {
               "head is 99; the model has heads 0 to " + std::to_string(head));
 }
 
-std::vector<std::string> families() {
-    std::vector<std::string> names;
-    for (const auto& folder : fs::directory_iterator(FOVEA_FAMILIES))
-        if (fs::exists(folder.path() / "expected.safetensors"))
-            names.push_back(folder.path().filename().string());
-    std::sort(names.begin(), names.end());
-    return names;
-}
-
-INSTANTIATE_TEST_SUITE_P(Models, Directions, testing::ValuesIn(families()),
+INSTANTIATE_TEST_SUITE_P(Models, Directions, testing::ValuesIn(family_names()),
                          [](const auto& one) { return one.param; });
 
 }  // namespace

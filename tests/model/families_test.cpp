@@ -1,5 +1,6 @@
 // Every family of models against transformers in float64: families/NAME holds a random model and what it
 // computes, see scripts/make_models.py.
+#include "family_names.hpp"
 #include "support/scratch.hpp"
 
 #include <fovea/model/checkpoint_model.hpp>
@@ -103,16 +104,6 @@ void expect_like_transformers(const fs::path& model_path, const TensorSet& refer
         EXPECT_EQ(order_of(run->logits.row(i)),
                   order_of(std::span(logits).subspan(i * vocabulary, vocabulary)))
             << i;
-}
-
-// The folders of tests/model/families with a model and its results.
-std::vector<std::string> test_models() {
-    std::vector<std::string> names;
-    for (const auto& folder : fs::directory_iterator(FOVEA_FAMILIES))
-        if (fs::exists(folder.path() / "expected.safetensors"))
-            names.push_back(folder.path().filename().string());
-    std::sort(names.begin(), names.end());
-    return names;
 }
 
 // The folder, or the GGUF file where there is no other form.
@@ -242,12 +233,12 @@ TEST_P(Families, give_the_same_bits_from_files_that_are_not_mapped) {
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(Each, Families, testing::ValuesIn(test_models()),
+INSTANTIATE_TEST_SUITE_P(Each, Families, testing::ValuesIn(family_names()),
                          [](const auto& name) { return name.param; });
 
 TEST(Families, have_a_test_model_each) {
     std::set<std::string> tested;
-    for (const std::string& name : test_models())
+    for (const std::string& name : family_names())
         tested.insert(CheckpointModel::open(model_path(name))->config().family);
     std::string all;
     for (const std::string& family : tested) all += (all.empty() ? "" : ", ") + family;
@@ -342,7 +333,7 @@ void expect_rows_behind_layers(const CheckpointModel& model, const TensorSet& re
 }
 
 void for_each_model(const std::function<void(const CheckpointModel&, const TensorSet& reference)>& body) {
-    for (const std::string& name : test_models()) {
+    for (const std::string& name : family_names()) {
         SCOPED_TRACE(name);
         const Result<CheckpointModel> model = CheckpointModel::open(model_path(name));
         const Result<TensorSet> reference =

@@ -1,5 +1,6 @@
 // Scores split by writers, against a separate forward pass in float64 that freezes its norms and leaves one
 // writer out.
+#include "family_names.hpp"
 #include "model/writers_replay.hpp"
 
 #include <fovea/inspect/writers.hpp>
@@ -205,15 +206,6 @@ TEST_P(Writers, of_a_logit_add_up_to_it_and_are_what_their_removal_changes) {
         }
 }
 
-std::vector<std::string> families() {
-    std::vector<std::string> names;
-    for (const auto& folder : fs::directory_iterator(FOVEA_FAMILIES))
-        if (fs::exists(folder.path() / "expected.safetensors"))
-            names.push_back(folder.path().filename().string());
-    std::sort(names.begin(), names.end());
-    return names;
-}
-
 // A trace of the library's induction model on a text, by the model's own rules or changed ones.
 Trace induction_trace(std::span<const uint32_t> ids,
                       const std::function<void(AttentionRules&)>& change = {}) {
@@ -398,7 +390,7 @@ TEST(WritersOfTrace, a_trace_of_the_cells_layer_is_read_in_place_of_its_run) {
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, Writers, testing::ValuesIn(families()),
+INSTANTIATE_TEST_SUITE_P(Models, Writers, testing::ValuesIn(family_names()),
                          [](const auto& one) { return one.param; });
 
 }  // namespace

@@ -37,7 +37,7 @@ typedef struct FoveaModel_T* FoveaModel;
  *            decide which loops run, as for the CLI without --device. Otherwise the device's kernels
  *   out      receives the model; close it with foveaCloseModel. Null after an error
  * Errors: FOVEA_INVALID_ARGUMENT and FOVEA_UNSUPPORTED for files that are not a known model of text. FOVEA_IO_ERROR, and
- * those of foveaOpenEngine. */
+ * the errors of foveaOpenEngine. */
 FOVEA_API FoveaResult foveaOpenModel(const char* path, const FoveaEngineOptions* engine, FoveaModel* out, FoveaDiag* diag);
 /* Closes a model; null is ignored. Its runs and generations may still be used. */
 FOVEA_API void foveaCloseModel(FoveaModel model);
