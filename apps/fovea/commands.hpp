@@ -10,6 +10,7 @@ namespace fovea::app {
 using Words = std::span<const std::string_view>;
 
 int devices_command(Words words);
+int doctor_command(Words words);
 int attend_command(Words words);
 int bench_command(Words words);  // speed as a share of what this machine reaches in the same process
 int gradients_command(Words words);

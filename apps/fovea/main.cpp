@@ -25,6 +25,7 @@ struct Command {
 constexpr Command kCommands[] = {
     {"devices", fovea::app::devices_command,
      "backends and devices, what each can do, which is the default and why"},
+    {"doctor", fovea::app::doctor_command, "whether Fovea works on this machine, as a report for a bug"},
     {"attend", fovea::app::attend_command, "attention of the tensors in a file"},
     {"gradients", fovea::app::gradients_command, "gradients of attention: dq, dk, dv from q, k, v, do"},
     {"train", fovea::app::train_command, "trains a small model on a task, and says what its heads do"},

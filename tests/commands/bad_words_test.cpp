@@ -116,6 +116,8 @@ TEST(BadWords, one_line_names_the_word) {
         {"session IN --list --head 1", "error: --list cannot be combined with --head"},
         {"lesson 2 --kernel flash", "--kernel cannot be combined with --backend strict"},
         {"devices x", "devices takes no argument, but 'x' is given"},
+        {"doctor x", "doctor takes no argument, but 'x' is given"},
+        {"doctor --out" + missing, "its folder does not exist"},
         {"bench foo", "suite is 'foo'; it must be cpu"},
         {"bench --case zz", "--case: 'zz' is not one of a-full, a-causal"},
         {"bench --case f-full,zz", "--case: 'zz' is not one of"},
@@ -209,6 +211,18 @@ TEST(Streams, a_full_or_closed_standard_output_is_said) {
     }
     // A closed stream gives its number to no file that is written.
     EXPECT_TRUE(load_tensors(scratch / "out.safetensors"));
+}
+
+TEST(Doctor, says_what_works_and_keeps_the_same_text_in_a_file) {
+    const Scratch scratch;
+    const std::string file = (scratch / "report.txt").string();
+    const CommandRun run =
+        run_shell(scratch, "VK_DRIVER_FILES=/none.json FOVEA doctor --out \"" + file + '"');
+    EXPECT_EQ(run.exit_code, 0) << run.error;
+    EXPECT_EQ(run.output, read_file(file));
+    for (const std::string part : {"fovea 0.", "\nVK_DRIVER_FILES: /none.json\n", "\n0  CPU (",
+                                   "\n0  right: kernel ", "\nAll that was tried works.\n"})
+        EXPECT_NE(run.output.find(part), std::string::npos) << part << " in\n" << run.output;
 }
 
 TEST(Limits, a_file_beyond_the_limit_is_refused_and_leaves_nothing) {
