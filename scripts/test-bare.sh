@@ -2,14 +2,15 @@
 # Runs a command of ./dev on a copy of this checkout in a new Debian with nothing installed, made with debootstrap in
 # FOLDER. Among the tests, the suite "consumer" installs the library and builds other projects against what was
 # installed.
-#   scripts/test-bare.sh FOLDER SUITE run        SUITE: bookworm (12) or trixie (13). ./dev run, timed, from empty caches
+#   scripts/test-bare.sh FOLDER SUITE run|web    SUITE: bookworm (12) or trixie (13). ./dev run, or ./dev web up to its
+#                                                page, timed, from empty caches
 #   scripts/test-bare.sh FOLDER SUITE [ARGS]     ARGS go to ./dev test there; needs root (chroot)
 #   scripts/test-bare.sh FOLDER SUITE --engine   shorter: what a host installs, without the programs: builds the
-#                                                libraries, then the suites unit, kernels and consumer
-# The folder is kept and used again, except for `run`; one that holds something else is refused.
+#                                                libraries, then the suites unit, kernels and consumer.
+# The folder is kept and used again, except for `run` and `web`; one that holds something else is refused.
 set -euo pipefail
 root=$(realpath "$(dirname "$0")/..")
-usage="usage: test-bare.sh FOLDER bookworm|trixie [run | --engine | ARGS of ./dev test]"
+usage="usage: test-bare.sh FOLDER bookworm|trixie [run | web | --engine | ARGS of ./dev test]"
 folder=${1:?$usage} suite=${2:?$usage}
 shift 2
 [[ $suite =~ ^(bookworm|trixie)$ ]] || { echo "fovea: the suite is '$suite'; it must be bookworm or trixie" >&2; exit 2; }
@@ -19,7 +20,7 @@ command -v debootstrap >/dev/null || { echo "fovea: install debootstrap first:  
 source "$root/scripts/tools/debian-mirror.sh"
 source "$root/scripts/tools/own-folder.sh"
 mirror=$(debian_mirror)
-if [[ ${1:-} == run || ! -e $folder/ready || ! -e $folder/$own_folder_marker ]]; then
+if [[ ${1:-} =~ ^(run|web)$ || ! -e $folder/ready || ! -e $folder/$own_folder_marker ]]; then
     own_folder "$folder"
     debootstrap --variant=minbase --include=ca-certificates "$suite" "$folder" "$mirror"
     touch "$folder/ready"
@@ -50,9 +51,9 @@ inside() {
         FOVEA_JOBS="${FOVEA_JOBS:-}" NODE_EXTRA_CA_CERTS=/etc/ssl/certs/ca-certificates.crt "$@"
 }
 inside update-ca-certificates >/dev/null
-if [[ ${1:-} == run ]]; then
-    echo "$suite, nothing installed, empty caches: ./dev run"
-    inside /fovea/scripts/first-run.sh
+if [[ ${1:-} =~ ^(run|web)$ ]]; then
+    echo "$suite, nothing installed, empty caches: ./dev $1"
+    inside /fovea/scripts/first-run.sh "$1"
     exit
 fi
 if [[ ${1:-} != --engine ]]; then

@@ -4,6 +4,8 @@
     run.py PROGRAM ARGUMENTS...                 each call is PROGRAM ARGUMENTS FILE --stage S --head N
     run.py --digits 6 PROGRAM ...               numbers equal to 6 digits; without it the same letters
     run.py --same-as "PROGRAM ARGUMENTS" ...    compared with another program in place of expected/: the same letters everywhere
+    run.py --resident PROGRAM ...               the program stays: a line of JSON in for each call, [word, ...], and one out,
+                                                {"code": 0, "out": "...", "err": "..."}
     run.py --more "--device cpu --print" ...    words after the file
     run.py --only NAME                          files whose name begins so
     run.py --reference                          expected/ against reference.py, in float64; runs no program
@@ -72,8 +74,13 @@ def uses_engine(name):
 
 
 def run(command, name, stage, head, more):
-    words = [*command, str(FOLDER / f"{name}.fovea"), "--stage", stage, "--head", head, *more]
-    return subprocess.run(words, capture_output=True, timeout=300, check=False)
+    words = [str(FOLDER / f"{name}.fovea"), "--stage", stage, "--head", head, *more]
+    if isinstance(command, subprocess.Popen):
+        command.stdin.write(json.dumps(words) + "\n")
+        command.stdin.flush()
+        answer = json.loads(command.stdout.readline())
+        return subprocess.CompletedProcess(words, answer["code"], answer["out"].encode(), answer["err"].encode())
+    return subprocess.run([*command, *words], capture_output=True, timeout=300, check=False)
 
 
 def judge_refusal(options, done, why):
@@ -129,6 +136,7 @@ def main():
     parser.add_argument("--same-as", default="")
     parser.add_argument("--more", default="")
     parser.add_argument("--only", default="")
+    parser.add_argument("--resident", action="store_true")
     parser.add_argument("--any-code", action="store_true")
     parser.add_argument("--reference", action="store_true")
     parser.add_argument("--write", action="store_true")
@@ -137,7 +145,11 @@ def main():
     sys.path.insert(0, str(FOLDER))
     todo = list(cases(options.only))
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
-        if options.reference:
+        if options.resident:
+            with subprocess.Popen(options.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as program:
+                options.command = program
+                verdicts = [judge(options, case) for case in todo]
+        elif options.reference:
             verdicts = [judge_by_reference(case) for case in todo]
         else:
             verdicts = list(pool.map(lambda case: judge(options, case), todo))

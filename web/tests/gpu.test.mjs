@@ -26,8 +26,8 @@ const noDawn = process.env.FOVEA_DAWN
     : "FOVEA_DAWN is not set (npm install --prefix FOLDER webgpu)";
 
 for (const [implementation, kernel, seed, count, lack] of [
-    ["webgpu", "staged", 1, 4, missing],
-    ["webgpu", "flash", 20261401, 6, missing],
+    ["webgpu", "staged", 1, 2, missing],
+    ["webgpu", "flash", 20261401, 3, missing],
     ["dawn", "staged", 1, 4, noDawn],
     ["dawn", "flash", 1, 3, noDawn],
 ])
@@ -36,7 +36,14 @@ for (const [implementation, kernel, seed, count, lack] of [
         { skip: lack ?? false },
         async () => {
             const { stdout } = await promisify(execFile)(program("semantics"), [
-                ...["--sweep", String(seed), "--on", `${implementation}:${kernel}`, "--count", String(count)],
+                ...[
+                    "--sweep",
+                    String(seed),
+                    "--on",
+                    `${implementation}:${kernel}`,
+                    "--count",
+                    String(isNightly ? 2 * count : count),
+                ],
             ]);
             assert.ok(Number(stdout.match(/(\d+) passed, 0 failed/)?.[1]) > 0, stdout);
         },
@@ -51,7 +58,7 @@ for (const [implementation, lack] of [
         { skip: lack ?? false },
         async () => {
             const { stdout } = await promisify(execFile)(program("gradients"), [
-                ...["--sweep", "1", "--on", implementation, "--count", isNightly ? "12" : "4"],
+                ...["--sweep", "1", "--on", implementation, "--count", isNightly ? "12" : "2"],
             ]);
             assert.ok(Number(stdout.match(/(\d+) passed, 0 failed/)?.[1]) > 0, stdout);
         },
@@ -62,7 +69,7 @@ for (const [implementation, lack] of [
         { skip: lack ?? false },
         async () => {
             const { stdout } = await promisify(execFile)(program("operations"), [
-                ...["--on", implementation, "--cases", isNightly ? "60" : "4"],
+                ...["--on", implementation, "--cases", isNightly ? "60" : "2"],
             ]);
             // All of them, except one that WebGPU cannot bind.
             const [, all] = stdout.match(/Running (\d+) tests/);

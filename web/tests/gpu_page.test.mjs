@@ -68,12 +68,12 @@ function near(got) {
     assert.ok(Math.abs(got.mass - expected.mass) < 1e-3, `mass ${got.mass}, expected ${expected.mass}`);
 }
 
-const on = (engine, use) => async () => {
+const on = (engine, use) => async (t) => {
     const page = await lab.page("", { query: `?engine=${engine}`, live: false });
     try {
         // A program in place of a GPU takes seconds for each pipeline, on a busy machine tens of them.
         await page.waitForFunction(() => globalThis.fovea?.app?.engine.info, undefined, { timeout: 300_000 });
-        await use(page);
+        await use(page, t);
         assert.deepEqual(page.faults, []);
     } finally {
         await page.close();
@@ -148,80 +148,84 @@ test(
 );
 
 const ramp = (count, step) => Array.from({ length: count }, (_, i) => Math.sin(i * step));
-for (const [name, address, rows, keys, dim] of [
-    ["level 7 with 4,096 tokens", "#v=1&level=7&len=4096", 4096, 4096, 0],
-    ["tensors of 128 columns, not as many queries as keys", "#v=1&level=2", 300, 500, 128],
-    ["tensors of 8 columns, causal", "#v=1&level=3", 300, 300, 8],
-])
-    test(
-        `a reader's own map comes from the GPU: ${name}`,
-        { skip: missing ?? false },
-        on("webgpu-software", async (page) => {
-            const submitted = () => page.workers()[0].evaluate(() => globalThis.submitted);
-            await page.workers()[0].evaluate(() => {
-                const { submit } = GPUQueue.prototype;
-                globalThis.submitted = 0;
-                GPUQueue.prototype.submit = function (...given) {
-                    ++globalThis.submitted;
-                    return submit.apply(this, given);
-                };
-            });
-            const ask = (kind, question) =>
-                page.evaluate(
-                    ([kind, question]) => globalThis.fovea.app.engine.ask(kind, question),
-                    [kind, question],
+// One page for all: each opened device compiles its kernels anew.
+test(
+    "a reader's own map comes from the GPU",
+    { skip: missing ?? false },
+    on("webgpu-software", async (page, t) => {
+        const submitted = () => page.workers()[0].evaluate(() => globalThis.submitted);
+        await page.workers()[0].evaluate(() => {
+            const { submit } = GPUQueue.prototype;
+            globalThis.submitted = 0;
+            GPUQueue.prototype.submit = function (...given) {
+                ++globalThis.submitted;
+                return submit.apply(this, given);
+            };
+        });
+        for (const [name, address, rows, keys, dim] of [
+            ["level 7 with 4,096 tokens", "#v=1&level=7&len=4096", 4096, 4096, 0],
+            ["tensors of 128 columns, not as many queries as keys", "#v=1&level=2", 300, 500, 128],
+            ["tensors of 8 columns, causal", "#v=1&level=3", 300, 300, 8],
+        ])
+            await t.test(name, async () => {
+                const ask = (kind, question) =>
+                    page.evaluate(
+                        ([kind, question]) => globalThis.fovea.app.engine.ask(kind, question),
+                        [kind, question],
+                    );
+                const [q, k] = dim ? [ramp(rows * dim, 0.7), ramp(keys * dim, 1.3)] : [];
+                const of = await page.evaluate(
+                    ([address, rows, keys, dim, q, k]) =>
+                        globalThis.fovea.app.engine.ask("mapSession", {
+                            address,
+                            own: dim
+                                ? {
+                                      ...{ head: 0, heads: 1, rows, keys, dim },
+                                      ...{ q: Float32Array.from(q), k: Float32Array.from(k) },
+                                  }
+                                : null,
+                        }),
+                    [address, rows, keys, dim, q, k],
                 );
-            const [q, k] = dim ? [ramp(rows * dim, 0.7), ramp(keys * dim, 1.3)] : [];
-            const of = await page.evaluate(
-                ([address, rows, keys, dim, q, k]) =>
-                    globalThis.fovea.app.engine.ask("mapSession", {
-                        address,
-                        own: dim
-                            ? {
-                                  ...{ head: 0, heads: 1, rows, keys, dim },
-                                  ...{ q: Float32Array.from(q), k: Float32Array.from(k) },
-                              }
-                            : null,
-                    }),
-                [address, rows, keys, dim, q, k],
-            );
-            assert.deepEqual([of.rows, of.keys], [rows, keys]);
-            const before = await submitted();
-            while ((await ask("mapPrepare", { maxFlops: 1e9 })) < 1);
-            const forward = await submitted();
-            assert.ok(forward > before, "the forward pass ran on the processor");
-            // A tile where each pixel is a cell, in the last rows.
-            let shown = await ask("mapView", {
-                ...{ row: rows - 200, key: keys - 200, rows: 200, keys: 200 },
-                ...{ width: 200, height: 200 },
+                assert.deepEqual([of.rows, of.keys], [rows, keys]);
+                const before = await submitted();
+                while ((await ask("mapPrepare", { maxFlops: 1e9 })) < 1);
+                const forward = await submitted();
+                assert.ok(forward > before, "the forward pass ran on the processor");
+                // A tile where each pixel is a cell, in the last rows.
+                let shown = await ask("mapView", {
+                    ...{ row: rows - 200, key: keys - 200, rows: 200, keys: 200 },
+                    ...{ width: 200, height: 200 },
+                });
+                while (shown.exact < shown.needed) shown = await ask("mapStep", { maxFlops: 1e9 });
+                assert.ok((await submitted()) > forward, "the tiles were computed by the processor");
+                const worst = await page.evaluate(
+                    async ([row, key]) => {
+                        const { engine } = globalThis.fovea.app,
+                            side = 256;
+                        let worst = 0;
+                        for (let n = 0; n < 20; ++n) {
+                            const i = row - ((7 * n) % 40),
+                                j = key - ((11 * n) % 40);
+                            const { max } = await engine.ask("mapPixels", {
+                                ...{ level: 0, y: Math.floor(i / side), x: Math.floor(j / side) },
+                                sampled: false,
+                            });
+                            const { weight } = await engine.ask("mapDerive", { query: i, key: j });
+                            worst = Math.max(
+                                worst,
+                                Math.abs(max[side * (i % side) + (j % side)] - weight) /
+                                    Math.max(weight, 1e-4),
+                            );
+                        }
+                        return worst;
+                    },
+                    [rows - 1, keys - 1],
+                );
+                assert.ok(worst < 1e-3, `relative difference ${worst}`);
             });
-            while (shown.exact < shown.needed) shown = await ask("mapStep", { maxFlops: 1e9 });
-            assert.ok((await submitted()) > forward, "the tiles were computed by the processor");
-            const worst = await page.evaluate(
-                async ([row, key]) => {
-                    const { engine } = globalThis.fovea.app,
-                        side = 256;
-                    let worst = 0;
-                    for (let n = 0; n < 20; ++n) {
-                        const i = row - ((7 * n) % 40),
-                            j = key - ((11 * n) % 40);
-                        const { max } = await engine.ask("mapPixels", {
-                            ...{ level: 0, y: Math.floor(i / side), x: Math.floor(j / side) },
-                            sampled: false,
-                        });
-                        const { weight } = await engine.ask("mapDerive", { query: i, key: j });
-                        worst = Math.max(
-                            worst,
-                            Math.abs(max[side * (i % side) + (j % side)] - weight) / Math.max(weight, 1e-4),
-                        );
-                    }
-                    return worst;
-                },
-                [rows - 1, keys - 1],
-            );
-            assert.ok(worst < 1e-3, `relative difference ${worst}`);
-        }),
-    );
+    }),
+);
 
 test(
     "a GPU whose numbers differ from the processor's is not used, and the badge says so",

@@ -24,7 +24,10 @@ test("there are session files to read", () => assert.ok(files.length >= 40, `${f
 test("each file's stages are those of every other program: the same letters", { timeout: 600_000 }, () => {
     execFileSync(
         "python3",
-        [join(folder, "run.py"), process.execPath, join(root, "web", "tools", "session.mjs")],
+        [
+            ...[join(folder, "run.py"), "--resident", process.execPath],
+            ...[join(root, "web", "tools", "session.mjs"), "--resident"],
+        ],
         { stdio: ["ignore", "pipe", "inherit"] },
     );
 });

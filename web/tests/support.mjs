@@ -41,28 +41,29 @@ export const args = [
     "--force-color-profile=srgb",
 ];
 
+const viewport = { width: 1440, height: 900 },
+    media = { colorScheme: "light", reducedMotion: "reduce" };
+
 export class Lab {
     static async open(options = {}) {
         const lab = new Lab();
         lab.profile = mkdtempSync(join(tmpdir(), "fovea-web-"));
         lab.host = await serve(site, { isolated: true, prefix: "/sub/path/", ...options });
         lab.context = await chromium.launchPersistentContext(lab.profile, {
-            executablePath,
-            args,
-            headless: true,
-            viewport: { width: 1440, height: 900 },
-            acceptDownloads: true,
-            colorScheme: "light",
-            reducedMotion: "reduce",
+            ...{ executablePath, args, headless: true, viewport, acceptDownloads: true },
+            ...media,
             ...options.context,
         });
         lab.context.setDefaultTimeout(60_000); // for a busy machine
         return lab;
     }
 
-    // A page on the demo, at level 2 unless `hash` says otherwise ("": the first visit); its console errors, uncaught exceptions and requests elsewhere are kept in `faults`.
+    // A page on the demo, at level 2 unless `hash` says otherwise ("": the first visit). `faults` keeps its console errors,
+    // uncaught exceptions and requests elsewhere. Closing it gives its tab back for the next page: half of what a new tab
+    // costs is its process.
     async page(hash = "#v=1&level=2", { query = "", live = true, viewport, colorScheme } = {}) {
-        const page = await this.context.newPage();
+        const page = this.tab ?? (await this.newTab());
+        this.tab = undefined;
         page.faults = [];
         page.on("console", (m) => {
             if (m.type() === "error") page.faults.push(`console: ${m.text()}`);
@@ -72,13 +73,40 @@ export class Lab {
             if (!r.url().startsWith(this.host.url) && !/^(data|blob):/.test(r.url()))
                 page.faults.push(`request to ${r.url()}`);
         });
+        await page.bringToFront();
         if (viewport) await page.setViewportSize(viewport);
         if (colorScheme) await page.emulateMedia({ colorScheme });
+        page.live = false;
         await page.goto(`${this.host.url}${query}${hash}`);
-        if (live) {
-            await settled(page);
-            lookWhenSettled(page);
+        if (live) await settled(page);
+        page.live = live;
+        return page;
+    }
+
+    async newTab() {
+        const page = await this.context.newPage();
+        const close = page.close.bind(page);
+        // What outlives a document: such a tab is not used again.
+        for (const name of ["addInitScript", "exposeFunction", "exposeBinding", "route", "unroute"]) {
+            const change = page[name].bind(page);
+            page[name] = (...given) => ((page.changed = true), change(...given));
         }
+        page.close = async (options) => {
+            if (page.isClosed()) return;
+            if (page.changed || this.tab) return close(options);
+            page.removeAllListeners();
+            try {
+                await page.mouse.move(-9, -9);
+                await page.evaluate(() => sessionStorage.clear());
+                await page.emulateMedia({ media: null, forcedColors: null, ...media });
+                await page.setViewportSize(viewport);
+                await page.goto(`${this.host.url}icon.svg`); // stays in the process, unlike about:blank
+                this.tab = page;
+            } catch {
+                await close();
+            }
+        };
+        lookWhenSettled(page);
         return page;
     }
 
@@ -118,7 +146,7 @@ function lookWhenSettled(page) {
     for (const name of looks) {
         const look = page[name].bind(page);
         page[name] = async (...given) => {
-            await settled(page);
+            if (page.live) await settled(page);
             return look(...given);
         };
     }
@@ -127,10 +155,22 @@ function lookWhenSettled(page) {
 // The float32 values of a stage as the page holds them.
 export async function stageValues(page, id) {
     await settled(page);
-    return page.evaluate((wanted) => {
+    const stage = await page.evaluate((wanted) => {
         const stage = globalThis.fovea.app.result.stages.find((s) => s.id === wanted);
-        return stage && { shape: stage.shape, values: Array.from(stage.data) };
+        if (!stage) return undefined;
+        // As text: a list of a million numbers takes half a minute on its way.
+        const bytes = new Uint8Array(Float32Array.from(stage.data).buffer);
+        let text = "";
+        for (let at = 0; at < bytes.length; at += 8192)
+            text += String.fromCharCode(...bytes.subarray(at, at + 8192));
+        return { shape: stage.shape, text: btoa(text) };
     }, id);
+    if (!stage) return undefined;
+    const { buffer, byteOffset, byteLength } = Buffer.from(stage.text, "base64");
+    return {
+        shape: stage.shape,
+        values: Array.from(new Float32Array(buffer.slice(byteOffset, byteOffset + byteLength))),
+    };
 }
 
 export const near = (actual, expected, tolerance = 1e-6) => {

@@ -377,6 +377,7 @@ describe("words and numbers", { skip: missing ?? false }, () => {
                     .map(String);
             await page.evaluate(() => globalThis.fovea.app.change({ i: 3, j: 1 }, { numbers: false }));
             await page.click("#paint");
+            await settled(page); // the mask editor loads
             await page.evaluate(() => globalThis.fovea.workbench.matrix.focus());
             await page.keyboard.press("Space");
             assert.deepEqual(await hidden(), causal(6));
