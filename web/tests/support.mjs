@@ -158,7 +158,7 @@ export async function stageValues(page, id) {
     const stage = await page.evaluate((wanted) => {
         const stage = globalThis.fovea.app.result.stages.find((s) => s.id === wanted);
         if (!stage) return undefined;
-        // As text: a list of a million numbers takes half a minute on its way.
+        // As text: a list of a million values takes half a minute on its way.
         const bytes = new Uint8Array(Float32Array.from(stage.data).buffer);
         let text = "";
         for (let at = 0; at < bytes.length; at += 8192)
