@@ -15,6 +15,7 @@
 #include <fstream>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace fovea::app {
@@ -106,9 +107,16 @@ void print_machine(std::FILE* out) {
     const std::string kept = driver_check_folder();
     line("checks of drivers are kept in",
          kept.empty() ? "no folder: neither XDG_CACHE_HOME nor HOME is set" : kept);
-    for (const char* name : {"VK_DRIVER_FILES", "VK_ICD_FILENAMES", "VK_LOADER_DRIVERS_SELECT",
-                             "VK_INSTANCE_LAYERS", "VK_LAYER_PATH", "MESA_VK_DEVICE_SELECT"})
-        if (const char* value = std::getenv(name)) line(name, value);
+    const std::pair<const char*, const char*> variables[] = {
+        {"VK_DRIVER_FILES", std::getenv("VK_DRIVER_FILES")},
+        {"VK_ICD_FILENAMES", std::getenv("VK_ICD_FILENAMES")},
+        {"VK_LOADER_DRIVERS_SELECT", std::getenv("VK_LOADER_DRIVERS_SELECT")},
+        {"VK_INSTANCE_LAYERS", std::getenv("VK_INSTANCE_LAYERS")},
+        {"VK_LAYER_PATH", std::getenv("VK_LAYER_PATH")},
+        {"MESA_VK_DEVICE_SELECT", std::getenv("MESA_VK_DEVICE_SELECT")},
+    };
+    for (const auto& [name, value] : variables)
+        if (value) line(name, value);
     for (const char* folder :
          {"/etc/vulkan/icd.d", "/usr/local/share/vulkan/icd.d", "/usr/share/vulkan/icd.d"}) {
         std::error_code none;

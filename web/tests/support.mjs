@@ -86,7 +86,7 @@ export class Lab {
     async newTab() {
         const page = await this.context.newPage();
         const close = page.close.bind(page);
-        // What outlives a document: such a tab is not used again.
+        // These outlive a document: such a tab is not used again.
         for (const name of ["addInitScript", "exposeFunction", "exposeBinding", "route", "unroute"]) {
             const change = page[name].bind(page);
             page[name] = (...given) => ((page.changed = true), change(...given));

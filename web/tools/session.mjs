@@ -20,7 +20,7 @@ function taskOf(session) {
     }
 }
 
-// What the command's words ask for: what it prints and says, and its exit code.
+// Runs the command with these words: its standard output, standard error and exit code.
 async function answer(args) {
     let err = "";
     try {
