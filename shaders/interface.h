@@ -112,8 +112,9 @@ FOVEA_CONST kBlockClear = 2;
 FOVEA_CONST kMaskMapThreads = 64;  // four for each block
 
 FOVEA_CONST kSoftmaxMaxThreads = 128;
-FOVEA_CONST kElementThreads = 64;  // rope, cache_rows, merge, pointwise
+FOVEA_CONST kElementThreads = 64;  // rope, cache_rows, merge, pointwise, rotate
 FOVEA_CONST kNormThreads = 64;     // a power of two
+FOVEA_CONST kRotationBlock = 32;   // elements that are rotated together
 FOVEA_CONST kMergeLevels = 13;     // places of a merge's tree: 2^(n-1) parts
 
 // A visible key has a weight >= +0 in the workspace; a hidden or dropped one these bits, which is -0.
@@ -472,6 +473,11 @@ struct CacheRowsPush {
     uint has_sequences;
 };
 
+struct RotatePush {
+    RowsView slice;
+    TensorView x, y;
+};
+
 struct MergePush {
     RowsView slice;
     TensorView x, y, lse;  // for part 0; elements are rows in lse
@@ -530,7 +536,7 @@ struct PointwisePush {
 
 #define FOVEA_SLOT_UNGATHERED 0  // gather; what it writes is FOVEA_SLOT_EXTRA
 
-#define FOVEA_SLOT_X 0  // linear, rope, cache_rows, merge, norm, pointwise
+#define FOVEA_SLOT_X 0  // linear, rope, cache_rows, merge, norm, pointwise, rotate
 #define FOVEA_SLOT_Y 1
 #define FOVEA_SLOT_W 2  // linear, norm
 #define FOVEA_SLOT_LINEAR_BIAS 3

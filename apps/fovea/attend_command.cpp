@@ -119,10 +119,11 @@ Result<int> attend_alone(const Arguments& a) {
     if (Result<void> r = prepare(a, true, to); !r) return r.error();
     Result<Engine> engine = open_engine(to.options);
     if (!engine) return engine.error();
-    const Result<std::optional<FoveaDtype>> cache = cache_type_option(a);
+    const Result<std::optional<CacheType>> cache = cache_type_option(a);
     if (!cache) return cache.error();
     if (*cache)
-        if (Result<void> r = cache_keys_and_values(to.call, **cache, *engine); !r) return r.error();
+        if (Result<void> r = cache_keys_and_values(to.call, (*cache)->type, (*cache)->rotated, *engine); !r)
+            return r.error();
     Progress progress("attention");
     RunOptions run;
     run.progress = [&](double done) { return progress(done); };

@@ -38,6 +38,9 @@ constexpr AttentionOption kAttentionOptions[] = {
     {kBoth,
      {"--cache-type", "f32|f16|bf16|f8_e4m3|f8_e5m2|q8_0|q4_0",
       "KV cache type: k and v are rounded to it first; default the type of the tensors"}},
+    {kBoth,
+     {"--cache-rotation", "",
+      "with --cache-type q8_0 or q4_0: rows are rotated before, so that outlier channels cost less"}},
     {kAll, {"--layout", "bhld|blhd", "axes of q, k, v; default what the file's metadata say, else bhld"}},
     {kFiles, {"--validation", "", "Vulkan: run under the validation layer and fail on any message"}},
     {kFiles, {"--json", "", "say what ran as JSON"}},
@@ -256,13 +259,19 @@ Result<uint64_t> chunk_option(const Arguments& a) {
     return a.unsigned_integer("--chunk", 512);
 }
 
-Result<std::optional<FoveaDtype>> cache_type_option(const Arguments& a) {
+Result<std::optional<CacheType>> cache_type_option(const Arguments& a) {
     const std::string_view name = a.text("--cache-type");
-    if (name.empty()) return std::optional<FoveaDtype>();
+    const bool rotated = a.has("--cache-rotation");
+    if (rotated && name != "q8_0" && name != "q4_0")
+        return bad("--cache-rotation", name.empty()
+                                           ? "--cache-rotation needs --cache-type q8_0 or q4_0"
+                                           : "--cache-rotation cannot be combined with --cache-type " +
+                                                 std::string(name) + "; it needs q8_0 or q4_0");
+    if (name.empty()) return std::optional<CacheType>();
     std::string known;
     for (const DtypeInfo& info : kDtypes) {
         if (!(info.uses & (kUseNumbers | kUseCache))) continue;
-        if (name == info.name) return std::optional(info.type);
+        if (name == info.name) return std::optional(CacheType{info.type, rotated});
         known += (known.empty() ? "" : ", ") + std::string(info.name);
     }
     return bad("--cache-type", "'" + std::string(name) + "' is not one of " + known);

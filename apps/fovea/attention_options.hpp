@@ -4,6 +4,8 @@
 
 #include "engine_options.hpp"
 
+#include <fovea/model/cache_type.hpp>
+
 #include <functional>
 #include <optional>
 #include <span>
@@ -34,8 +36,8 @@ constexpr bool is_oracle(FoveaKernel kernel) {
     return kernel == FOVEA_KERNEL_PLAIN || kernel == FOVEA_KERNEL_REFERENCE;
 }
 
-// --cache-type: that of cached keys and values, or nothing.
-Result<std::optional<FoveaDtype>> cache_type_option(const Arguments& arguments);
+// --cache-type and --cache-rotation: how keys and values are cached, or nothing.
+Result<std::optional<CacheType>> cache_type_option(const Arguments& arguments);
 
 // --layout: true for blhd; nothing where it is not given.
 Result<std::optional<bool>> rows_first_option(const Arguments& arguments);

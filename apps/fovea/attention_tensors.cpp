@@ -77,7 +77,7 @@ Result<FoveaDtype> keep_float(AttentionCall& call, FoveaBinding binding, const T
     return FOVEA_F32;
 }
 
-Result<void> cache_keys_and_values(AttentionCall& call, FoveaDtype type, Engine& engine) {
+Result<void> cache_keys_and_values(AttentionCall& call, FoveaDtype type, bool rotated, Engine& engine) {
     FoveaAttentionDesc& d = call.desc;
     const struct {
         FoveaBinding binding;
@@ -90,7 +90,7 @@ Result<void> cache_keys_and_values(AttentionCall& call, FoveaDtype type, Engine&
     for (const auto& t : tensors) {
         FoveaAppendDesc append{};
         append.struct_size = sizeof append;
-        append.x_type = t.type, append.y_type = type;
+        append.x_type = t.type, append.y_type = type, append.rotate = rotated;
         append.batch = d.batch, append.heads = d.heads_kv, append.dim = t.dim;
         append.len = d.len_kv, append.capacity = std::max<uint64_t>(d.len_kv, 1);
         if (d.len_kv > 0) append.x_strides = append.y_strides = t.strides;  // else its one row stays empty
@@ -111,6 +111,7 @@ Result<void> cache_keys_and_values(AttentionCall& call, FoveaDtype type, Engine&
         t.type = type;
         bytes += plan->info().tensor_bytes[FOVEA_BIND_Y];
     }
+    if (rotated) d.flags |= FOVEA_FLAG_ROTATED_CACHE;
     call.notes.push_back("k and v: a cache of " + std::to_string(bytes) + " bytes");
     return {};
 }

@@ -49,9 +49,9 @@ FoveaDtype element_type_of(FoveaDtype type);
 Result<FoveaDtype> keep_float(AttentionCall& call, FoveaBinding binding, const Tensor& tensor);
 Result<void> keep_as_f32(AttentionCall& call, FoveaBinding binding, const Tensor& tensor);
 
-// Appends the rows of k and v to an empty cache of `type`, which takes their place; `notes` says how large it
-// is.
-Result<void> cache_keys_and_values(AttentionCall& call, FoveaDtype type, Engine& engine);
+// Appends the rows of k and v, rotated or not, to an empty cache of `type`. The cache takes their place.
+// `notes` says how large it is.
+Result<void> cache_keys_and_values(AttentionCall& call, FoveaDtype type, bool rotated, Engine& engine);
 
 // Says in `notes` which tensors of the file no part of the call reads: a name may be misspelt. `also`: read
 // by the caller itself.

@@ -87,9 +87,12 @@ Result<int> explain(const Arguments& a) {
         return r.error();
     }
     if (Result<void> r = apply_attention_options(a, AttentionCommand::explain, desc); !r) return r.error();
-    const Result<std::optional<FoveaDtype>> cache = cache_type_option(a);
+    const Result<std::optional<CacheType>> cache = cache_type_option(a);
     if (!cache) return cache.error();
-    if (*cache) desc.k_type = desc.v_type = **cache;
+    if (*cache) {
+        desc.k_type = desc.v_type = (*cache)->type;
+        if ((*cache)->rotated) desc.flags |= FOVEA_FLAG_ROTATED_CACHE;
+    }
     const Result<EngineOptions> options = engine_options(a);
     if (!options) return options.error();
     Result<Engine> engine = Engine::open(*options);

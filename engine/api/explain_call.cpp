@@ -1,4 +1,7 @@
 #include "api/explain_call.hpp"
+
+#include "problem/rotation.hpp"
+
 #include <fovea/dtype.hpp>
 
 #include <cstdio>
@@ -79,6 +82,12 @@ void explain_call(const Problem& p, TextSink& text) {
     explain_tensor("v", p.v_type, keys, p.heads_kv, p.dim_v, p.v, text);
     if (wants(p, FOVEA_OUTPUT_O)) explain_tensor("o", p.o_type, queries, p.heads_q, p.dim_v, p.o, text);
     if (p.group > 1) text.line("groups: %u query heads read each key/value head", p.group);
+    if (p.rotated_k || p.rotated_v)
+        text.line("rotated KV cache: %s, by blocks of %u elements; q and o are rotated to match",
+                  !p.rotated_v   ? "k"
+                  : !p.rotated_k ? "v"
+                                 : "k and v",
+                  kRotationBlock);
     if (!p.mask.present && !p.bias.present) text.line("mask and bias: none");
     explain_matrix("mask", p.mask, p, text);
     explain_matrix("bias", p.bias, p, text);

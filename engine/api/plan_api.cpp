@@ -3,6 +3,7 @@
 #include "api/explain_call.hpp"
 #include "plan/plan.hpp"
 #include "plan/text_sink.hpp"
+#include "plan/vulkan/rotation.hpp"
 #include "problem/abi_struct.hpp"
 #include "problem/bindings.hpp"
 #include "problem/checked.hpp"
@@ -260,7 +261,7 @@ size_t foveaExplainPlan(FoveaPlan plan, char* text, size_t capacity) {
         explain_cpu(*plan, sink);
     else if (has(kVulkanPlans))
         explain_vulkan(*plan, sink);
-    if (attends) explain_call(plan->problem, sink);
+    if (attends) explain_call(call_of(*plan), sink);
     for (uint32_t i = 0; i < FOVEA_BIND_COUNT; ++i) {
         if (info.binding_mask >> i & 1)
             sink.line("%s %s: %llu bytes", info.output_mask >> i & 1 ? "writes" : "reads", binding_name(i),

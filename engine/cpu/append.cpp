@@ -6,6 +6,7 @@
 
 #include "cpu/compressed_row_inl.hpp"
 #include "cpu/convert_row_inl.hpp"
+#include "problem/rotation.hpp"
 #include "reference/operation_loops.hpp"
 
 HWY_BEFORE_NAMESPACE();
@@ -26,6 +27,7 @@ inline void convert_any_row(const FoveaAppendDesc& d, const void* x_data, int64_
         else
             with_elements(d.x_type, x_data,
                           [&](const auto* from) { convert_row(from + x + int64_t(n), count, room); });
+        if (d.rotate) rotate_row(room, count);
         if (is_compressed(d.y_type))
             compress_row(d.y_type, room, count, static_cast<unsigned char*>(y_data), y + int64_t(n));
         else

@@ -80,6 +80,7 @@ class DecodeTask {
                                      query_offset(p_, p_.q, rows_, rows_.query(p_, n), rows_.head(p_, n)));
         };
         pack_queries(row, row_count_, p_.dim_qk, layout_.depth, place<float>(layout_.queries));
+        if (p_.rotated_k) rotate_packed_queries(row_count_, p_.dim_qk, place<float>(layout_.queries));
     }
 
     void products(const DecodeBlock& block, const DecodeBlock& next, LogitOrder order) const {

@@ -11,6 +11,7 @@
 #include "cpu/decode_layout.hpp"
 #include "cpu/row_end.hpp"
 #include "cpu/rows_inl.hpp"
+#include "problem/rotation.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace fovea::cpu::HWY_NAMESPACE {
@@ -92,15 +93,32 @@ class DecodeMerge {
                   [&](auto o) { store_output(n, factor, call_.at<decltype(o)>(FOVEA_BIND_O, at)); });
     }
 
+    // The splits' sums of columns [column, column + kLanes) of row n.
+    V merged(size_t n, size_t column) const {
+        const size_t width = (p_.dim_v + kLanes - 1) / kLanes * kLanes;
+        V sum = hn::Zero(F());
+        for (size_t s = first_; s < last_; ++s) {
+            const Partial from = partial(s);
+            sum =
+                mul_add(hn::Set(F(), from.maxima[n]), hn::Load(F(), from.outputs + n * width + column), sum);
+        }
+        return sum;
+    }
+
     template <class T>
     void store_output(size_t n, float factor, T* to) const {
         const F f;
-        const size_t width = (p_.dim_v + kLanes - 1) / kLanes * kLanes;
+        HWY_ALIGN float block[kRotationBlock];
         for (size_t c = 0; c < p_.dim_v; c += kLanes) {
             V sum = hn::Zero(f);
-            for (size_t s = first_; s < last_; ++s) {
-                const Partial from = partial(s);
-                sum = mul_add(hn::Set(f, from.maxima[n]), hn::Load(f, from.outputs + n * width + c), sum);
+            if (!p_.rotated_v) {
+                sum = merged(n, c);
+            } else {
+                const size_t e = c % kRotationBlock;
+                for (size_t next = e; e == 0 && next < kRotationBlock; next += kLanes)
+                    hn::Store(merged(n, c + next), f, block + next);
+                if (e == 0) rotate_row(block, kRotationBlock);
+                sum = hn::Load(f, block + e);
             }
             // A zero becomes +0: its sign could come from a key that is hidden.
             sum = mul_add(hn::Set(f, factor), sum, hn::Zero(f));

@@ -155,6 +155,7 @@ void FlashTask<kProducts>::load_queries(size_t panel) {
                             queries(panel));
     else
         pack_panel(from, p_.dim_qk, vectors_in(panel), queries(panel));
+    if (p_.rotated_k) rotate_panel(p_.dim_qk, vectors_in(panel), queries(panel));
 }
 
 template <Products kProducts>
@@ -299,6 +300,7 @@ void FlashTask<kProducts>::store_outputs(size_t panel, const float* factor) {
     RowCursor row(p_, rows_, panel * kPanel);
     for (size_t lane = 0; lane < rows_in(panel); ++lane, row.next())
         to[lane] = call_.at<T>(FOVEA_BIND_O, query_offset(p_, p_.o, rows_, row.i, row.h));
+    if (p_.rotated_v) rotate_panel(p_.dim_v, vectors_in(panel), outputs(panel));
     unpack_panel(outputs(panel), factor, p_.dim_v, rows_in(panel), to);
 }
 

@@ -103,6 +103,7 @@ void MapTileTask::load_queries() {
         from[lane] =
             call_.at<const T>(FOVEA_BIND_Q, query_offset(p_, p_.q, rows_, lanes().query[lane], head_));
     pack_panel(from, p_.dim_qk, vectors(), floats(layout_.flash.queries));
+    if (p_.rotated_k) rotate_panel(p_.dim_qk, vectors(), floats(layout_.flash.queries));
 }
 
 inline void MapTileTask::set_lanes(int64_t first) {

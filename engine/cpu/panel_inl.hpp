@@ -7,6 +7,7 @@
 #endif
 
 #include "cpu/tile_inl.hpp"
+#include "problem/rotation.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace fovea::cpu::HWY_NAMESPACE {
@@ -28,6 +29,26 @@ void pack_panel(const T* const* rows, size_t depth, size_t vectors, float* panel
         }
         for (; e < depth; ++e) {
             for (size_t n = 0; n < kLanes; ++n) to[e * kPanel + n] = load_one(from[n] + e);
+        }
+    }
+}
+
+// Rotates the rows of a panel, see problem/rotation.hpp; `depth` is a multiple of 32.
+inline void rotate_panel(size_t depth, size_t vectors, float* panel) {
+    const F f;
+    const V scale = hn::Set(f, float(kRotationScale));
+    for (float* const end = panel + depth * kPanel; panel != end; panel += kRotationBlock * kPanel) {
+        for (size_t lane = 0; lane < vectors * kLanes; lane += kLanes) {
+            float* const x = panel + lane;
+            for (size_t step = 1; step < kRotationBlock; step *= 2) {
+                const bool last = 2 * step == kRotationBlock;
+                for (size_t e = 0; e < kRotationBlock; e += e % (2 * step) == step - 1 ? step + 1 : 1) {
+                    const V a = hn::Load(f, x + e * kPanel), b = hn::Load(f, x + (e + step) * kPanel);
+                    const V sum = hn::Add(a, b), difference = hn::Sub(a, b);
+                    hn::Store(last ? hn::Mul(sum, scale) : sum, f, x + e * kPanel);
+                    hn::Store(last ? hn::Mul(difference, scale) : difference, f, x + (e + step) * kPanel);
+                }
+            }
         }
     }
 }

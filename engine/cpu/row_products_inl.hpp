@@ -9,6 +9,7 @@
 
 #include "cpu/decode_layout.hpp"
 #include "cpu/row_queue_inl.hpp"
+#include "problem/rotation.hpp"
 
 #include <cstring>
 #include <type_traits>
@@ -189,6 +190,23 @@ void pack_queries(const Row& row, size_t rows, size_t dim, size_t depth, float* 
                                               : load_part<std::remove_cvref_t<decltype(*from)>>(
                                                     reinterpret_cast<const char*>(from), e, dim - e);
                 hn::Store(v, F(), to + r * depth + e * tile() + n * kLanes);
+            }
+        }
+    });
+}
+
+// Rotates rows as pack_queries left them, see problem/rotation.hpp; `dim` is a multiple of 32.
+inline void rotate_packed_queries(size_t rows, size_t dim, float* packed) {
+    for_row_tiles(rows, [&](auto tile, size_t r) {
+        for (size_t first = 0; first < dim; first += kRotationBlock) {
+            for (size_t n = 0; n < tile(); ++n) {
+                float* const from = packed + r * dim + first * tile() + n * kLanes;
+                HWY_ALIGN float block[kRotationBlock];
+                for (size_t e = 0; e < kRotationBlock; e += kLanes)
+                    hn::Store(hn::Load(F(), from + e * tile()), F(), block + e);
+                rotate_row(block, kRotationBlock);
+                for (size_t e = 0; e < kRotationBlock; e += kLanes)
+                    hn::Store(hn::Load(F(), block + e), F(), from + e * tile());
             }
         }
     });

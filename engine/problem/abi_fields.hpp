@@ -42,7 +42,7 @@ FOVEA_FIELDS(FoveaRopeDesc, struct_size, x_type, y_type, batch, heads, dim, len,
 FOVEA_FIELDS(FoveaLinearDesc, struct_size, x_type, w_type, y_type, n_in, n_out, has_bias, weight_is_in_out,
              rows, x_row_stride, y_row_stride, w_row_stride, kernel, precision);
 FOVEA_FIELDS(FoveaAppendDesc, struct_size, x_type, y_type, batch, heads, dim, len, capacity, first_row,
-             x_strides, y_strides, has_sequences, page_size, page_count, reserved0, block_table_pages);
+             x_strides, y_strides, has_sequences, page_size, page_count, rotate, block_table_pages);
 FOVEA_FIELDS(FoveaGatherDesc, struct_size, x_type, y_type, batch, heads, dim, len, capacity, x_strides,
              y_strides, position_heads, page_size, page_count, reserved0, block_table_pages);
 FOVEA_FIELDS(FoveaMergeDesc, struct_size, x_type, y_type, kernel, parts, batch, heads, dim, len, x_strides,

@@ -123,8 +123,7 @@ FoveaResult check_cache(const Desc& d, FoveaDiag* diag) {
     if ((r = check_length(d.len, "len", diag))) return r;
     if ((r = check_length(d.block_table_pages, "block_table_pages", diag))) return r;
     if ((r = check_length(d.page_size, "page_size", diag))) return r;
-    if ((r = check_length(d.page_count, "page_count", diag))) return r;
-    return check_reserved(d.reserved0, diag);
+    return check_length(d.page_count, "page_count", diag);
 }
 template <class Desc>
 FoveaResult check_pages(const Desc& d, FoveaDiag* diag) {
@@ -261,6 +260,13 @@ FoveaResult make_append(const FoveaAppendDesc* desc, FoveaAppendDesc& d, Operati
     if ((r = check_switch(d.has_sequences, "has_sequences", diag))) return r;
     if ((r = check_room(d, diag))) return r;
     if ((r = check_pages(d, diag))) return r;
+    if ((r = check_switch(d.rotate, "rotate", diag))) return r;
+    if (d.rotate && !(is_float(d.x_type) && has_scaled_blocks(d.y_type)))
+        return fail(
+            diag, FOVEA_INVALID_ARGUMENT, "rotate",
+            "rotate is 1, and x_type is %s and y_type %s; it needs FOVEA_F32, FOVEA_F16 or FOVEA_BF16 "
+            "to FOVEA_Q8_0 or FOVEA_Q4_0",
+            dtype_name(d.x_type), dtype_name(d.y_type));
     const Extents cache = cache_extents(d);
     if ((r = fill_strides(d.x_strides, {d.batch, d.heads, d.len, d.dim}, "x_strides", diag))) return r;
     if ((r = fill_strides(d.y_strides, cache, "y_strides", diag))) return r;
@@ -284,6 +290,7 @@ FoveaResult make_gather(const FoveaGatherDesc* desc, FoveaGatherDesc& d, Operati
     FoveaResult r;
     if ((r = read_struct(desc, d, "desc", diag))) return r;
     if ((r = check_cache(d, diag))) return r;
+    if ((r = check_reserved(d.reserved0, diag))) return r;
     if (d.position_heads == 0) d.position_heads = 1;
     if (d.position_heads != 1 && d.position_heads != d.heads)
         return fail(diag, FOVEA_INVALID_ARGUMENT, "position_heads",

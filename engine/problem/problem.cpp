@@ -14,7 +14,7 @@ namespace {
 using Desc = FoveaAttentionDesc;
 
 constexpr uint32_t kKnownFlags = FOVEA_FLAG_CAUSAL | FOVEA_FLAG_WINDOW | FOVEA_FLAG_ALIBI | FOVEA_FLAG_SINKS |
-                                 FOVEA_FLAG_VARLEN | FOVEA_FLAG_FIXED_SPLITS;
+                                 FOVEA_FLAG_VARLEN | FOVEA_FLAG_FIXED_SPLITS | FOVEA_FLAG_ROTATED_CACHE;
 constexpr uint32_t kKnownOutputs = FOVEA_OUTPUT_O | FOVEA_OUTPUT_LSE | FOVEA_OUTPUT_SCORES |
                                    FOVEA_OUTPUT_CAPPED | FOVEA_OUTPUT_MASKED | FOVEA_OUTPUT_WEIGHTS |
                                    FOVEA_OUTPUT_ROW_STATS;
@@ -319,6 +319,22 @@ void fill_packed_strides(FoveaStrides& s, uint64_t h, uint64_t d) {
     if (s.head == 0 && s.row == 0) s = FoveaStrides{0, int64_t(d), int64_t(h * d)};
 }
 
+// Rows of o that belong to no entry must keep their values, and what rotates o back does not know them.
+FoveaResult check_rotation(const Problem& p, const Desc& d, FoveaDiag* diag) {
+    if (!(d.flags & FOVEA_FLAG_ROTATED_CACHE)) return FOVEA_OK;
+    if (!p.rotated_k && !p.rotated_v)
+        return fail(
+            diag, FOVEA_INVALID_ARGUMENT, "flags",
+            "flags has FOVEA_FLAG_ROTATED_CACHE, and k_type is %s and v_type %s; it needs one that is "
+            "FOVEA_Q8_0 or FOVEA_Q4_0",
+            dtype_name(d.k_type), dtype_name(d.v_type));
+    if (d.packed_rows_q)
+        return fail(diag, FOVEA_UNSUPPORTED, "packed_rows_q",
+                    "packed_rows_q is %llu; it must be 0 with FOVEA_FLAG_ROTATED_CACHE",
+                    static_cast<unsigned long long>(d.packed_rows_q));
+    return FOVEA_OK;
+}
+
 FoveaResult bind_qkvo(Problem& p, const Desc& d, bool o_is_input, FoveaDiag* diag) {
     const uint64_t rows_q = d.packed_rows_q ? d.packed_rows_q : d.len_q;
     const uint64_t rows_kv = d.page_size ? d.page_size : d.packed_rows_kv ? d.packed_rows_kv : d.len_kv;
@@ -414,6 +430,9 @@ void fill_meaning(Problem& p, const Desc& d) {
     p.sinks = d.flags & FOVEA_FLAG_SINKS;
     p.sequences = d.flags & FOVEA_FLAG_VARLEN;
     p.fixed_splits = d.flags & FOVEA_FLAG_FIXED_SPLITS;
+    const bool rotated = d.flags & FOVEA_FLAG_ROTATED_CACHE;
+    p.rotated_k = rotated && has_scaled_blocks(d.k_type),
+    p.rotated_v = rotated && has_scaled_blocks(d.v_type);
     p.align = d.align == FOVEA_ALIGN_DEFAULT ? FOVEA_ALIGN_TOP_LEFT : d.align;
     p.q_offset = d.q_offset;
     const bool window = d.flags & FOVEA_FLAG_WINDOW;
@@ -543,6 +562,7 @@ FoveaResult make_problem(const FoveaAttentionDesc* desc, Problem& p, FoveaDiag* 
     if ((r = check_packing(d, diag))) return r;
     p = Problem{};
     fill_meaning(p, d);
+    if ((r = check_rotation(p, d, diag))) return r;
     if ((r = bind_qkvo(p, d, o_is_input, diag))) return r;
     if ((r = bind_masks(p, d, diag))) return r;
     return bind_outputs(p, d, diag);

@@ -51,6 +51,7 @@ struct Problem {
     float scale;
     LogitScalars logit;
     bool causal, alibi, sinks, sequences, fixed_splits;
+    bool rotated_k, rotated_v;  // rows of blocks that append has rotated, see rotation.hpp
     FoveaAlign align;
     int64_t q_offset;                   // 0 unless align is FOVEA_ALIGN_OFFSET
     int64_t window_left, window_right;  // kUnbounded without a bound
@@ -92,6 +93,10 @@ constexpr bool is_quantized(int type) {
     return !is_float(type) && (has_use(type, kUseCache) || has_use(type, kUseLinear));
 }
 #endif
+// True for the types of a cache whose elements share a scale with their block.
+constexpr bool has_scaled_blocks(FoveaDtype type) {
+    return is_compressed(type) && dtype_info(type).block.numbers > 1;
+}
 constexpr StorageBlock storage_block(FoveaDtype type) { return dtype_info(type).block; }
 inline void note_narrow(NarrowBindings& narrow, FoveaDtype type, FoveaBinding binding) {
     if (is_16_bit(type)) narrow.two_bytes |= binding_bit(binding);

@@ -3,6 +3,7 @@
 // time, in the order of operations that fovea.h states; no blocking, no online softmax, no approximation.
 #pragma once
 
+#include "problem/rotation.hpp"
 #include "reference/element.hpp"
 #include "reference/row_access.hpp"
 
@@ -29,7 +30,7 @@ class AttentionLoops : protected RowAccess {
     void compute_row(uint64_t flat, Real* scratch) const {
         Row row = locate(flat, scratch);
         if (row.i < row.view.q_length) {
-            load_row(data(FOVEA_BIND_Q), p.q_type, query_row(p.q, row), p.dim_qk, row.q);
+            load_query(row);
             compute_logits(row);
         }
         reduce(row);
@@ -55,6 +56,11 @@ class AttentionLoops : protected RowAccess {
         row.logits = row.q + p.dim_qk;
         row.sums = row.logits + p.len_kv;
         return row;
+    }
+
+    void load_query(const Row& row) const {
+        load_row(data(FOVEA_BIND_Q), p.q_type, query_row(p.q, row), p.dim_qk, row.q);
+        if (p.rotated_k) rotate_row(row.q, p.dim_qk);
     }
 
     // True if mask and bias let query i attend to key j; returns the bias to add. Lengths, causal and window
@@ -191,6 +197,7 @@ class AttentionLoops : protected RowAccess {
             add_scaled(row.sums, dropped(row, j, weight(row, j)), data(FOVEA_BIND_V), p.v_type,
                        key_row(p.v, row, j), p.dim_v);
         }
+        if (p.rotated_v) rotate_row(row.sums, p.dim_v);
         const int64_t first = query_row(p.o, row);
         for (uint32_t d = 0; d < p.dim_v; ++d) store(data(FOVEA_BIND_O), p.o_type, first + d, row.sums[d]);
     }

@@ -56,7 +56,7 @@ class MapTileLoops : AttentionLoops<Real> {
         Row row = this->locate(bh * uint64_t(p.len_q) + uint64_t(i), numbers);
         const KeyRange seen = row.keys;
         if (seen.empty()) return;
-        load_row(this->data(FOVEA_BIND_Q), p.q_type, this->query_row(p.q, row), p.dim_qk, row.q);
+        this->load_query(row);
         const Real lse = Real(this->template input<float>(FOVEA_BIND_LSE)[row.flat]);
         for (int64_t x = 0; x < tile_.keys.pixels; ++x) {
             KeyRange cells{tile_.keys.begin(x), tile_.keys.begin(x + 1)};

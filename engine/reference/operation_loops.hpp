@@ -4,6 +4,7 @@
 #pragma once
 
 #include "problem/problem.hpp"
+#include "problem/rotation.hpp"
 #include "problem/row_parts.hpp"
 #include "reference/element.hpp"
 
@@ -12,6 +13,7 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <type_traits>
 
 namespace fovea::reference {
 
@@ -173,11 +175,13 @@ void copy_row(const Desc& d, const FoveaHostBuffer* bindings, int64_t x, int64_t
         return;
     }
     // In pieces of whole blocks.
-    constexpr uint32_t kPiece = 32;
+    constexpr uint32_t kPiece = kRotationBlock;
     float room[kPiece];
     for (uint32_t first = 0; first < d.dim; first += kPiece) {
         const uint32_t count = std::min(kPiece, d.dim - first);
         load_row<float>(from, d.x_type, x + first, count, room);
+        if constexpr (std::is_same_v<Desc, FoveaAppendDesc>)
+            if (d.rotate) rotate_row(room, count);
         if (is_compressed(d.y_type)) {
             compress_row(d.y_type, room, count, to, y + first);
         } else {

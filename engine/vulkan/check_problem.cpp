@@ -53,6 +53,7 @@ constexpr AttentionCase kAttention[] = {
     {2, 2, 16, 48, 64, 64, 0, kBoth, kSoftcap},
     {2, 2, 9, 48, 64, 64, 0, kBoth, kSteep},
     {1, 1, 17, 70, 32, 32, 0, kBoth | FOVEA_OUTPUT_ROW_STATS},
+    {2, 1, 9, 50, 64, 32, FOVEA_FLAG_ROTATED_CACHE, kBoth},  // quantized; else as without the flag
 };
 constexpr uint32_t kPageRows = 16;
 
@@ -78,6 +79,7 @@ void fill_attention(const AttentionCase& c, uint32_t check_class, FoveaDtype typ
     d.dim_qk = c.dim_qk, d.dim_v = c.dim_v;
     if (quantized) d.dim_qk = (d.dim_qk + 31) / 32 * 32, d.dim_v = (d.dim_v + 31) / 32 * 32;
     d.flags = c.flags, d.outputs = c.outputs;
+    if (!has_scaled_blocks(type)) d.flags &= ~uint32_t{FOVEA_FLAG_ROTATED_CACHE};
     if (c.flags & (FOVEA_FLAG_CAUSAL | FOVEA_FLAG_WINDOW | FOVEA_FLAG_ALIBI))
         d.align = FOVEA_ALIGN_BOTTOM_RIGHT;
     if (c.flags & FOVEA_FLAG_WINDOW) d.window_left = 11, d.window_right = 3;
@@ -224,6 +226,7 @@ bool cache_problem(uint32_t check_class, uint32_t n, CheckProblem& out) {
         d.batch = 2, d.heads = 2, d.dim = dim, d.len = 3 + n % 7, d.capacity = 48;
         d.has_sequences = n % 4 == 0, d.first_row = d.has_sequences ? 0 : 5;
         d.page_size = pages ? kPageRows : 0, d.block_table_pages = pages, d.page_count = 2 * pages;
+        d.rotate = n % 8 == 0 && is_float(d.x_type) && has_scaled_blocks(type);
     }
     return true;
 }

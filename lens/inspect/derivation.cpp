@@ -201,6 +201,9 @@ void fill_values(const Problem& p, const RowReader& row, const RowSums& sums, De
 }
 
 Result<void> check_cell(const Problem& p, const FoveaHostBuffer* bindings, const Cell& cell) {
+    if (p.rotated_k || p.rotated_v)
+        return Error{FOVEA_UNSUPPORTED, "flags",
+                     "flags has FOVEA_FLAG_ROTATED_CACHE; a cell of a rotated KV cache cannot be derived"};
     const auto within = [](const char* field, uint64_t value, uint64_t count) -> Result<void> {
         if (value < count) return {};
         return Error{FOVEA_INVALID_ARGUMENT, field,

@@ -240,6 +240,32 @@ TEST(AttendTensors, a_cache_type_rounds_keys_and_values_alone) {
                    "--cache-type q8_0 needs a head size that is a multiple of 32; k has 4");
 }
 
+// An option that would do nothing is rejected.
+TEST(AttendTensors, a_cache_of_blocks_can_be_rotated) {
+    const Scratch scratch;
+    TensorSet set;
+    std::vector<float> values(2 * 3 * 32);
+    for (size_t n = 0; n < values.size(); ++n) values[n] = float(n * n * 7919 % 101) / 50 - 1;
+    for (const char* name : {"q", "k", "v"})
+        set.tensors.push_back(make_tensor(name, {1, 2, 3, 32}, values).value());
+    ASSERT_TRUE(save_safetensors(scratch / "in.safetensors", set));
+    const auto o_of = [&](const std::string& words) {
+        const CommandRun run = run_command(scratch, "attend IN --out OUT --backend cpu " + words);
+        EXPECT_EQ(run.exit_code, 0) << run.error;
+        const Result<TensorSet> out = load_tensors(scratch / "out.safetensors");
+        EXPECT_TRUE(out) << out.error().text;
+        return to_f32(*out->find("o")).value();
+    };
+    const std::vector<float> exact = o_of(""), plain = o_of("--cache-type q8_0"),
+                             rotated = o_of("--cache-type q8_0 --cache-rotation");
+    EXPECT_NE(plain, rotated);
+    for (size_t n = 0; n < exact.size(); ++n) EXPECT_NEAR(rotated[n], exact[n], 0.1) << n;
+    expect_refused(run_command(scratch, "attend IN --out OUT --backend cpu --cache-rotation"),
+                   "--cache-rotation needs --cache-type q8_0 or q4_0");
+    expect_refused(run_command(scratch, "attend IN --out OUT --cache-type f8_e4m3 --cache-rotation"),
+                   "--cache-rotation cannot be combined with --cache-type f8_e4m3; it needs q8_0 or q4_0");
+}
+
 // The device writes it and reads it.
 TEST(AttendTensors, a_compressed_cache_serves_a_vulkan_device_too) {
     if (!std::filesystem::exists(FOVEA_DRIVER_SCRIPT))

@@ -6,6 +6,7 @@
 //   FOVEA_TEST_SEED=n   runs case n alone
 #include "operations/operation_runner.hpp"
 #include "operations/operation_verdict.hpp"
+#include "problem/rotation.hpp"
 #include "reference/tolerance.hpp"
 #include "support/number_types.hpp"
 #include "support/random_operation.hpp"
@@ -441,6 +442,7 @@ void move_row(const Desc& d, const Bytes& x, int64_t from, Bytes& y, int64_t to)
     } else {
         std::vector<float> row(d.dim);
         for (int64_t n = 0; n < d.dim; ++n) row[size_t(n)] = element_of(x, d.x_type, from + n);
+        if constexpr (requires { d.rotate; }) rotate_row(row.data(), d.rotate ? row.size() : 0);
         store_numbers(y.data(), d.y_type, to, row.data(), d.dim);
     }
 }

@@ -160,6 +160,10 @@ class EveryShader {
         append.batch = append.heads = 2, append.dim = 8, append.len = 5, append.capacity = 9;
         EXPECT_EQ(foveaPlanAppend(&properties, &append, nullptr, &plan, nullptr), FOVEA_OK);
         add(plan);
+        FoveaAttentionDesc rotated = attention_desc(1, 1, 1, 5, 9, 32, 32);
+        rotated.o_type = type, rotated.v_type = FOVEA_Q8_0, rotated.flags = FOVEA_FLAG_ROTATED_CACHE;
+        EXPECT_EQ(foveaPlanAttention(&properties, &rotated, nullptr, &plan, nullptr), FOVEA_OK);
+        add(plan);
         FoveaGatherDesc gather{};
         gather.struct_size = sizeof gather;
         gather.y_type = type;
@@ -226,6 +230,7 @@ TEST(Shaders, push_constants_are_the_structs_of_the_interface) {
         {uint32_t(Shader::merge), sizeof(shader::MergePush)},
         {uint32_t(Shader::norm), sizeof(shader::NormPush)},
         {uint32_t(Shader::pointwise), sizeof(shader::PointwisePush)},
+        {uint32_t(Shader::rotate), sizeof(shader::RotatePush)},
     };
     for (const auto& [shader, size] : sizes)
         EXPECT_EQ(module_of(shader).push_bytes, size) << foveaShaderName(shader);

@@ -295,6 +295,48 @@ TEST(Slices, stages_follow_each_other_behind_barriers) {
     }
 }
 
+// q is rotated into the workspace before attention reads it there, and o out of it afterwards.
+TEST(Slices, of_a_rotated_cache_rotate_what_their_kernels_read_and_write) {
+    for (const uint64_t keys : {67u, 20000u}) {
+        FoveaAttentionDesc desc = attention_desc(2, 6, 3, keys > 100 ? 1 : 20, keys, 96, 64);
+        desc.k_type = FOVEA_Q4_0, desc.v_type = FOVEA_Q8_0, desc.flags = FOVEA_FLAG_ROTATED_CACHE;
+        desc.q_type = FOVEA_F16;
+        desc.max_slice_cost = keys > 100 ? 0 : 1e6;
+        FoveaDeviceProperties properties = gpu_properties();
+        const Result<Plan> plan = plan_attention(properties, desc);
+        ASSERT_TRUE(plan) << plan.error().text;
+        const FoveaPlanInfo info = plan->info();
+        EXPECT_EQ(info.slices_share_workspace, info.slice_count > 1 ? 1u : 0u);
+        EXPECT_GE(info.workspace_bytes, 4 * 2 * 6 * desc.len_q * (96 + 64));
+        for (const char* said :
+             {"q is rotated in the workspace first", "rotated KV cache: k and v, by blocks of 32", "q: f16"})
+            EXPECT_NE(plan->explain().find(said), std::string::npos) << said << "\n" << plan->explain();
+        for (uint64_t slice = 0; slice < info.slice_count; ++slice) {
+            const std::vector<FoveaDispatch> all = dispatches_of(*plan, slice);
+            ASSERT_EQ(all.size(), keys > 100 ? 4u : 3u) << "splits have a merge";
+            ASSERT_EQ(all.size(), info.dispatches_per_slice);
+            const auto same = [&](const FoveaDispatch& a, uint32_t slot_a, const FoveaDispatch& b,
+                                  uint32_t slot_b) {
+                const FoveaDispatchBinding x = *binding_at(a, slot_a), y = *binding_at(b, slot_b);
+                EXPECT_EQ(x.source, uint32_t{FOVEA_BIND_WORKSPACE});
+                EXPECT_EQ(y.source, uint32_t{FOVEA_BIND_WORKSPACE});
+                EXPECT_EQ(x.offset, y.offset);
+                EXPECT_EQ(x.size, y.size);
+                EXPECT_LE(x.offset + x.size, info.workspace_bytes);
+            };
+            for (const FoveaDispatch& d : all) expect_windows_within(d, info, properties);
+            const size_t last = all.size() - 1;
+            EXPECT_EQ(all[0].shader, uint32_t(Shader::rotate));
+            EXPECT_EQ(all[last].shader, uint32_t(Shader::rotate));
+            EXPECT_EQ(binding_at(all[0], FOVEA_SLOT_X)->source, uint32_t{FOVEA_BIND_Q});
+            EXPECT_EQ(binding_at(all[last], FOVEA_SLOT_Y)->source, uint32_t{FOVEA_BIND_O});
+            same(all[0], FOVEA_SLOT_Y, all[1], FOVEA_SLOT_Q);
+            same(all[last - 1], FOVEA_SLOT_O, all[last], FOVEA_SLOT_X);
+            for (size_t n = 0; n <= last; ++n) EXPECT_EQ(all[n].barrier_before, n > 0 ? 1u : 0u) << n;
+        }
+    }
+}
+
 TEST(Slices, nothing_to_do_is_no_slice) {
     const Result<Plan> plan = plan_attention(floor_properties(), attention_desc(2, 2, 2, 0, 9, 8, 8));
     ASSERT_TRUE(plan);

@@ -6,6 +6,8 @@
 #include <fovea/fovea.h>
 
 #include <array>
+#include <bit>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -137,6 +139,23 @@ enum class Unused { zero, poison };
 
 // Inputs sized as the plan of `desc` asks (`bytes` is FoveaPlanInfo::binding_bytes).
 Tensors make_inputs(const Case& c, const uint64_t (&bytes)[FOVEA_BIND_COUNT], Unused unused);
+
+// The rotation that FOVEA_FLAG_ROTATED_CACHE means, by its definition: each 32 elements times the matrix whose
+// element (i, j) is (-1)^popcount(i & j) / sqrt(32).
+template <class Number>
+void rotate_by_definition(std::vector<Number>& row) {
+    std::vector<double> from(row.begin(), row.end());
+    for (size_t i = 0; i < row.size(); ++i) {
+        double sum = 0;
+        for (size_t j = 0; j < 32; ++j)
+            sum += std::popcount(i % 32 & j) % 2 ? -from[i / 32 * 32 + j] : from[i / 32 * 32 + j];
+        row[i] = Number(sum / std::sqrt(32.0));
+    }
+}
+// True if the call takes a tensor of that type as rotated.
+inline bool is_rotated(const FoveaAttentionDesc& d, FoveaDtype type) {
+    return (d.flags & FOVEA_FLAG_ROTATED_CACHE) && (type == FOVEA_Q8_0 || type == FOVEA_Q4_0);
+}
 
 // Reads and writes one float of a tensor.
 float read_float(const Bytes& bytes, FoveaDtype type, int64_t element);

@@ -170,12 +170,14 @@ class Contents {
         if (is_new(keys_done_, k)) {
             row_.resize(d_.dim_qk);
             for (uint32_t n = 0; n < d_.dim_qk; ++n) row_[n] = key_value(k, n);
+            if (is_rotated(d_, d_.k_type)) rotate_by_definition(row_);
             store_numbers(tensors_[FOVEA_BIND_K].data(), d_.k_type, k, row_.data(), d_.dim_qk);
         }
         const int64_t v = key_element(c_, v_strides_, b, h_kv, j);
         if (with_value && is_new(values_done_, v)) {
             row_.resize(d_.dim_v);
             for (uint32_t n = 0; n < d_.dim_v; ++n) row_[n] = value_value(v, n);
+            if (is_rotated(d_, d_.v_type)) rotate_by_definition(row_);
             store_numbers(tensors_[FOVEA_BIND_V].data(), d_.v_type, v, row_.data(), d_.dim_v);
         }
     }

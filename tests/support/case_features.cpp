@@ -60,7 +60,7 @@ std::string describe(const Case& c) {
     const std::pair<const char*, FoveaDtype> types[] = {{" k_type=", c.desc.k_type},
                                                         {" v_type=", c.desc.v_type}};
     for (const auto& [name, type] : types)
-        if (type > FOVEA_BF16) text += name + std::to_string(type);
+        if (type > FOVEA_BF16) text += name + std::to_string(type) + (is_rotated(d, type) ? " rotated" : "");
     return text;
 }
 

@@ -30,6 +30,7 @@ class Generator {
         if (limits_.compressed) draw_compressed();
         draw_positions();
         draw_storage();
+        draw_rotation();
         draw_scalars();
         draw_mask();
         draw_bias();
@@ -149,6 +150,12 @@ class Generator {
         const bool both = compressed_.chance(0.7), keys = compressed_.chance(0.5);
         if (both || keys) draw(d_.k_type, d_.dim_qk);
         if (both || !keys) draw(d_.v_type, d_.dim_v);
+    }
+
+    // Drawn apart, too: caches of blocks, half of which are rotated.
+    void draw_rotation() {
+        if (d_.packed_rows_q || !(has_scaled_blocks(d_.k_type) || has_scaled_blocks(d_.v_type))) return;
+        if (compressed_.chance(0.5)) d_.flags |= FOVEA_FLAG_ROTATED_CACHE;
     }
 
     void draw_positions() {

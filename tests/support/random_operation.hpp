@@ -69,6 +69,7 @@ inline FoveaAppendDesc random_append(Random& random, uint32_t most_dim) {
         const auto row = int64_t(d.dim), page = int64_t(rows) * row;
         d.y_strides = {page, int64_t(d.page_count) * page, row};
     }
+    d.rotate = is_float(d.x_type) && has_scaled_blocks(d.y_type) && random.chance(0.5);
     return d;
 }
 

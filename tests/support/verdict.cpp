@@ -247,6 +247,7 @@ RowProducts products_of_row(const Case& c, const Tensors& inputs, uint32_t b, ui
     std::vector<float> q(d.dim_qk);
     const int64_t first = query_element(c, q_strides(c), b, h, i);
     for (uint32_t n = 0; n < d.dim_qk; ++n) q[n] = read_float(inputs[FOVEA_BIND_Q], d.q_type, first + n);
+    if (is_rotated(d, d.k_type)) rotate_by_definition(q);
     // Scores are told of hidden keys too.
     const bool all = d.outputs & (FOVEA_OUTPUT_SCORES | FOVEA_OUTPUT_CAPPED);
     RowProducts row;

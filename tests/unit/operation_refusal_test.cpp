@@ -142,7 +142,11 @@ const Bad<Append> kAppend[] = {
     {"x of bytes", [](Append& d) { d.x_type = FOVEA_U8; }, kInvalid, "x_type"},
     {"y of integers", [](Append& d) { d.y_type = FOVEA_I32; }, kInvalid, "y_type"},
     {"table twice", [](Append& d) { d.has_sequences = 2; }, kInvalid, "has_sequences"},
-    {"reserved0", [](Append& d) { d.reserved0 = 1; }, kInvalid, "reserved0"},
+    {"a rotation that is neither on nor off",
+     [](Append& d) { d.rotate = 2, d.y_type = FOVEA_Q8_0, d.dim = 32; }, kInvalid, "rotate"},
+    {"a rotated float cache", [](Append& d) { d.rotate = 1; }, kInvalid, "rotate"},
+    {"a rotated cache of 8-bit floats", [](Append& d) { d.rotate = 1, d.y_type = FOVEA_F8_E4M3; }, kInvalid,
+     "rotate"},
     {"rows of the cache overlapping",
      [](Append& d) {
          d.y_strides = {600, 100, 4};

@@ -200,8 +200,17 @@ enum {
     FOVEA_FLAG_ALIBI = 1u << 2,         /* binding ALIBI: f32 [Hq], the slopes */
     FOVEA_FLAG_SINKS = 1u << 3,         /* binding SINKS: f32 [Hq], attention sinks: one more logit per row, without a value */
     FOVEA_FLAG_VARLEN = 1u << 4,        /* binding SEQUENCES: FoveaSequence [B], the sequence lengths of the batch */
-    FOVEA_FLAG_FIXED_SPLITS = 1u << 5   /* batch-invariant, see above */
+    FOVEA_FLAG_FIXED_SPLITS = 1u << 5,  /* batch-invariant, see above */
+    FOVEA_FLAG_ROTATED_CACHE = 1u << 6  /* rotated KV cache, see below */
 };
+
+/* A rotated KV cache (QuaRot: Ashkboos et al., 2024). With `rotate`, append multiplies each 32 neighboring elements of a row
+ * by the Walsh-Hadamard matrix H / sqrt(32), H[i][j] = (-1)^popcount(i & j). This matrix is its own inverse. So an outlier
+ * channel is spread over its Q8_0 or Q4_0 block. With FOVEA_FLAG_ROTATED_CACHE, attention and map tiles take k and v of these
+ * types as rotated. They rotate q, so that q.k is unchanged. They rotate o back. Both are float32. v may be a view of k that
+ * begins at a multiple of 32 elements. On Vulkan, q and o each need room in the workspace, 4 bytes for each element, and one
+ * more dispatch. Errors: neither k nor v is Q8_0 or Q4_0 (FOVEA_INVALID_ARGUMENT). packed_rows_q, and gradients
+ * (FOVEA_UNSUPPORTED). */
 
 /* The results of an attention call: bits of FoveaAttentionDesc::outputs. Asking for an output may choose another kernel,
  * and so change other results within the tolerance. Matrices are packed f32 [B, Hq, Lq, Lkv], also for varlen and paged
@@ -495,7 +504,8 @@ typedef struct FoveaAppendDesc {
     FoveaStrides x_strides, y_strides; /* elements; all zero: packed */
     uint32_t has_sequences;       /* 0 or 1. 1: binding SEQUENCES has the rows held */
     uint32_t page_size, page_count; /* rows of a page and pages of the pool; 0: not paged */
-    uint32_t reserved0;           /* must be 0 */
+    uint32_t rotate;              /* 0 or 1. 1: rows are rotated first, see FOVEA_FLAG_ROTATED_CACHE; from X that is */
+                                  /*   FOVEA_F32, FOVEA_F16 or FOVEA_BF16 to Y that is FOVEA_Q8_0 or FOVEA_Q4_0 */
     uint64_t block_table_pages;   /* pages for each entry */
 } FoveaAppendDesc;
 

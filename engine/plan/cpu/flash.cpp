@@ -31,10 +31,11 @@ uint32_t key_block_of(const Problem& p, const cpu::TargetShape& shape) {
 }
 
 // True if the call allows products of pairs of bfloat16 and the CPU has them. Calls with matrices go over the
-// scores twice, and stay with float32.
+// scores twice, and rotations are sums in float32: both stay with it.
 bool takes_pairs(const FoveaPlan_T& plan) {
     return plan.problem.precision == FOVEA_PRECISION_BF16_INPUTS && plan.info.kernel == FOVEA_KERNEL_FLASH &&
-           plan.cpu.target == cpu::kTargetAvx512 && (plan.properties.features & FOVEA_FEATURE_BF16_INPUTS);
+           !plan.problem.rotated_k && !plan.problem.rotated_v && plan.cpu.target == cpu::kTargetAvx512 &&
+           (plan.properties.features & FOVEA_FEATURE_BF16_INPUTS);
 }
 
 Cut cut_queries(const Problem& p, const CpuPlan& cpu, uint64_t queries) {

@@ -5,6 +5,7 @@
 #include "plan/vulkan/checked.hpp"
 #include "plan/vulkan/costs.hpp"
 #include "plan/vulkan/device_traits.hpp"
+#include "plan/vulkan/rotation.hpp"
 #include "plan/vulkan/rows.hpp"
 #include "problem/checked.hpp"
 #include "problem/status.hpp"
@@ -176,7 +177,7 @@ void set_splits(const FoveaPlan_T& plan, FlashPlan& f, uint32_t splits) {
 
 struct FlashNeeds {
     uint64_t rows;  // rows of all query heads of a block
-    uint64_t map_bytes, extra_end, partial_offset, workspace;
+    uint64_t map_bytes, extra_end, partial_offset, partial_end, workspace;
     double cost;
 };
 
@@ -187,8 +188,11 @@ FlashNeeds needs_of(const FoveaPlan_T& plan, const FlashPlan& f, const BlockGrid
     needs.map_bytes = mask_map_bytes(plan, f, g.block_heads, g.block_rows);
     needs.extra_end = flash_gathering(plan, f, g).end();
     needs.partial_offset = align_up(needs.extra_end, kWorkspaceAlignment);
-    needs.workspace = needs.partial_offset;
-    if (f.splits > 1) needs.workspace += needs.rows * f.splits * partial_row_bytes(p);
+    needs.partial_end = needs.partial_offset;
+    if (f.splits > 1) needs.partial_end += needs.rows * f.splits * partial_row_bytes(p);
+    needs.workspace = needs.partial_end;
+    if (rotation_count(plan.vulkan))
+        needs.workspace = align_up(needs.partial_end, kWorkspaceAlignment) + rotated_bytes(plan.vulkan);
     const double keys = double(std::max<uint64_t>(keys_of_rows(p, plan.vulkan.visible, g.block_rows), 1));
     needs.cost = 2.0 * (double(p.dim_qk) * flash_column_blocks(plan) + p.dim_v) * double(needs.rows) * keys;
     return needs;
@@ -220,12 +224,14 @@ FoveaResult check_block(const FoveaPlan_T& plan, const FlashPlan& f, const Block
     const FlashNeeds needs = needs_of(plan, f, g);
     FoveaResult r;
     if ((r = check_windows(p, {g.block_batches, heads_q, g.block_heads, g.block_rows}, limits))) return r;
+    if ((r = check_rotations(plan, {0, g.block_batches, 0, uint32_t(heads_q), 0, g.block_rows}, limits)))
+        return r;
     if ((r = limits.groups(ceil_div(rows, f.rows), flash_column_blocks(plan),
                            uint64_t{g.block_batches} * g.block_heads * f.splits)))
         return r;
     if (f.splits > 1) {
         if ((r = limits.groups(rows, ceil_div(p.dim_v, shader::kElementThreads), g.block_heads))) return r;
-        if ((r = limits.window(FOVEA_BIND_WORKSPACE, needs.workspace - needs.partial_offset))) return r;
+        if ((r = limits.window(FOVEA_BIND_WORKSPACE, needs.partial_end - needs.partial_offset))) return r;
     }
     if (!f.mask_map.obstacle && (r = limits.groups(ceil_div(rows, f.rows), f.mask_map.words, g.block_heads)))
         return r;
@@ -254,12 +260,14 @@ void fill_flash_costs(FoveaPlan_T& plan) {
     const FlashNeeds needs = needs_of(plan, f, plan.vulkan.grid);
     FoveaPlanInfo& info = plan.info;
     info.dispatches_per_slice = 1 + gathered_count(plan) + (f.has_extra ? 1 : 0) +
-                                (f.mask_map.obstacle ? 0 : 1) + (f.splits > 1 ? 1 : 0);
+                                (f.mask_map.obstacle ? 0 : 1) + (f.splits > 1 ? 1 : 0) +
+                                rotation_count(plan.vulkan);
     info.workspace_bytes = needs.workspace;
     info.workspace_alignment = kWorkspaceAlignment;
     info.slice_count = plan.vulkan.grid.count();
     info.slices_share_workspace =
-        info.slice_count > 1 && (f.has_extra || f.splits > 1 || !results_are_apart(plan));
+        info.slice_count > 1 &&
+        (f.has_extra || f.splits > 1 || rotation_count(plan.vulkan) || !results_are_apart(plan));
     info.total_pairs = double(p.batch) * p.heads_q * double(p.len_q) * double(p.len_kv);
     const uint32_t queries = std::max(1u, f.rows / p.group);
     info.visited_pairs = pairs_of_tiles(p, queries, f.block_keys, plan.vulkan.visible.key_limit);
@@ -290,7 +298,9 @@ FoveaResult plan_one_pass(FoveaPlan_T& plan, FoveaDiag* diag) {
     const uint64_t step = std::max(1u, f.rows / p.group);
     if (!shrink_to_fit(grid, step, fits))
         if ((r = check_block(plan, f, grid, refusing_slice_cost(plan), diag))) return r;
-    f.partial_offset = needs_of(plan, f, grid).partial_offset;
+    const FlashNeeds needs = needs_of(plan, f, grid);
+    f.partial_offset = needs.partial_offset;
+    place_rotated(plan.vulkan, needs.workspace - rotated_bytes(plan.vulkan));
     fill_flash_costs(plan);
     return FOVEA_OK;
 }

@@ -1,5 +1,6 @@
 #include "plan/vulkan/costs.hpp"
 #include "plan/vulkan/flash.hpp"
+#include "plan/vulkan/rotation.hpp"
 #include "plan/vulkan/rows.hpp"
 #include "problem/checked.hpp"
 #include "problem/status.hpp"
@@ -79,11 +80,12 @@ class FlashSlice {
         push.result_base = windows_.row_base;
         push.scale = p.scale;
         push.logit = logit_view(p);
-        d.input(FOVEA_SLOT_Q, FOVEA_BIND_Q, q);
+        const BoundTensor rows = bound(plan_.vulkan.rotated_in, FOVEA_BIND_Q, q);
+        d.input(FOVEA_SLOT_Q, rows.source, rows.window);
         d.input_if(has_keys, FOVEA_SLOT_K, FOVEA_BIND_K, k);
         d.input_if(has_keys, FOVEA_SLOT_V, FOVEA_BIND_V, v);
         bind_visibility(d, p, windows_);
-        bind_results(d, has_output && f.splits == 1, o, f.splits == 1);
+        bind_results(d, has_output && f.splits == 1, f.splits == 1);
         d.input_if(f.has_extra, FOVEA_SLOT_EXTRA, FOVEA_BIND_WORKSPACE, extra_);
         d.output_if(f.splits > 1, FOVEA_SLOT_PARTIAL, FOVEA_BIND_WORKSPACE, partial_);
         if (is_software(plan_)) fill_up(d);
@@ -101,7 +103,7 @@ class FlashSlice {
         d.push(push);
         d.groups(ceil_div(rows_, f.rows), flash_column_blocks(plan_),
                  uint64_t{block_.batches} * block_.heads * f.splits);
-        if (f.has_extra) d.after_earlier_ones();
+        if (f.has_extra || plan_.vulkan.rotated_in.dim) d.after_earlier_ones();
     }
 
     void combine(FoveaDispatch& out) const {
@@ -116,7 +118,7 @@ class FlashSlice {
         push.result_base = windows_.row_base;
         push.keep_scale = p.dropout ? p.keep_scale : 1.0f;
         bind_whole(d, p, p.sequences, FOVEA_SLOT_SEQUENCES, FOVEA_BIND_SEQUENCES);
-        bind_results(d, wants(p, FOVEA_OUTPUT_O), o, true);
+        bind_results(d, wants(p, FOVEA_OUTPUT_O), true);
         d.input(FOVEA_SLOT_PARTIAL, FOVEA_BIND_WORKSPACE, partial_);
         d.stored_type(p.o_type, plan_.properties);
         d.spec(FOVEA_SPEC_THREADS, shader::kElementThreads);
@@ -163,8 +165,7 @@ class FlashSlice {
             if (f.splits > 1)
                 d.output(slot, FOVEA_BIND_WORKSPACE, partial_);
             else if (wants(p, FOVEA_OUTPUT_O))
-                d.tensor(slot, FOVEA_BIND_O, windows_.query(p.o, p.dim_v, p.o_type), p.o_type,
-                         plan_.properties);
+                bind_o(d, slot);
             else if (wants(p, FOVEA_OUTPUT_LSE))
                 d.output(slot, FOVEA_BIND_LSE, windows_.lse);
             else
@@ -172,9 +173,15 @@ class FlashSlice {
         }
     }
 
+    void bind_o(DispatchBuilder& d, uint32_t slot) const {
+        const Window window = windows_.query(p.o, p.dim_v, p.o_type);
+        const BoundTensor o = bound(plan_.vulkan.rotated_out, FOVEA_BIND_O, window);
+        d.tensor(slot, o.source, o.window, p.o_type, plan_.properties);
+    }
+
     // Binds the results that both kernels may finish rows with.
-    void bind_results(DispatchBuilder& d, bool has_output, const Window& o, bool finishes) const {
-        if (has_output) d.tensor(FOVEA_SLOT_O, FOVEA_BIND_O, o, p.o_type, plan_.properties);
+    void bind_results(DispatchBuilder& d, bool has_output, bool finishes) const {
+        if (has_output) bind_o(d, FOVEA_SLOT_O);
         bind_whole(d, p, p.sinks && finishes, FOVEA_SLOT_SINKS, FOVEA_BIND_SINKS);
         d.output_if(finishes && wants(p, FOVEA_OUTPUT_LSE), FOVEA_SLOT_LSE, FOVEA_BIND_LSE, windows_.lse);
         d.output_if(finishes && wants(p, FOVEA_OUTPUT_ROW_STATS), FOVEA_SLOT_ROW_STATS, FOVEA_BIND_ROW_STATS,
@@ -197,12 +204,15 @@ FoveaResult flash_slice(const FoveaPlan_T& plan, uint64_t slice, FoveaDispatch* 
                         FoveaDiag*) {
     const FlashPlan& f = plan.vulkan.flash;
     const FlashSlice make(plan, plan.vulkan.grid.block(slice));
+    const RowBlock heads = in_query_heads(plan.vulkan.grid.block(slice), plan.problem.group);
     count = 0;
+    fill_rotation_in(plan, heads, out, count);
     if (f.has_extra) make.extra(out[count++]);
     make.gather(out, count);
     if (!f.mask_map.obstacle) make.mask_map(out[count++]);
     make.flash(out[count++]);
     if (f.splits > 1) make.combine(out[count++]);
+    fill_rotation_out(plan, heads, out, count);
     return FOVEA_OK;
 }
 

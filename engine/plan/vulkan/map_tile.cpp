@@ -3,6 +3,7 @@
 #include "plan/text_sink.hpp"
 #include "plan/vulkan/costs.hpp"
 #include "plan/vulkan/device_traits.hpp"
+#include "plan/vulkan/rotation.hpp"
 #include "plan/vulkan/rows.hpp"
 #include "problem/checked.hpp"
 #include "problem/status.hpp"
@@ -73,6 +74,10 @@ Gathering gathering_of(const FoveaPlan_T& plan) {
             m.extra_offset + (m.has_extra ? sizeof(shader::FlashExtra) : 0)};
 }
 
+uint64_t workspace_of(const FoveaPlan_T& plan) {
+    return align_up(gathering_of(plan).end(), kWorkspaceAlignment) + rotated_bytes(plan.vulkan);
+}
+
 FoveaResult check_slice(const FoveaPlan_T& plan, const MapTilePlan& m, double max_cost, FoveaDiag* diag) {
     const Problem& p = plan.problem;
     const VulkanLimits limits(plan.properties, diag);
@@ -80,6 +85,7 @@ FoveaResult check_slice(const FoveaPlan_T& plan, const MapTilePlan& m, double ma
     const uint64_t pixels = m.slice_rows * uint64_t(plan.tile.keys.pixels) + kWorkspaceAlignment / kMaxBytes;
     FoveaResult r;
     if ((r = check_windows(p, {1, 1, 1, rows}, limits))) return r;
+    if ((r = check_rotations(plan, {0, 1, 0, 1, 0, rows}, limits))) return r;
     if ((r = limits.window(FOVEA_BIND_LSE, rows * 4 + limits.alignment()))) return r;
     if (plan.tile.mass && (r = limits.window(FOVEA_BIND_TILE_MASS, pixels * kMassBytes))) return r;
     if (plan.tile.max && (r = limits.window(FOVEA_BIND_TILE_MAX, pixels * kMaxBytes))) return r;
@@ -88,7 +94,7 @@ FoveaResult check_slice(const FoveaPlan_T& plan, const MapTilePlan& m, double ma
         return r;
     const Gathering gathering = gathering_of(plan);
     if ((r = limits.window(FOVEA_BIND_WORKSPACE, gathering.end() - m.extra_offset))) return r;
-    if ((r = limits.workspace(gathering.end(), p.workspace_limit))) return r;
+    if ((r = limits.workspace(workspace_of(plan), p.workspace_limit))) return r;
     return limits.cost(slice_flops(plan, m), max_cost);
 }
 
@@ -120,8 +126,8 @@ void fill_map_costs(FoveaPlan_T& plan) {
     const MapTilePlan& m = plan.vulkan.map;
     FoveaPlanInfo& info = plan.info;
     info.kernel = FOVEA_KERNEL_AUTO;
-    info.dispatches_per_slice = (m.has_extra ? 2 : 1) + gathered_count(plan);
-    info.workspace_bytes = align_up(gathering_of(plan).end(), kWorkspaceAlignment);
+    info.dispatches_per_slice = (m.has_extra ? 2 : 1) + gathered_count(plan) + rotation_count(plan.vulkan);
+    info.workspace_bytes = workspace_of(plan);
     info.workspace_alignment = kWorkspaceAlignment;
     info.slice_count = tile.head_count * slices_down(plan) * slices_across(plan);
     // Descriptors of neighbouring slices show some of the same pixels, too.
@@ -158,12 +164,15 @@ class MapSlice {
         gathering_.fill(BlockWindows(plan_, block_), out, count);
     }
 
+    void rotate(FoveaDispatch* out, uint32_t& count) const { fill_rotation_in(plan_, block_, out, count); }
+
     void pixels(FoveaDispatch& out) const {
         DispatchBuilder d(out, Shader::map_tile, plan_.vulkan.gathered);
         const BlockWindows windows(plan_, block_);
         const Window q = windows.query(p.q, p.dim_qk, p.q_type), k = windows.keys(p.k, p.dim_qk, p.k_type);
         d.push(push_of(windows, q, k));
-        d.input(FOVEA_SLOT_Q, FOVEA_BIND_Q, q);
+        const BoundTensor rows = bound(plan_.vulkan.rotated_in, FOVEA_BIND_Q, q);
+        d.input(FOVEA_SLOT_Q, rows.source, rows.window);
         d.input(FOVEA_SLOT_K, FOVEA_BIND_K, k);
         d.input(FOVEA_SLOT_LSE, FOVEA_BIND_LSE, windows.lse);
         bind_visibility(d, p, windows);
@@ -183,7 +192,7 @@ class MapSlice {
         d.call(m.general);
         d.groups(ceil_div(columns_, uint64_t{1} << m.columns_log2),
                  ceil_div(rows_, uint64_t{1} << m.rows_log2), 1);
-        if (m.has_extra) d.after_earlier_ones();
+        if (m.has_extra || plan_.vulkan.rotated_in.dim) d.after_earlier_ones();
     }
 
   private:
@@ -255,6 +264,7 @@ FoveaResult plan_vulkan_map_tile(FoveaPlan_T& plan, FoveaDiag* diag) {
         break;
     }
     fill_map_costs(plan);
+    place_rotated(plan.vulkan, plan.info.workspace_bytes - rotated_bytes(plan.vulkan));
     return FOVEA_OK;
 }
 
@@ -262,6 +272,7 @@ FoveaResult map_tile_slice(const FoveaPlan_T& plan, uint64_t slice, FoveaDispatc
                            FoveaDiag*) {
     const MapSlice make(plan, slice);
     count = 0;
+    make.rotate(out, count);
     if (plan.vulkan.map.has_extra) make.extra(out[count++]);
     make.gather(out, count);
     make.pixels(out[count++]);

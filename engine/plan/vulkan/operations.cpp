@@ -5,6 +5,7 @@
 #include "plan/vulkan/costs.hpp"
 #include "plan/vulkan/dispatch.hpp"
 #include "plan/vulkan/limits.hpp"
+#include "plan/vulkan/rotation.hpp"
 #include "problem/checked.hpp"
 #include "problem/status.hpp"
 #include "shaders/interface.h"
@@ -193,11 +194,12 @@ shader::CacheRowsPush fill_cache_rows(const FoveaPlan_T& plan, const Desc& d, co
     push.y = view_of(d.y_strides, y);
     push.pages = {d.page_size, d.page_count, uint32_t(d.block_table_pages)};
     push.capacity = uint32_t(d.capacity);
-    builder.input(FOVEA_SLOT_X, FOVEA_BIND_X, x);
+    const BoundTensor from = bound(plan.vulkan.rotated_in, FOVEA_BIND_X, x);
+    builder.input(FOVEA_SLOT_X, from.source, from.window);
     builder.tensor(FOVEA_SLOT_Y, FOVEA_BIND_Y, y, d.y_type, plan.properties);
     // A slot that is not used shows X, and no thread looks at it.
-    builder.input(FOVEA_SLOT_PAGES, d.page_size ? FOVEA_BIND_BLOCK_TABLE : FOVEA_BIND_X,
-                  d.page_size ? Window{0, plan.info.binding_bytes[FOVEA_BIND_BLOCK_TABLE], 0} : x);
+    builder.input(FOVEA_SLOT_PAGES, d.page_size ? uint32_t{FOVEA_BIND_BLOCK_TABLE} : from.source,
+                  d.page_size ? Window{0, plan.info.binding_bytes[FOVEA_BIND_BLOCK_TABLE], 0} : from.window);
     builder.spec(FOVEA_SPEC_THREADS, kElementThreads);
     builder.spec(FOVEA_SPEC_A_TYPE, d.x_type);
     builder.groups(row_groups(d, block.rows), 1, uint64_t{block.batches} * block.heads);
@@ -208,6 +210,7 @@ FoveaResult check_append_block(const FoveaPlan_T& plan, const BlockGrid& g, cons
     const FoveaAppendDesc& d = plan.append;
     if (FoveaResult r = limits.window(FOVEA_BIND_SEQUENCES, plan.info.binding_bytes[FOVEA_BIND_SEQUENCES]))
         return r;
+    if (FoveaResult r = check_rotations(plan, whole_block(g), limits)) return r;
     return check_cache_rows(plan, d, whole_block(g), cache_block(d, whole_block(g)), g, limits);
 }
 
@@ -220,9 +223,12 @@ void fill_append(const FoveaPlan_T& plan, const RowBlock& block, FoveaDispatch& 
     shader::CacheRowsPush push = fill_cache_rows(plan, d, block, x, y, builder);
     push.held = uint32_t(std::min(d.first_row, d.capacity));
     push.has_sequences = d.has_sequences;
-    builder.input(FOVEA_SLOT_HELD, d.has_sequences ? FOVEA_BIND_SEQUENCES : FOVEA_BIND_X,
-                  d.has_sequences ? Window{0, plan.info.binding_bytes[FOVEA_BIND_SEQUENCES], 0} : x);
+    const BoundTensor unused = bound(plan.vulkan.rotated_in, FOVEA_BIND_X, x);
+    builder.input(
+        FOVEA_SLOT_HELD, d.has_sequences ? uint32_t{FOVEA_BIND_SEQUENCES} : unused.source,
+        d.has_sequences ? Window{0, plan.info.binding_bytes[FOVEA_BIND_SEQUENCES], 0} : unused.window);
     builder.spec(FOVEA_SPEC_LISTED, 0);
+    if (d.rotate) builder.after_earlier_ones();
     builder.push(push);
 }
 
@@ -497,6 +503,8 @@ FoveaResult plan_cache_rows(FoveaPlan_T& plan, const Desc& d, const char* reason
     if ((r = check_length("capacity", d.capacity, diag))) return r;
     if ((r = require_shader(Shader::cache_rows, diag))) return r;
     begin_operation(plan, reason);
+    plan.info.dispatches_per_slice += rotation_count(plan.vulkan);
+    plan.info.workspace_bytes = rotated_bytes(plan.vulkan);
     plan.vulkan.grid = {d.batch, d.heads, d.len, d.batch, d.heads, d.len};
     plan.info.flops = double(d.batch) * d.heads * double(d.len) * d.dim;
     return cut(
@@ -628,8 +636,10 @@ FoveaResult operation_slice(const FoveaPlan_T& plan, uint64_t slice, FoveaDispat
         fill_norm, fill_pointwise,
 #endif
     };
-    kFills[size_t(plan.operation)](plan, plan.vulkan.grid.block(slice), out[0]);
-    count = 1;
+    const RowBlock block = plan.vulkan.grid.block(slice);
+    count = 0;
+    fill_rotation_in(plan, block, out, count);
+    kFills[size_t(plan.operation)](plan, block, out[count++]);
     return FOVEA_OK;
 }
 

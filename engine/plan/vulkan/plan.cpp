@@ -7,6 +7,7 @@
 #include "plan/vulkan/gather.hpp"
 #include "plan/vulkan/kernels.hpp"
 #include "plan/vulkan/limits.hpp"
+#include "plan/vulkan/rotation.hpp"
 #include "problem/bindings.hpp"
 #include "problem/checked.hpp"
 #include "problem/status.hpp"
@@ -79,6 +80,7 @@ const VulkanOperation& operation_of(const FoveaPlan_T& plan) { return kOperation
 FoveaResult plan_vulkan(FoveaPlan_T& plan, FoveaDiag* diag) {
     if (FoveaResult r = check_vulkan_properties(plan.properties, diag)) return r;
     round_to_words(plan, plan.info);
+    if (FoveaResult r = use_rotated_copies(plan, diag)) return r;
     return operation_of(plan).make(plan, diag);
 }
 
@@ -93,6 +95,7 @@ FoveaResult vulkan_slice(const FoveaPlan_T& plan, uint64_t slice, uint64_t first
 
 void explain_vulkan(const FoveaPlan_T& plan, TextSink& text) {
     operation_of(plan).explain(plan, text);
+    explain_rotation(plan.vulkan, text);
     if (gathered_count(plan))
         text.line("%u inputs are copied into the workspace first: a kernel binds %u storage buffers at most",
                   gathered_count(plan), storage_buffer_limit(plan.properties));

@@ -91,11 +91,21 @@ struct BackwardPlan {
     uint64_t row_sums_offset;         // in the workspace: what each row adds to dalibi and dsinks
 };
 
+// The caller's tensor, and its packed float32 copy in the workspace, see rotation.hpp.
+struct RotatedTensor {
+    uint32_t dim;  // 0: there is no copy
+    FoveaBinding binding;
+    FoveaDtype type;
+    FoveaStrides strides, packed;
+    uint64_t bytes, offset;  // the size of the copy, its place in the workspace
+};
+
 struct VulkanPlan {
     BlockGrid
         grid;  // slices: [B, Hq, Lq]; flash: [B, Hkv, Lq]; linear: [1, column blocks of W as heads, rows]
-    VulkanVisibility visible;  // attention
-    uint32_t gathered;         // kGather* of shaders/interface.h, see gather.hpp
+    VulkanVisibility visible;               // attention
+    uint32_t gathered;                      // kGather* of shaders/interface.h, see gather.hpp
+    RotatedTensor rotated_in, rotated_out;  // q or append's X; o
     StagedPlan staged;
     FlashPlan flash;
     MapTilePlan map;
