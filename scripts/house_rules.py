@@ -68,6 +68,7 @@ PUBLIC_ONLY = {'lens': ('engine',), 'apps': ('engine', 'lens'), 'web': ('engine'
                'samples': ('engine', 'lens')}
 PRIVATE_USERS = {
     'lens/files/quantised.cpp': 'reads the bits of weights by the table that the kernels read them by',
+    'lens/inspect/cache_cost.cpp': 'rotates the rows of a cache back as the engine does',
     'lens/inspect/derivation.cpp': 'reads one row of a call exactly as the reference implementation does',
     'lens/inspect/inspect_api.cpp': 'is a C boundary with the checks of the engine\'s',
     'lens/model/host_rows.cpp': 'runs the row kernels on the threads of a generation step without a plan for each',

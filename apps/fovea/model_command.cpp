@@ -7,7 +7,9 @@
 #include "output_file.hpp"
 #include "progress.hpp"
 
+#include <fovea/inspect/cache_cost.hpp>
 #include <fovea/inspect/directions.hpp>
+#include <fovea/inspect/text_corpus.hpp>
 #include <fovea/inspect/writers.hpp>
 #include <fovea/model/checkpoint_model.hpp>
 #include <fovea/tokenizer.hpp>
@@ -47,6 +49,17 @@ constexpr OptionSpec kModelOptions[] = {
      "without a text: the N (default 3) largest singular directions of head L.H's QK and OV matrices, each "
      "with "
      "the --top tokens at both ends that it reads and writes; positions, rotary ones too, are left out"},
+    {"--cache-cost", "",
+     "what each KV cache type, plain and rotated, changes in every head's weights and context and in the "
+     "next "
+     "tokens, on --text, --tokens or a corpus; the --top heads that it costs most"},
+    {"--corpus", "FILE",
+     "with --cache-cost: texts, one on each line, or .jsonl with a member \"text\" in each line; of each the "
+     "first "
+     "512 tokens"},
+    {"--limit", "D",
+     "with --cache-cost: plan the smallest type for each key/value head whose weights diverge by at most D "
+     "nats"},
     {"--no-scores", "", "no scores of heads, which take the time of every head's weights"},
     {"--backend", "auto|cpu|vulkan|reference", "where to compute (default: cpu)"},
     {"--device", "N|NAME", "a device by its number in `fovea devices`, or by a part of its name"},
@@ -209,6 +222,75 @@ Result<int> tell_directions(const CheckpointModel& model, const Arguments& a) {
     return 0;
 }
 
+// The texts of --cache-cost, no longer than the model takes.
+Result<std::vector<std::vector<uint32_t>>> cost_texts(const CheckpointModel& model, const Arguments& a) {
+    std::vector<std::vector<uint32_t>> texts;
+    if (!a.has("--corpus")) {
+        Result<ModelTokens> input = input_tokens(a, model);
+        if (!input) return input.error();
+        texts.push_back(std::move(input->ids));
+        return texts;
+    }
+    const Result<TextCorpus> corpus = TextCorpus::open(std::filesystem::path(a.text("--corpus")), 0);
+    if (!corpus) return corpus.error();
+    const Result<TextTokenizer> tokenizer = TextTokenizer::open(model.files());
+    if (!tokenizer) return tokenizer.error();
+    constexpr uint64_t kLength = 512;
+    const uint64_t context = model.config().context, length = context ? std::min(context, kLength) : kLength;
+    for (size_t n = 0; n < corpus->size(); ++n) {
+        const Result<std::string> text = corpus->text(n);
+        if (!text) return text.error();
+        Result<std::vector<uint32_t>> ids = tokenizer->encode(*text);
+        if (!ids) return ids.error();
+        ids->resize(std::min<size_t>(ids->size(), length));
+        texts.push_back(std::move(*ids));
+    }
+    return texts;
+}
+
+// --cache-cost: prints what KV cache types cost instead of what the model says next.
+Result<int> tell_cache_cost(const CheckpointModel& model, const Arguments& a) {
+    const std::string_view other =
+        a.first_of({"--patches", "--out", "--off", "--scale", "--hide", "--patch", "--from-text",
+                    "--from-tokens", "--why", "--logit", "--directions", "--no-scores"});
+    if (!other.empty())
+        return bad("--cache-cost",
+                   "--cache-cost cannot be combined with " + std::string(other) + "; leave it out");
+    if (const std::string_view text = a.first_of({"--text", "--tokens"}); a.has("--corpus") != text.empty())
+        return bad(text.empty() ? "--cache-cost" : "--corpus",
+                   text.empty()
+                       ? "--cache-cost needs --corpus, --text or --tokens"
+                       : "--corpus cannot be combined with " + std::string(text) + "; give one of them");
+    const Result<uint64_t> top = a.unsigned_integer("--top", 10);
+    if (!top) return top.error();
+    CacheCostOptions options;
+    if (a.has("--limit")) {
+        const Result<double> limit = a.number("--limit", 0);
+        if (!limit) return limit.error();
+        if (!(*limit >= 0))
+            return bad("--limit", "--limit is " + std::string(a.text("--limit")) + "; it must be at least 0");
+        options.limit = *limit;
+    }
+    const Result<std::vector<std::vector<uint32_t>>> texts = cost_texts(model, a);
+    if (!texts) return texts.error();
+    size_t longest = 0;
+    for (const std::vector<uint32_t>& ids : *texts) longest = std::max(longest, ids.size());
+    if (longest < 2) return bad("--cache-cost", "--cache-cost needs a text of at least 2 tokens");
+    if (Result<void> r = tell_memory(cache_costs_bytes(model, longest)); !r) return r.error();
+    const Result<std::unique_ptr<Runner>> device = open_runner(a);
+    if (!device) return device.error();
+    Progress progress("running the model");
+    options.trace.engine = device->get();
+    if (names_device(a)) options.trace.arithmetic = Arithmetic::engine;
+    options.progress = [&](double done) { return progress(done); };
+    const Result<CacheCosts> costs = cache_costs(model, *texts, options);
+    if (!costs) return costs.error();
+    const std::string text =
+        a.has("--json") ? cache_costs_json(*costs) + "\n" : cache_costs_text(*costs, size_t(*top));
+    std::fwrite(text.data(), 1, text.size(), stdout);
+    return 0;
+}
+
 Result<int> run_input(const CheckpointModel& model, const Arguments& a) {
     const bool classes = a.has("--patches");
     if (classes && (a.has("--tokens") || a.has("--text")))
@@ -309,17 +391,20 @@ Result<int> run_input(const CheckpointModel& model, const Arguments& a) {
 
 Result<int> run_model_command(const Arguments& a) {
     if (Result<void> r = check_model_words(a); !r) return r.error();
-    const bool directions = a.has("--directions");
+    const bool directions = a.has("--directions"), cost = a.has("--cache-cost");
+    if (const std::string_view of = a.first_of({"--corpus", "--limit"}); !cost && !of.empty())
+        return bad(std::string(of), std::string(of) + " needs --cache-cost");
     for (const std::string_view option :
          {"--out", "--top", "--why", "--logit", "--threads", "--backend", "--device", "--no-scores", "--off",
           "--scale", "--hide", "--patch", "--from-text", "--from-tokens"})
-        if (a.has(option) && !(directions && option == "--top") && !a.has("--tokens") && !a.has("--text") &&
-            !a.has("--patches"))
+        if (a.has(option) && !cost && !(directions && option == "--top") && !a.has("--tokens") &&
+            !a.has("--text") && !a.has("--patches"))
             return bad(
                 std::string(option),
                 std::string(option) + " needs --tokens or --text: without them the model does not run");
     const Result<CheckpointModel> model = CheckpointModel::open(std::string(a.positional()[0]));
     if (!model) return model.error();
+    if (cost) return tell_cache_cost(*model, a);
     if (directions) return tell_directions(*model, a);
     if (a.has("--tokens") || a.has("--text") || a.has("--patches")) return run_input(*model, a);
     const std::string text = a.has("--json") ? model_json(*model) + "\n" : model_text(*model);

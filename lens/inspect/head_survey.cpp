@@ -67,6 +67,21 @@ void add_cells(std::span<const float> row, uint64_t query, HeadSums& sums) {
     }
 }
 
+// The Kullback-Leibler divergence of weights from others, which count as at least FLT_MIN; nats.
+double divergence(std::span<const float> own, std::span<const float> other) {
+    std::array<double, kLanes> sums{};
+    const auto add = [&](size_t l, float p, float q) {
+        sums[l] += double(p) * (log_of(std::max(p, FLT_MIN)) - log_of(std::max(q, FLT_MIN)));
+    };
+    size_t j = 0;
+    for (; j + kLanes <= own.size(); j += kLanes)
+        for (size_t l = 0; l < kLanes; ++l) add(l, own[j + l], other[j + l]);
+    for (; j < own.size(); ++j) add(0, own[j], other[j]);
+    double sum = 0;
+    for (const double one : sums) sum += one;
+    return sum;
+}
+
 // Adds what needs some keys of a row: `before` has each token's last earlier occurrence + 1.
 void add_keys(std::span<const float> row, uint64_t i, std::span<const uint32_t> before, HeadSums& sums) {
     if (i < row.size()) sums.self += double(row[i]);
@@ -193,13 +208,13 @@ uint64_t LayerSurvey::bytes(uint64_t tokens, uint64_t heads, uint64_t kv_heads, 
 }
 
 template <class Use>
-Result<void> LayerSurvey::each_block(uint32_t first_head, uint32_t heads, Use use) {
+Result<void> LayerSurvey::each_block(uint32_t first_head, uint32_t heads, bool with_context, Use use) {
     const FoveaAttentionDesc& whole = call_.call;
     const uint32_t group = whole.heads_q / whole.heads_kv;
     const uint64_t tokens = whole.len_q;
     const bool causal = whole.flags & FOVEA_FLAG_CAUSAL;
     FoveaAttentionDesc d = whole;
-    d.outputs = FOVEA_OUTPUT_WEIGHTS;
+    d.outputs = FOVEA_OUTPUT_WEIGHTS | (with_context ? uint32_t{FOVEA_OUTPUT_O} : 0u);
     d.heads_q = heads, d.heads_kv = heads == 1 ? 1 : heads / group;
     d.align = FOVEA_ALIGN_OFFSET;
     const auto strides = [&](uint64_t count, uint64_t dim) {
@@ -217,21 +232,42 @@ Result<void> LayerSurvey::each_block(uint32_t first_head, uint32_t heads, Use us
         const uint64_t rows = std::clamp<uint64_t>(uint64_t(fit), 1, tokens - first);
         d.len_q = rows, d.len_kv = causal ? first + rows : tokens;
         d.q_offset = int64_t(first);
-        weights_.resize(size_t(heads * rows * d.len_kv));
-        std::array<FoveaHostBuffer, FOVEA_BIND_COUNT> bound = all;
-        const auto from = [&](FoveaBinding binding, uint64_t floats) {
-            FoveaHostBuffer& b = bound[binding];
-            if (!b.data) return;
-            b.data = static_cast<float*>(b.data) + floats;
-            b.size_bytes -= floats * 4;
+        const auto run = [&](const KeysAndValues* cache, std::vector<float>& weights,
+                             std::vector<float>& context) -> Result<Block> {
+            weights.resize(size_t(heads * rows * d.len_kv));
+            context.resize(with_context ? size_t(heads * rows * d.dim_v) : 0);
+            std::array<FoveaHostBuffer, FOVEA_BIND_COUNT> bound = all;
+            if (cache) {
+                bound[FOVEA_BIND_K] = {const_cast<float*>(cache->keys.data()), cache->keys.size() * 4};
+                bound[FOVEA_BIND_V] = {const_cast<float*>(cache->values.data()), cache->values.size() * 4};
+            }
+            const auto from = [&](FoveaBinding binding, uint64_t floats) {
+                FoveaHostBuffer& b = bound[binding];
+                if (!b.data) return;
+                b.data = static_cast<float*>(b.data) + floats;
+                b.size_bytes -= floats * 4;
+            };
+            from(FOVEA_BIND_Q, (first_head * tokens + first) * d.dim_qk);
+            from(FOVEA_BIND_K, first_head / group * tokens * d.dim_qk);
+            from(FOVEA_BIND_V, first_head / group * tokens * d.dim_v);
+            from(FOVEA_BIND_ALIBI, first_head), from(FOVEA_BIND_SINKS, first_head);
+            bound[FOVEA_BIND_WEIGHTS] = {weights.data(), weights.size() * 4};
+            if (with_context) bound[FOVEA_BIND_O] = {context.data(), context.size() * 4};
+            if (Result<void> r = engine_->attention(d, bound.data()); !r) return r.error();
+            return Block{first,
+                         rows,
+                         d.len_kv,
+                         first_head,
+                         heads,
+                         weights.data(),
+                         with_context ? context.data() : nullptr};
         };
-        from(FOVEA_BIND_Q, (first_head * tokens + first) * d.dim_qk);
-        from(FOVEA_BIND_K, first_head / group * tokens * d.dim_qk);
-        from(FOVEA_BIND_V, first_head / group * tokens * d.dim_v);
-        from(FOVEA_BIND_ALIBI, first_head), from(FOVEA_BIND_SINKS, first_head);
-        bound[FOVEA_BIND_WEIGHTS] = {weights_.data(), weights_.size() * 4};
-        if (Result<void> r = engine_->attention(d, bound.data()); !r) return r;
-        use(Block{first, rows, d.len_kv, first_head, heads, weights_.data()});
+        const Result<Block> block = run(nullptr, weights_, context_);
+        if (!block) return block.error();
+        const auto again = [&](const KeysAndValues& cache) {
+            return run(&cache, other_weights_, other_context_);
+        };
+        if (Result<void> r = use(*block, again); !r) return r;
         first += rows;
     }
     return {};
@@ -241,28 +277,65 @@ Result<std::vector<HeadSums>> LayerSurvey::sums() {
     const uint32_t heads = call_.call.heads_q;
     const bool causal = call_.call.flags & FOVEA_FLAG_CAUSAL;
     std::vector<HeadSums> all(heads);
-    const Result<void> ran = each_block(0, heads, [&](const Block& block) {
-        in_parallel(engine_->parallel(), heads, [&](uint32_t h) {
-            HeadSums own;
-            for (uint64_t r = 0; r < block.rows; ++r) {
-                const uint64_t i = block.first + r;
-                const std::span row(block.weights + (h * block.rows + r) * block.keys,
-                                    causal ? i + 1 : block.keys);
-                add_cells(row, i, own);
-                add_keys(row, i, before_, own);
-            }
-            all[h] += own;
+    const Result<void> ran =
+        each_block(0, heads, false, [&](const Block& block, const auto&) -> Result<void> {
+            in_parallel(engine_->parallel(), heads, [&](uint32_t h) {
+                HeadSums own;
+                for (uint64_t r = 0; r < block.rows; ++r) {
+                    const uint64_t i = block.first + r;
+                    const std::span row(block.weights + (h * block.rows + r) * block.keys,
+                                        causal ? i + 1 : block.keys);
+                    add_cells(row, i, own);
+                    add_keys(row, i, before_, own);
+                }
+                all[h] += own;
+            });
+            return {};
         });
-    });
+    if (!ran) return ran.error();
+    return all;
+}
+
+Result<std::vector<std::vector<LayerSurvey::CacheSums>>> LayerSurvey::cache_sums(
+    std::span<const KeysAndValues> caches) {
+    const uint32_t heads = call_.call.heads_q;
+    const bool causal = call_.call.flags & FOVEA_FLAG_CAUSAL;
+    const uint64_t width = call_.call.dim_v;
+    std::vector<std::vector<CacheSums>> all(caches.size(), std::vector<CacheSums>(heads));
+    const Result<void> ran =
+        each_block(0, heads, true, [&](const Block& block, const auto& again) -> Result<void> {
+            for (size_t n = 0; n < caches.size(); ++n) {
+                const Result<Block> other = again(caches[n]);
+                if (!other) return other.error();
+                in_parallel(engine_->parallel(), heads, [&](uint32_t h) {
+                    CacheSums own;
+                    for (uint64_t r = 0; r < block.rows; ++r) {
+                        const uint64_t row = h * block.rows + r,
+                                       keys = causal ? block.first + r + 1 : block.keys;
+                        own.divergence += divergence(std::span(block.weights + row * block.keys, keys),
+                                                     std::span(other->weights + row * block.keys, keys));
+                        for (uint64_t c = 0; c < width; ++c) {
+                            const double was = double(block.context[row * width + c]),
+                                         change = double(other->context[row * width + c]) - was;
+                            own.context += was * was, own.change += change * change;
+                        }
+                    }
+                    CacheSums& sums = all[n][h];
+                    sums.divergence += own.divergence, sums.context += own.context, sums.change += own.change;
+                });
+            }
+            return {};
+        });
     if (!ran) return ran.error();
     return all;
 }
 
 Result<SparseRows> LayerSurvey::sparse_rows(uint32_t head) {
     SparseRows out;
-    const Result<void> ran = each_block(head, 1, [&](const Block& block) {
+    const Result<void> ran = each_block(head, 1, false, [&](const Block& block, const auto&) -> Result<void> {
         for (uint64_t r = 0; r < block.rows; ++r)
             add_shown(std::span(block.weights + r * block.keys, block.keys), out);
+        return {};
     });
     if (!ran) return ran.error();
     return out;

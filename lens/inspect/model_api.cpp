@@ -4,6 +4,7 @@
 #include "runtime/c_boundary.hpp"
 
 #include <fovea/fovea_model.h>
+#include <fovea/inspect/cache_cost.hpp>
 #include <fovea/inspect/kept_run.hpp>
 #include <fovea/model/device_runner.hpp>
 #include <fovea/model/generate.hpp>
@@ -259,6 +260,34 @@ FoveaResult foveaRunTensor(FoveaModelRun run, const char* name, FoveaModelTensor
         made.data = kept.values.data();
         std::copy(kept.shape.begin(), kept.shape.end(), made.shape);
         return write_struct(made, tensor, "tensor", diag);
+    });
+}
+
+FoveaResult foveaModelCacheCosts(FoveaModel model, const uint32_t* tokens, const size_t* counts,
+                                 size_t text_count, const double* limit, FoveaText* out, FoveaDiag* diag) {
+    if (out) *out = nullptr;
+    if (!model) return null_refused(diag, "model");
+    if (!counts && text_count != 0) return null_refused(diag, "counts");
+    return make_text(out, diag, [&]() -> Result<std::string> {
+        Opened& opened = *model->opened;
+        std::vector<std::vector<uint32_t>> texts;
+        size_t first = 0, longest = 0;
+        for (size_t n = 0; n < text_count; ++n) {
+            if (!tokens && counts[n] != 0) return refused("tokens", "tokens is null");
+            texts.emplace_back(tokens + first, tokens + first + counts[n]);
+            first += counts[n], longest = std::max(longest, counts[n]);
+        }
+        CacheCostOptions options;
+        options.trace.arithmetic = opened.arithmetic, options.trace.engine = opened.runner.get();
+        if (limit) options.limit = *limit;
+        if (Result<void> r =
+                check_memory(cache_costs_bytes(opened.model.weights, longest), "give shorter texts");
+            !r)
+            return r.error();
+        const std::lock_guard lock(opened.mutex);
+        const Result<CacheCosts> costs = cache_costs(opened.model.weights, texts, options);
+        if (!costs) return costs.error();
+        return cache_costs_json(*costs);
     });
 }
 

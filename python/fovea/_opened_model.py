@@ -4,6 +4,7 @@ from __future__ import annotations
 import codecs
 import contextlib
 import ctypes
+import json
 import os
 import weakref
 from typing import Any, Callable, Iterator, Mapping, NamedTuple, Sequence, Union
@@ -186,6 +187,22 @@ class Model:
         """float32 [tokens, vocabulary]: the logits after each token. A list of texts gives a list of arrays. `changes` as for run()."""
         runs = self.run(text, keep=['logits'], **changes)
         return [run.logits for run in runs] if isinstance(runs, list) else runs.logits
+
+    def cache_costs(self, text: Text | Sequence[Text], *, limit: float | None = None) -> dict[str, Any]:
+        """Returns the cost of each KV cache type, plain and rotated, on a text, or on a list of them, head by head.
+
+        The result is {'texts', 'tokens', 'layers', 'heads', 'kv_heads', 'types', ...}. Each of `types` is {'type', 'rotated', 'bytes_per_token',
+        'next_token_divergence', 'divergence', 'context_change'}; the last two are [layers, heads] arrays. Divergences are in nats. With a
+        `limit` of a head's divergence there is 'plan', with a type for each key/value head. As `fovea model --cache-cost`."""
+        every = [self._ids_of(one) for one in _batch(text)[0]]
+        ids, counts = [i for one in every for i in one], [len(one) for one in every]
+        most = None if limit is None else ctypes.byref(ctypes.c_double(_number('limit', limit)))
+        made = json.loads(made_bytes(lib.foveaModelCacheCosts, self._opened, (ctypes.c_uint32 * len(ids))(*ids),
+                                     (ctypes.c_size_t * len(counts))(*counts), len(counts), most))
+        for one in made['types']:
+            for name in ('divergence', 'context_change'):
+                one[name] = np.array(one[name], np.float64).reshape(self.layers, self.heads)
+        return made
 
     def generate(self, text: Text, count: int = 32, *, temperature: float = 0, top_k: int = 0, top_p: float = 1, min_p: float = 0,
                  seed: int = 0, ignore_eos: bool = False) -> Generation:

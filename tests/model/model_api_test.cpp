@@ -2,6 +2,7 @@
 #include "support/scratch.hpp"
 
 #include <fovea/fovea_model.h>
+#include <fovea/inspect/cache_cost.hpp>
 #include <fovea/model/generate.hpp>
 #include <fovea/tokenizer.hpp>
 
@@ -270,6 +271,38 @@ TEST(ModelApi, sizes_and_texts_are_those_of_the_files) {
         foveaDestroyText(text);
     }
     EXPECT_EQ(tokenizers, 1u);
+}
+
+// Two texts in one call; how the values come about is checked by tests/inspect/cache_cost_test.py.
+TEST(ModelApi, cache_costs_are_those_of_the_library_and_what_is_wrong_is_named) {
+    const CheckpointModel weights = weights_of("llama_q8/model.gguf");
+    const std::vector<std::vector<uint32_t>> texts = {kIds, {3, 1, 2}};
+    CacheCostOptions options;
+    options.limit = 1e-3;
+    const std::string expected = cache_costs_json(*cache_costs(weights, texts, options));
+    EXPECT_NE(expected.find("\"plan\""), std::string::npos);
+    const OpenModel model("llama_q8/model.gguf");
+    std::vector<uint32_t> ids = texts[0];
+    ids.insert(ids.end(), texts[1].begin(), texts[1].end());
+    const size_t counts[] = {texts[0].size(), texts[1].size()}, few[] = {1, 1};
+    double limit = 1e-3;
+    FoveaText text = nullptr;
+    FoveaDiag diag = foveaDiag();
+    ASSERT_EQ(foveaModelCacheCosts(model.get(), ids.data(), counts, 2, &limit, &text, &diag), FOVEA_OK)
+        << diag.text;
+    EXPECT_EQ(foveaTextData(text), expected);
+    foveaDestroyText(text);
+    limit = -1;
+    EXPECT_EQ(foveaModelCacheCosts(model.get(), ids.data(), counts, 2, &limit, &text, &diag),
+              FOVEA_INVALID_ARGUMENT);
+    EXPECT_STREQ(diag.text, "limit is -1.000000; it must be a divergence in nats, at least 0");
+    EXPECT_EQ(text, nullptr);
+    EXPECT_EQ(foveaModelCacheCosts(model.get(), ids.data(), few, 2, nullptr, &text, &diag),
+              FOVEA_INVALID_ARGUMENT);
+    EXPECT_STREQ(diag.text, "no text has at least 2 tokens; give a longer one");
+    EXPECT_EQ(foveaModelCacheCosts(model.get(), ids.data(), nullptr, 2, nullptr, &text, &diag),
+              FOVEA_INVALID_ARGUMENT);
+    EXPECT_STREQ(diag.field, "counts");
 }
 
 TEST(ModelApi, a_generation_draws_what_decoder_and_sampler_draw_and_outlives_its_model) {

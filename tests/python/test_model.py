@@ -369,6 +369,20 @@ class Texts(unittest.TestCase):
             self.assertEqual(shown, MODEL.text(text.tokens[:-1] if text.ended else text.tokens))
             self.assertEqual((text.tokens, text.ended), (expected['tokens'], expected.get('ended', False)))
 
+    def test_cache_costs_are_those_of_the_command(self):
+        found = MODEL.cache_costs([[5, 3, 9, 3], [1, 2]], limit=0.01)
+        self.assertEqual((found['texts'], found['tokens'], found['layers'], found['heads']), (2, 6, LAYERS, HEADS))
+        self.assertEqual(len(found['plan']['types']), LAYERS * KV_HEADS)
+        one = MODEL.cache_costs([5, 3, 9, 3])
+        said = json.loads(command('model', str(PATH), '--cache-cost', '--tokens', '5,3,9,3', '--json'))
+        self.assertEqual([(t['type'], t['rotated']) for t in one['types']], [(t['type'], t['rotated']) for t in said['types']])
+        for a, b in zip(one['types'], said['types']):
+            np.testing.assert_array_equal(a['divergence'].ravel(), b['divergence'])
+            np.testing.assert_array_equal(a['context_change'].ravel(), b['context_change'])
+            self.assertEqual(a['next_token_divergence'], b['next_token_divergence'])
+        with self.assertRaisesRegex(fovea.Refused, 'limit is -1'):
+            MODEL.cache_costs([1, 2], limit=-1)
+
     def test_a_text_streams_and_ends(self):
         first = MODEL.generate('a', 3, ignore_eos=True)
         token = next(first).id

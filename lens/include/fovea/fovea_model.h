@@ -146,6 +146,27 @@ typedef struct FoveaModelTensor {
  * Errors: FOVEA_INVALID_ARGUMENT for a name that was not kept, FOVEA_ABI_MISMATCH. */
 FOVEA_API FoveaResult foveaRunTensor(FoveaModelRun run, const char* name, FoveaModelTensor* tensor, FoveaDiag* diag);
 
+/* Returns the cost of KV cache types, head by head, over texts: of every type that the model's head size allows, plain and with
+ * FOVEA_FLAG_ROTATED_CACHE. Divergences are Kullback-Leibler, from the model's own values to those with the type, in nats. They are
+ * means over tokens.
+ *   tokens   the token IDs of all texts, one text after the other
+ *   counts   `text_count` counts of token IDs, each at most what the model takes; texts of fewer than two are left out
+ *   limit    null: no plan. Otherwise the largest divergence of a head's weights, at least 0, nats
+ *   out      receives an object in JSON; null after an error. It has "texts", "tokens", "layers", "heads", "kv_heads" and
+ *            "types": a list of objects with
+ *              type, rotated           "q4_0", true
+ *              bytes_per_token         of the whole cache
+ *              next_token_divergence   of the next token's probabilities, with the type in all layers
+ *              divergence              [layers * heads]: of a head's weights, with the model's own q, k and v
+ *              context_change          [layers * heads]: |changed - own| / |own| of its context, likewise
+ *            With a limit it has "plan": "limit", "bytes_per_token", "next_token_divergence", "largest_divergence", "types".
+ *            The latter has for each of [layers * kv_heads] the smallest type within the limit for all its query heads, or
+ *            "f32". A plan takes one attention call for each group of heads of one type.
+ * Errors: FOVEA_INVALID_ARGUMENT for a token that does not exist, a limit, or no text of two tokens. FOVEA_UNSUPPORTED for
+ * a model without an unembedding. FOVEA_LIMIT_EXCEEDED for more memory than is free, and those of the device. */
+FOVEA_API FoveaResult foveaModelCacheCosts(FoveaModel model, const uint32_t* tokens, const size_t* counts, size_t text_count,
+                                           const double* limit, FoveaText* out, FoveaDiag* diag);
+
 /* ---- generation -------------------------------------------------------------------------------------------------------- */
 
 /* How a text goes on, with the defaults, names and order of `fovea generate`. */

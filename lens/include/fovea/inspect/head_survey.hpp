@@ -5,6 +5,7 @@
 // HeadVis defines them (Luger, Kamath et al., 2026), so that both can be compared.
 #pragma once
 
+#include <fovea/inspect/cache_cost.hpp>
 #include <fovea/model/token_scores.hpp>
 #include <fovea/model/trace.hpp>
 
@@ -74,6 +75,15 @@ class LayerSurvey {
     /// Returns the sums of all heads.
     Result<std::vector<HeadSums>> sums();
     Result<SparseRows> sparse_rows(uint32_t head);
+    /// Sums over the rows of a head, with other keys and values. They are of the divergence of its weights
+    /// from theirs, and of the squares of its context and of the change.
+    struct CacheSums {
+        double divergence = 0, context = 0, change = 0;
+    };
+    /// Returns the sums of all heads for each of `caches`.
+    Result<std::vector<std::vector<CacheSums>>> cache_sums(std::span<const KeysAndValues> caches);
+    /// The layer's attention call.
+    const PreparedAttention& call() const { return call_; }
     /// Bytes that it holds at most for a text, apart from the trace.
     static uint64_t bytes(uint64_t tokens, uint64_t heads, uint64_t kv_heads, uint64_t head_width);
 
@@ -83,15 +93,17 @@ class LayerSurvey {
         uint64_t first, rows, keys;
         uint32_t first_head, heads;
         const float* weights;
+        const float* context;  // [heads, rows, width of a value]; null unless asked for
     };
+    // use(block, again): again(cache) is the block with other keys and values.
     template <class Use>
-    Result<void> each_block(uint32_t first_head, uint32_t heads, Use use);
+    Result<void> each_block(uint32_t first_head, uint32_t heads, bool with_context, Use use);
 
     PreparedAttention call_;
     std::span<const uint32_t> ids_;
     std::vector<uint32_t> before_;  // for each token its last earlier occurrence + 1; 0: none
     Runner* engine_ = nullptr;
-    std::vector<float> weights_;
+    std::vector<float> weights_, context_, other_weights_, other_context_;
 };
 
 /// The texts that show a head: of each fifth of the activations three random ones, of the highest fifth the
