@@ -11,6 +11,8 @@
 #include <numeric>
 #include <type_traits>
 
+#include "problem/fnv1a.hpp"
+
 namespace fovea::app {
 namespace {
 
@@ -18,10 +20,8 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kMagic = "fovea heads journal 1\n";
 
-uint64_t hash_of(std::string_view bytes) {  // FNV-1a
-    uint64_t hash = 0xcbf29ce484222325u;
-    for (const char byte : bytes) hash = (hash ^ uint8_t(byte)) * 0x100000001b3u;
-    return hash;
+uint64_t hash_of(std::string_view bytes) {
+    return fnv1a(std::span(reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()));
 }
 
 template <class T>

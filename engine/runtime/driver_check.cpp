@@ -8,6 +8,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include "problem/fnv1a.hpp"
+
 namespace fovea::runtime {
 namespace {
 
@@ -39,12 +41,12 @@ struct Lender {
 
 constexpr const char* kMagic = "fovea check 1 ";
 
-// A hash of every shader of this library (FNV-1a): a check is of the code that was run.
+// A hash of every shader of this library: a check is of the code that was run.
 uint64_t hash_of_shaders() {
-    uint64_t state = 0xcbf29ce484222325ull;
+    uint64_t state = kFnv1aStart;
     size_t count = 0;
     for (uint32_t shader = 0; const uint32_t* words = foveaShaderCode(shader, &count); ++shader)
-        for (size_t n = 0; n < count; ++n) state = (state ^ words[n]) * 0x100000001b3ull;
+        state = fnv1a(std::span(words, count), state);
     return state;
 }
 

@@ -4,6 +4,8 @@
 
 #include <cstring>
 
+#include "problem/fnv1a.hpp"
+
 namespace fovea::vulkan {
 namespace {
 
@@ -19,16 +21,11 @@ static_assert(sizeof(Header) == kCacheHeaderBytes);
 
 constexpr char kMagic[8] = {'F', 'V', 'P', 'C', 'A', 'C', 'H', 'E'};
 
-// FNV-1a. Each step is a bijection of the state, so changing a single byte always changes the result.
-uint64_t hash_bytes(uint64_t state, const void* data, size_t size_bytes) {
-    const auto* bytes = static_cast<const unsigned char*>(data);
-    for (size_t i = 0; i < size_bytes; ++i) state = (state ^ bytes[i]) * 0x100000001b3ull;
-    return state;
-}
-
 uint64_t hash_blob(const Header& header, const void* payload) {
-    const uint64_t state = hash_bytes(0xcbf29ce484222325ull, &header, offsetof(Header, hash));
-    return hash_bytes(state, payload, header.payload_bytes);
+    const auto bytes = [](const void* data, size_t size) {
+        return std::span(static_cast<const unsigned char*>(data), size);
+    };
+    return fnv1a(bytes(payload, header.payload_bytes), fnv1a(bytes(&header, offsetof(Header, hash))));
 }
 
 Header header_for(const VkPhysicalDeviceProperties& device, uint64_t payload_bytes) {

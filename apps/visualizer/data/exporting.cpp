@@ -12,6 +12,8 @@
 #include <cstdio>
 #include <filesystem>
 
+#include "xml_text.hpp"
+
 namespace fovea::visualizer {
 namespace {
 
@@ -77,33 +79,18 @@ void append(std::string& out, const char* format, ...) {
     out += line;
 }
 
-std::string escaped(const std::string& text) {
-    std::string out;
-    for (const char c : text) {
-        if (c == '&')
-            out += "&amp;";
-        else if (c == '<')
-            out += "&lt;";
-        else if (c == '>')
-            out += "&gt;";
-        else if (static_cast<unsigned char>(c) >= 0x20)
-            out += c;
-    }
-    return out;
-}
-
 void svg_labels(const Workbench& bench, const CellRect& cells, double cell, double left, double top,
                 std::string& out) {
     const auto first_row = uint64_t(cells.row_begin), first_column = uint64_t(cells.column_begin);
     for (uint64_t i = first_row; i < first_row + cells.rows(); ++i)
         out += "<text x=\"" + format_number(left - 6, 6) + "\" y=\"" +
                format_number(top + (double(i - first_row) + 0.5) * cell + 4, 6) + "\" text-anchor=\"end\">" +
-               escaped(row_name(bench, i)) + "</text>\n";
+               app::xml_text(row_name(bench, i)) + "</text>\n";
     for (uint64_t j = first_column; j < first_column + cells.columns(); ++j) {
         const std::string x = format_number(left + (double(j - first_column) + 0.5) * cell, 6),
                           y = format_number(top - 6, 6);
         out += "<text x=\"" + x + "\" y=\"" + y + "\" transform=\"rotate(-45 " + x + " " + y + ")\">" +
-               escaped(column_name(bench, j)) + "</text>\n";
+               app::xml_text(column_name(bench, j)) + "</text>\n";
     }
 }
 
@@ -137,7 +124,7 @@ Result<void> export_svg(const Workbench& bench, const std::string& path) {
         "patternUnits=\"userSpaceOnUse\" patternTransform=\"rotate(-45)\"><rect width=\"6\" height=\"6\" "
         "fill=\"#f2f3f5\"/><rect width=\"1.5\" height=\"6\" fill=\"#8b93a1\"/></pattern></defs>\n<text "
         "x=\"12\" y=\"22\" font-size=\"15\">" +
-        escaped(stage.name + ", head " + std::to_string(head)) + "</text>\n";
+        app::xml_text(stage.name + ", head " + std::to_string(head)) + "</text>\n";
     for (uint64_t row = 0; row < rows; ++row) {
         for (uint64_t column = 0; column < columns; ++column) {
             const double x = left + double(column) * cell, y = top + double(row) * cell;
