@@ -7,9 +7,19 @@
 #include "output_file.hpp"
 #include "progress.hpp"
 
+#include <fovea/thread_pool.hpp>
+
 #include <algorithm>
 #include <chrono>
+#include <condition_variable>
 #include <cstdio>
+#include <map>
+#include <mutex>
+#include <numeric>
+
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 
 namespace fovea::app {
 namespace {
@@ -59,10 +69,31 @@ Result<bool> prepare_folder(const fs::path& out) {
     return true;
 }
 
-std::string time_text(double seconds) {
-    const auto minutes = uint64_t(seconds / 60);
-    if (minutes >= 60) return std::to_string(minutes / 60) + " h " + std::to_string(minutes % 60) + " min";
-    return minutes ? std::to_string(minutes) + " min" : std::to_string(uint64_t(seconds)) + " s";
+// One engine for each text that runs at a time: as many as there are threads, fewer if their memory would
+// pass a limit. Threads that are left over help.
+Result<std::vector<std::unique_ptr<Runner>>> open_engines(const Arguments& a, const HeadsModel& model,
+                                                          uint64_t length, uint64_t texts) {
+    constexpr uint64_t kMostBytes = uint64_t{768} << 20;
+    std::vector<std::unique_ptr<Runner>> engines;
+    Result<std::unique_ptr<Runner>> one = open_runner(a);
+    if (!one) return one.error();
+    const FoveaParallel* const parallel = names_device(a) ? nullptr : (*one)->parallel();
+    const uint64_t threads = parallel ? parallel->worker_count : 1;
+    const uint64_t count = std::clamp<uint64_t>(kMostBytes / std::max<uint64_t>(1, model.run_bytes(length)),
+                                                1, std::min(threads, texts));
+    if (count == 1) engines.push_back(std::move(*one));
+    while (engines.size() < count)
+        engines.push_back(make_cpu_runner(std::make_unique<ThreadPool>(
+            uint32_t(threads / count + (engines.size() < threads % count)), ThreadPool::kBetweenCalls)));
+    return engines;
+}
+
+// The tensors of a layer come and go thousands of times. Their pages stay in the process, or the system would
+// clear them again each time: a tenth of the CPU time.
+void keep_freed_memory() {
+#ifdef __GLIBC__
+    mallopt(M_MMAP_THRESHOLD, 32 << 20), mallopt(M_TRIM_THRESHOLD, 512 << 20);
+#endif
 }
 
 class Survey {
@@ -77,27 +108,58 @@ class Survey {
         }
     }
 
-    // Runs the texts that the journal does not have. Texts come in order, so sums and samples are the same
-    // however often the run was stopped.
-    Result<void> run(HeadsJournal& journal, Runner& engine, const TraceOptions& options) {
-        Progress progress("heads");
+    // Runs the texts that the journal does not have, one on each engine at a time. Results are used in the
+    // order of the texts, so they do not depend on the engines or on how often the run was stopped.
+    Result<void> run(HeadsJournal& journal, std::span<const std::unique_ptr<Runner>> engines,
+                     const TraceOptions& options) {
+        constexpr uint64_t kAhead = 4;  // texts of each engine that wait for an earlier one
+        Progress progress("heads", Progress::Elsewhere::lines);
         const auto start = std::chrono::steady_clock::now();
-        const uint64_t first = done_;
-        while (done_ < corpus_.size()) {
-            const auto tell = [&](double part) {
-                const double ran = double(done_ - first) + part, left = double(corpus_.size() - first) - ran;
-                const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start;
-                progress((double(done_) + part) / double(corpus_.size()),
-                         "text " + std::to_string(done_ + 1) + " of " + std::to_string(corpus_.size()) +
-                             (ran > 0 ? ", " + time_text(passed.count() / ran * left) + " left" : ""));
-            };
-            TextRecord record;
-            std::vector<SparseRows> rows;
-            if (Result<void> r = run_text(engine, options, record, rows, tell); !r) return r;
-            if (Result<void> r = journal.append(record, rows); !r) return r;
-            add(record);
-        }
-        return {};
+        const uint64_t first = done_, all = corpus_.size();
+        uint64_t next = done_;
+        std::map<uint64_t, RanText> waiting;
+        std::vector<double> parts(engines.size());  // share of an engine's text that is done
+        std::condition_variable went_on;
+        Result<void> state;
+        const auto tell = [&] {
+            const double ran =
+                std::accumulate(parts.begin(), parts.end(), double(done_ - first + waiting.size()));
+            const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start;
+            progress(
+                (double(first) + ran) / double(all),
+                std::to_string(done_) + " of " + std::to_string(all) + " texts" +
+                    (ran > 0 ? ", " + time_text(passed.count() / ran * (double(all - first) - ran)) + " left"
+                             : ""));
+        };
+        const auto work = [&](uint32_t worker) {
+            TraceOptions own = options;
+            own.engine = engines[worker].get();
+            std::unique_lock lock(mutex_);
+            for (;;) {
+                went_on.wait(lock,
+                             [&] { return !state || next < done_ + kAhead * engines.size() || next == all; });
+                if (!state || next == all) return;
+                const uint64_t text = next++;
+                lock.unlock();
+                RanText ran = run_text(text, own, [&](double part) {
+                    const std::lock_guard told(mutex_);
+                    parts[worker] = part, tell();
+                });
+                lock.lock();
+                parts[worker] = 0;
+                waiting.emplace(text, std::move(ran));
+                for (auto at = waiting.begin(); state && at != waiting.end() && at->first == done_;
+                     at = waiting.erase(at))
+                    state = use(journal, at->second);
+                went_on.notify_all();
+            }
+        };
+        ThreadPool(uint32_t(engines.size()))
+            .run(
+                uint32_t(engines.size()),
+                [](void* arg, uint32_t i, uint32_t) { (*static_cast<decltype(&work)>(arg))(i); },
+                const_cast<void*>(static_cast<const void*>(&work)));
+        return state;
     }
 
     void add(const TextRecord& record) {
@@ -127,34 +189,59 @@ class Survey {
     uint64_t done() const { return done_; }
 
   private:
+    // The results of a text, with the rows of all heads that may show it.
+    struct RanText {
+        Result<void> state;
+        TextRecord record;
+        std::vector<SparseRows> rows;
+    };
     template <class Tell>
-    Result<void> run_text(Runner& engine, const TraceOptions& options, TextRecord& record,
-                          std::vector<SparseRows>& rows, const Tell& tell) {
-        const Result<std::string> text = corpus_.text(done_);
-        if (!text) return text.error();
-        Result<std::vector<uint32_t>> ids = model_.tokens(*text);
-        if (!ids) return ids.error();
+    RanText run_text(uint64_t n, const TraceOptions& options, const Tell& tell) {
+        RanText out;
+        const Result<std::string> text = corpus_.text(n);
+        Result<std::vector<uint32_t>> ids =
+            text ? model_.tokens(*text) : Result<std::vector<uint32_t>>(text.error());
+        if (!ids) {
+            out.state = ids.error();
+            return out;
+        }
         ids->resize(std::min<size_t>(ids->size(), found_.length));
-        if (ids->size() < 2) return {};
-        record.counts = survey_counts(*ids);
-        return model_.run(*ids, options,
-                          [&](uint64_t layer, Trace& trace, uint32_t in_trace) -> Result<void> {
-                              tell(double(layer) / double(model_.layers));
-                              Result<LayerSurvey> survey = LayerSurvey::open(trace, in_trace, *ids, engine);
-                              if (!survey) return survey.error();
-                              Result<std::vector<HeadSums>> sums = survey->sums();
-                              if (!sums) return sums.error();
-                              for (uint32_t h = 0; h < sums->size(); ++h) {
-                                  const auto head = uint32_t(layer * model_.heads + h);
-                                  if (!samplers_[head].wants(done_, float((*sums)[h].largest))) continue;
-                                  Result<SparseRows> kept = survey->sparse_rows(h);
-                                  if (!kept) return kept.error();
-                                  rows.push_back(std::move(*kept));
-                                  record.samples.emplace_back(head, 0);
-                              }
-                              record.sums.insert(record.sums.end(), sums->begin(), sums->end());
-                              return {};
-                          });
+        if (ids->size() < 2) return out;
+        out.record.counts = survey_counts(*ids);
+        const auto use = [&](uint64_t layer, Trace& trace, uint32_t in_trace) -> Result<void> {
+            tell(double(layer) / double(model_.layers));
+            Result<LayerSurvey> survey = LayerSurvey::open(trace, in_trace, *ids, *options.engine);
+            if (!survey) return survey.error();
+            const Result<std::vector<HeadSums>> sums = survey->sums();
+            if (!sums) return sums.error();
+            out.record.sums.insert(out.record.sums.end(), sums->begin(), sums->end());
+            for (const uint32_t head : wanted(n, layer * model_.heads, *sums)) {
+                Result<SparseRows> kept = survey->sparse_rows(uint32_t(head % model_.heads));
+                if (!kept) return kept.error();
+                out.rows.push_back(std::move(*kept));
+                out.record.samples.emplace_back(head, 0);
+            }
+            return {};
+        };
+        out.state = model_.run(*ids, options, use);
+        return out;
+    }
+
+    // Heads from `first` on that may show text n, as far as the texts say that are used.
+    std::vector<uint32_t> wanted(uint64_t n, uint64_t first, std::span<const HeadSums> sums) {
+        const std::lock_guard lock(mutex_);
+        std::vector<uint32_t> heads;
+        for (size_t h = 0; h < sums.size(); ++h)
+            if (samplers_[first + h].wants(n, float(sums[h].largest))) heads.push_back(uint32_t(first + h));
+        return heads;
+    }
+
+    // Writes the next text, of which all before are used, into the journal and adds it.
+    Result<void> use(HeadsJournal& journal, RanText& text) {
+        if (!text.state) return text.state;
+        if (Result<void> r = journal.append(text.record, text.rows); !r) return r;
+        add(text.record);
+        return {};
     }
 
     const HeadsModel& model_;
@@ -162,14 +249,14 @@ class Survey {
     HeadsFound found_;
     std::vector<HeadSampler> samplers_;
     uint64_t done_ = 0;
+    std::mutex mutex_;  // guards the state that changes while texts run
 };
 
 // Writes all files into a new folder and then moves them. If a move fails, the journal stays and the same
 // command writes and moves all again.
 Result<void> write_all(const HeadsFound& found, const fs::path& out) {
     const fs::path folder = out / kUnfinished;
-    const fs::path tree =
-        folder / path_part(found.model->name()) / "headvis" / path_part(found.corpus->name());
+    const fs::path tree = folder / tree_name(*found.model) / "headvis" / path_part(found.corpus->name());
     std::error_code code;
     const auto failed = [&] {
         return Error{FOVEA_IO_ERROR, "--out",
@@ -181,7 +268,7 @@ Result<void> write_all(const HeadsFound& found, const fs::path& out) {
     if (Result<void> r = write_headvis_files(found, tree); !r) return r;
     if (Result<void> r = write_heads_csv(found, folder); !r) return r;
     if (Result<void> r = write_report_index(found, folder); !r) return r;
-    Progress progress("writing");
+    Progress progress("writing", Progress::Elsewhere::lines);
     for (size_t n = 0; n < found.heads.size(); ++n) {
         progress(double(n) / double(found.heads.size()));
         const Result<std::vector<ShownSample>> samples = shown_samples(found, found.heads[n]);
@@ -223,16 +310,17 @@ Result<int> survey_heads(const Arguments& a) {
     if (!length) return length.error();
     const Result<TextCorpus> corpus = TextCorpus::open(fs::path(a.text("--corpus")), *texts);
     if (!corpus) return corpus.error();
-    const Result<std::unique_ptr<Runner>> engine = open_runner(a);
-    if (!engine) return engine.error();
-    if (Result<void> r = tell_memory(model->run_bytes(*length)); !r) return r.error();
+    Result<std::vector<std::unique_ptr<Runner>>> engines = open_engines(a, *model, *length, corpus->size());
+    if (!engines) return engines.error();
+    if (Result<void> r = tell_memory(model->run_bytes(*length) * engines->size()); !r) return r.error();
     TraceOptions options;
-    options.engine = engine->get();
+    options.keeps_stages = false;
     if (names_device(a)) options.arithmetic = Arithmetic::engine;
 
     const fs::path out(a.text("--out"));
     const Result<bool> made = prepare_folder(out);
     if (!made) return made.error();
+    keep_freed_memory();
     Survey survey(*model, *corpus, *length);
     const std::string version = std::to_string(FOVEA_VERSION_MAJOR) + "." +
                                 std::to_string(FOVEA_VERSION_MINOR) + "." +
@@ -244,7 +332,7 @@ Result<int> survey_heads(const Arguments& a) {
                                              {"corpus fingerprint", corpus->fingerprint()},
                                              {"number of texts", std::to_string(corpus->size())},
                                              {"length", std::to_string(*length)},
-                                             {"device", (*engine)->name()}};
+                                             {"device", engines->front()->name()}};
     Result<HeadsJournal> journal = HeadsJournal::open(out / kJournal, identity, model->layers * model->heads,
                                                       [&](const TextRecord& record) { survey.add(record); });
     std::error_code code;
@@ -255,7 +343,7 @@ Result<int> survey_heads(const Arguments& a) {
     if (survey.done() > 0)
         std::fprintf(stderr, "fovea: note: %llu of %zu texts are done already\n",
                      static_cast<unsigned long long>(survey.done()), corpus->size());
-    Result<void> ran = survey.run(*journal, **engine, options);
+    Result<void> ran = survey.run(*journal, *engines, options);
     HeadsFound& found = survey.found();
     if (ran && found.texts == 0)
         ran = bad("--corpus", printable_name(a.text("--corpus"), 400) + " has no text of at least 2 tokens");

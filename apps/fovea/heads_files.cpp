@@ -72,9 +72,8 @@ Result<std::vector<ShownSample>> shown_samples(const HeadsFound& found, const He
                          "the journal has " + number(rows->counts.size()) + " tokens of text " +
                              number(one.text) + ", which has " + number(ids->size()) +
                              "; give another --out, or delete the journal"};
-        ShownSample shown{one, {}, std::move(*rows)};
-        for (const uint32_t id : *ids) shown.tokens.push_back(found.model->token(id));
-        out.push_back(std::move(shown));
+        std::vector<std::string> tokens = found.model->token_texts(*ids);
+        out.push_back({one, std::move(*ids), std::move(tokens), std::move(*rows)});
     }
     return out;
 }
@@ -123,6 +122,14 @@ std::string path_part(std::string_view name) {
     while (out.starts_with('-') || out.starts_with('.')) out.erase(0, 1);
     while (out.ends_with('-')) out.pop_back();
     return out.empty() ? "unnamed" : out;
+}
+
+std::string tree_name(const HeadsModel& model) {
+    const std::string part = path_part(model.name());
+    std::string lower = part;
+    for (char& c : lower) c = char(std::tolower(uint8_t(c)));
+    const bool is_taken = lower == "index.html" || lower == "heads.csv" || lower == "pages";
+    return is_taken ? part + "-model" : part;
 }
 
 // ---- files ----
@@ -178,7 +185,7 @@ Result<void> write_headvis_files(const HeadsFound& found, const fs::path& folder
     const std::string dataset = found.corpus->name(), layers = number(model.layers),
                       heads = number(model.heads);
     JsonObject pipeline;
-    pipeline.text("model_name", model.name()).text("np_model_id", path_part(model.name()));
+    pipeline.text("model_name", model.name()).text("np_model_id", tree_name(model));
     pipeline.text("dataset_name", dataset)
         .raw("n_sequences", number(found.texts))
         .raw("seq_len", number(found.length));
@@ -194,7 +201,7 @@ Result<void> write_headvis_files(const HeadsFound& found, const fs::path& folder
     const std::string config =
         JsonObject()
             .text("model_name", model.name())
-            .text("np_model_id", path_part(model.name()))
+            .text("np_model_id", tree_name(model))
             .text("dataset_name", dataset)
             .raw("heads", of_heads([](const HeadFound& h) {
                      return "[" + number(h.layer) + ", " + number(h.head) + "]";

@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "files/utf8.hpp"
+
 namespace fovea::app {
 
 namespace fs = std::filesystem;
@@ -77,14 +79,41 @@ Result<std::vector<uint32_t>> HeadsModel::tokens(std::string_view text) const {
     return tokens_of(*published_, text);
 }
 
-std::string HeadsModel::token(uint32_t id) const {
-    if (published_) {
-        if (!published_->tokenizer) return " " + std::to_string(id);
-        const std::string text = token_text(*published_->tokenizer, id);
-        return text.empty() ? "#" + std::to_string(id) : text;
+std::vector<std::string> HeadsModel::token_texts(std::span<const uint32_t> ids) const {
+    std::vector<std::string> out;
+    std::vector<uint32_t> pair;  // the last token of the text and this one: spaces depend on both
+    std::string before;
+    for (const uint32_t id : ids) {
+        if (!published_) {
+            const std::vector<std::string>& words = learned_->model->vocabulary;
+            out.push_back(id < words.size() ? words[id] : std::to_string(id));
+        } else if (!published_->tokenizer) {
+            out.push_back(" " + std::to_string(id));
+        } else {
+            pair.push_back(id);
+            const std::string both = published_->tokenizer->decode(pair);
+            std::string text = both.starts_with(before) ? both.substr(before.size()) : std::string();
+            // A token that the model adds, or a part of a character.
+            if (text.empty() || files::utf8_fault(text) < text.size())
+                text = token_text(*published_->tokenizer, id);
+            out.push_back(text.empty() ? "#" + std::to_string(id) : text);
+            before = published_->tokenizer->decode(std::span(&id, 1));
+            pair.assign(before.empty() ? 0 : 1, id);
+        }
     }
-    const std::vector<std::string>& words = learned_->model->vocabulary;
-    return id < words.size() ? words[id] : std::to_string(id);
+    return out;
+}
+
+std::string HeadsModel::typed(std::span<const uint32_t> ids) const {
+    if (published_ && published_->tokenizer) return published_->tokenizer->decode(ids);
+    const bool spaced = published_ || (task_ != "text" && task_ != "induction" && task_ != "reverse");
+    std::string text;
+    for (std::string token : token_texts(ids)) {
+        if (token.size() > 2 && token.front() == '<' && token.back() == '>') continue;
+        if (token.starts_with(' ')) token.erase(0, 1);
+        text += (spaced && !text.empty() ? " " : "") + token;
+    }
+    return text;
 }
 
 Result<void> HeadsModel::run(

@@ -13,6 +13,7 @@
 
 namespace fovea::app {
 
+// Const functions are safe from any thread.
 class HeadsModel {
   public:
     // A path of a published model, a file that `fovea train --out` wrote, or a task whose model the library
@@ -27,8 +28,11 @@ class HeadsModel {
 
     // Returns the token IDs of a text; none of an empty one.
     Result<std::vector<uint32_t>> tokens(std::string_view text) const;
-    // Returns the text of a token, with the space before it, so that tokens can be joined.
-    std::string token(uint32_t id) const;
+    // Returns the text of each token, with the space before it. Joined they are the text as the tokenizer
+    // decodes it, with the tokens that the model adds.
+    std::vector<std::string> token_texts(std::span<const uint32_t> ids) const;
+    // Returns the text that a reader types to get these tokens.
+    std::string typed(std::span<const uint32_t> ids) const;
     // Runs all layers and calls `use` after each.
     Result<void> run(
         std::span<const uint32_t> ids, const TraceOptions& options,

@@ -15,6 +15,8 @@
 #include <cstdio>
 #include <numeric>
 
+#include "xml_text.hpp"
+
 namespace fovea::app {
 namespace {
 
@@ -53,8 +55,8 @@ table.plain{border-collapse:collapse;font-size:14px;font-variant-numeric:tabular
 figcaption{font-size:14px;margin-bottom:4px}svg{width:100%;height:auto;display:block}svg rect{fill:var(--role)}svg text{fill:var(--soft);font-size:11px}
 .sample{background:var(--surface);border:1px solid var(--line);border-radius:12px;padding:12px 16px;margin:10px 0}
 .sample blockquote{margin:0 0 6px;white-space:pre-wrap;overflow-wrap:anywhere;line-height:1.9;font-size:15px}
-.sample b,.sample mark{border-radius:4px;padding:2px 1px;color:inherit;font-weight:400}.sample b{padding:2px;box-shadow:0 0 0 2px var(--ink)}
-.letters{letter-spacing:.12em}
+.sample span,.sample mark{padding:2px 1px;border-right:1px solid var(--line);-webkit-box-decoration-break:clone;box-decoration-break:clone}
+.sample b,.sample mark{border-radius:4px;color:inherit;font-weight:400}.sample b{padding:2px;box-shadow:0 0 0 2px var(--ink)}
 .sample mark{background:color-mix(in srgb,var(--role) calc(var(--w)*65%),transparent)}.sample i{color:var(--soft);font-style:normal}
 .note{font-size:14px;margin:0}code{font-size:14px;background:var(--sunken);border-radius:4px;padding:0 3px;white-space:pre-wrap}
 @media(max-width:480px){body{padding:20px 16px 48px}h1{font-size:24px}.roles{grid-template-columns:1fr}}
@@ -86,21 +88,10 @@ std::string format(const char* pattern, ...) {
     return text;
 }
 
+// Text for a page, with its line ends shown.
 std::string escaped(std::string_view text) {
     std::string out;
-    for (const char c : text)
-        if (c == '&')
-            out += "&amp;";
-        else if (c == '<')
-            out += "&lt;";
-        else if (c == '>')
-            out += "&gt;";
-        else if (c == '"')
-            out += "&quot;";
-        else if (c == '\n')
-            out += "↵\n";
-        else if (uint8_t(c) >= 32 || c == '\t')
-            out += c;
+    for (const char c : xml_text(text)) out += c == '\n' ? std::string("↵\n") : std::string(1, c);
     return out;
 }
 
@@ -255,15 +246,8 @@ std::string address_of(const HeadsFound& found, const HeadFound& head, const Sho
                        const Strongest& cell) {
     constexpr size_t kLongest = 6000;
     Session session = level_session(found.model->task().empty() ? 2 : 1, found.model->task());
-    const bool spaced = !found.model->task().empty() && found.model->task() != "text" &&
-                        found.model->task() != "induction" && found.model->task() != "reverse";
-    session.text.clear();
-    for (size_t n = 0; n < sample.tokens.size() && n <= std::max(cell.query, cell.key); ++n) {
-        const std::string& token = sample.tokens[n];
-        if (token.size() > 2 && token.front() == '<' && token.back() == '>') continue;
-        session.text += (spaced && !session.text.empty() ? " " : "") + token;
-        if (n == 0 && session.text.starts_with(' ')) session.text.erase(0, 1);
-    }
+    session.text =
+        found.model->typed(std::span(sample.ids).first(size_t(std::max(cell.query, cell.key)) + 1));
     if (session.text.empty()) return {};
     if (!found.model->task().empty()) {
         session.head = uint32_t(head.layer * found.model->heads + head.head);
@@ -285,12 +269,7 @@ std::string sample_html(const HeadsFound& found, const HeadFound& head, const Sh
         return (n + kBefore >= cell.query && n <= cell.query + kAfter) ||
                (n + kAfter >= cell.key && n <= cell.key + kAfter);
     };
-    // Tokens of one letter need room between them.
-    const bool letters =
-        std::all_of(sample.tokens.begin(), sample.tokens.end(),
-                    [](const std::string& token) { return token.size() == 1 || token.starts_with("<"); });
-    std::string out =
-        std::string("<div class=\"sample\"><blockquote") + (letters ? " class=\"letters\">" : ">");
+    std::string out = "<div class=\"sample\"><blockquote>";
     bool gap = false;
     for (uint64_t n = 0; n < sample.tokens.size(); ++n) {
         if (!shown(n)) {
@@ -304,7 +283,7 @@ std::string sample_html(const HeadsFound& found, const HeadFound& head, const Sh
         out += cell.row[n] > 0 ? format("<mark style=\"--w:%.2f\" title=\"%.3f\">",
                                         std::min(1.0, cell.row[n]), cell.row[n]) +
                                      inside + "</mark>"
-                               : inside;
+                               : "<span>" + inside + "</span>";
     }
     out += "</blockquote><p class=\"note\">" + format("%.2f", cell.weight) + " from <code>" +
            escaped(sample.tokens[cell.query]) + "</code> on <code>" + escaped(sample.tokens[cell.key]) +

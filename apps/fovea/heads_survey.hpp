@@ -39,6 +39,7 @@ struct HeadsFound {
 // A sample as files show it.
 struct ShownSample {
     HeadSampler::Sample of;
+    std::vector<uint32_t> ids;
     std::vector<std::string> tokens;
     SparseRows rows;
 };
@@ -54,6 +55,8 @@ SampleSums sample_sums(std::span<const ShownSample> samples);
 std::vector<uint64_t> activation_histogram(std::span<const float> activations);
 // A name as a part of a path: letters, digits, points, dashes and underlines.
 std::string path_part(std::string_view name);
+// The folder of a model's HeadVis tree, whose name no file or folder of the report has.
+std::string tree_name(const HeadsModel& model);
 
 // Each writes into an existing folder. The tree that HeadVis's loaders and its viewer read, heads.csv, and
 // the report.

@@ -2,30 +2,39 @@
 
 #include "standard_streams.hpp"
 
-#include <cstdio>
-
 namespace fovea::app {
 
-Progress::Progress(std::string what)
+Progress::Progress(std::string what, Elsewhere elsewhere)
+    : Progress(std::move(what), elsewhere, stderr, is_terminal(2), Clock::now()) {}
+
+Progress::Progress(std::string what, Elsewhere elsewhere, std::FILE* to, bool is_terminal,
+                   Clock::time_point start)
     : what_(std::move(what)),
-      start_(std::chrono::steady_clock::now()),
-      last_(start_),
-      terminal_(is_terminal(2)) {}
+      to_(to),
+      start_(start),
+      last_(start),
+      terminal_(is_terminal),
+      lines_(elsewhere == Elsewhere::lines) {}
 
 Progress::~Progress() {
-    if (shown_) std::fprintf(stderr, "\r\033[K");
+    if (shown_) std::fprintf(to_, "\r\033[K");
 }
 
-bool Progress::operator()(double done, const std::string& detail) {
+bool Progress::at(Clock::time_point now, double done, const std::string& detail) {
     using namespace std::chrono_literals;
-    const auto now = std::chrono::steady_clock::now();
-    if (!terminal_ || now - start_ < 500ms || now - last_ < 100ms) return true;
+    if (terminal_ ? now - start_ < 500ms || now - last_ < 100ms : !lines_ || now - last_ < 5s) return true;
     last_ = now;
-    shown_ = true;
-    std::fprintf(stderr, "\r\033[K%s: %.0f%%%s%s", what_.c_str(), 100 * done, detail.empty() ? "" : ", ",
-                 detail.c_str());
-    std::fflush(stderr);
+    shown_ = terminal_;
+    std::fprintf(to_, "%s%s: %.0f%%%s%s%s", terminal_ ? "\r\033[K" : "", what_.c_str(), 100 * done,
+                 detail.empty() ? "" : ", ", detail.c_str(), terminal_ ? "" : "\n");
+    std::fflush(to_);
     return true;
+}
+
+std::string time_text(double seconds) {
+    const auto minutes = uint64_t(seconds / 60);
+    if (minutes >= 60) return std::to_string(minutes / 60) + " h " + std::to_string(minutes % 60) + " min";
+    return minutes ? std::to_string(minutes) + " min" : std::to_string(uint64_t(seconds)) + " s";
 }
 
 }  // namespace fovea::app

@@ -10,6 +10,7 @@
 #include <unordered_map>
 
 #include "inspect/splitmix64.hpp"
+#include "problem/parallel.hpp"
 
 namespace fovea {
 namespace {
@@ -33,6 +34,21 @@ constexpr HeadMetricName kMetrics[] = {
     {"induction_score", "induction",
      "Mean weight of a repeated token on what came after its earlier occurrences", &HeadMetrics::induction}};
 
+// Adds the weights of a row to the sums of their diagonals, [2 tokens - 1] by key - query + tokens - 1.
+void add_diagonals(std::span<const float> row, uint64_t query, std::span<double> diagonals) {
+    double* const to = diagonals.data() + (diagonals.size() / 2 - query);
+    for (size_t j = 0; j < row.size(); ++j) to[j] += double(row[j]);
+}
+
+float largest_of(std::span<const float> row) {
+    std::array<float, kLanes> lanes{};
+    size_t j = 0;
+    for (; j + kLanes <= row.size(); j += kLanes)
+        for (size_t l = 0; l < kLanes; ++l) lanes[l] = row[j + l] > lanes[l] ? row[j + l] : lanes[l];
+    for (; j < row.size(); ++j) lanes[0] = std::max(lanes[0], row[j]);
+    return *std::max_element(lanes.begin(), lanes.end());
+}
+
 // ln x for x >= FLT_MIN to 1e-12, without a branch or a call, so that compilers make vectors of it.
 inline double log_of(float x) {
     const uint32_t above = std::bit_cast<uint32_t>(x) - 0x3f3504f3u;  // sqrt(1/2)
@@ -42,29 +58,6 @@ inline double log_of(float x) {
     const double series =
         1 + s * (1.0 / 3 + s * (1.0 / 5 + s * (1.0 / 7 + s * (1.0 / 9 + s * (1.0 / 11 + s * (1.0 / 13))))));
     return exponent * std::numbers::ln2 + 2 * z * series;
-}
-
-// Adds what needs every cell of a row.
-void add_cells(std::span<const float> row, uint64_t query, HeadSums& sums) {
-    std::array<double, kLanes> entropy{}, distance{}, squared{};
-    std::array<float, kLanes> largest{};
-    const auto lane = [&](size_t l, float weight, int32_t away) {
-        const double w = double(weight), d = std::fabs(double(away));
-        entropy[l] -= w * log_of(std::max(weight, FLT_MIN));
-        distance[l] += w * d;
-        squared[l] += w * (d * d);
-        largest[l] = std::max(largest[l], weight);
-    };
-    lane(0, row[0], int32_t(query));
-    largest[0] = 0;  // not of key 0
-    size_t j = 1;
-    for (; j + kLanes <= row.size(); j += kLanes)
-        for (size_t l = 0; l < kLanes; ++l) lane(l, row[j + l], int32_t(query) - int32_t(j + l));
-    for (; j < row.size(); ++j) lane(0, row[j], int32_t(query) - int32_t(j));
-    for (size_t l = 0; l < kLanes; ++l) {
-        sums.entropy += entropy[l], sums.distance += distance[l], sums.squared_distance += squared[l];
-        if (query > 0) sums.largest = std::max(sums.largest, double(largest[l]));
-    }
 }
 
 // The Kullback-Leibler divergence of weights from others, which count as at least FLT_MIN; nats.
@@ -84,8 +77,10 @@ double divergence(std::span<const float> own, std::span<const float> other) {
 
 // Adds what needs some keys of a row: `before` has each token's last earlier occurrence + 1.
 void add_keys(std::span<const float> row, uint64_t i, std::span<const uint32_t> before, HeadSums& sums) {
-    if (i < row.size()) sums.self += double(row[i]);
-    if (i > 0) sums.previous += double(row[i - 1]), sums.first += double(row[0]);
+    if (i > 0) {
+        sums.first += double(row[0]);
+        sums.largest = std::max(sums.largest, double(largest_of(row.subspan(1))));
+    }
     for (uint64_t j = before[i]; j != 0; j = before[j - 1]) {  // the occurrence is j - 1, the next token j
         sums.same += double(row[j - 1]);
         if (row[j] >= kLeastInduction) sums.induction += double(row[j]);
@@ -111,12 +106,10 @@ void add_shown(std::span<const float> row, SparseRows& out) {
 }
 
 template <class Task>
-void in_parallel(const FoveaParallel* parallel, uint32_t count, Task task) {
-    const FoveaTask run = [](void* arg, uint32_t i, uint32_t) { (*static_cast<Task*>(arg))(i); };
-    if (parallel)
-        parallel->run(parallel->user, count, run, &task);
-    else
-        for (uint32_t i = 0; i < count; ++i) task(i);
+void in_parallel(const FoveaParallel* parallel, uint32_t count, const Task& task) {
+    for_each_task(
+        parallel, count, [](void* arg, uint32_t i, uint32_t) { (*static_cast<const Task*>(arg))(i); },
+        const_cast<void*>(static_cast<const void*>(&task)));
 }
 
 double mean(double sum, uint64_t count) {
@@ -204,17 +197,19 @@ Result<LayerSurvey> LayerSurvey::open(Trace& trace, uint32_t layer, std::span<co
 }
 
 uint64_t LayerSurvey::bytes(uint64_t tokens, uint64_t heads, uint64_t kv_heads, uint64_t head_width) {
-    return 4 * tokens * head_width * (heads + 2 * kv_heads) + std::max(kBlockBytes, 4 * heads * tokens);
+    return tokens * (4 * head_width * (heads + 2 * kv_heads) +
+                     heads * (2 * sizeof(double) + sizeof(FoveaRowStats))) +
+           std::max(kBlockBytes, 4 * heads * tokens);
 }
 
 template <class Use>
-Result<void> LayerSurvey::each_block(uint32_t first_head, uint32_t heads, bool with_context, Use use) {
+Result<void> LayerSurvey::each_block(uint32_t first_head, uint32_t heads, uint32_t outputs, Use use) {
     const FoveaAttentionDesc& whole = call_.call;
     const uint32_t group = whole.heads_q / whole.heads_kv;
     const uint64_t tokens = whole.len_q;
     const bool causal = whole.flags & FOVEA_FLAG_CAUSAL;
     FoveaAttentionDesc d = whole;
-    d.outputs = FOVEA_OUTPUT_WEIGHTS | (with_context ? uint32_t{FOVEA_OUTPUT_O} : 0u);
+    d.outputs = FOVEA_OUTPUT_WEIGHTS | outputs;
     d.heads_q = heads, d.heads_kv = heads == 1 ? 1 : heads / group;
     d.align = FOVEA_ALIGN_OFFSET;
     const auto strides = [&](uint64_t count, uint64_t dim) {
@@ -235,7 +230,8 @@ Result<void> LayerSurvey::each_block(uint32_t first_head, uint32_t heads, bool w
         const auto run = [&](const KeysAndValues* cache, std::vector<float>& weights,
                              std::vector<float>& context) -> Result<Block> {
             weights.resize(size_t(heads * rows * d.len_kv));
-            context.resize(with_context ? size_t(heads * rows * d.dim_v) : 0);
+            stats_.resize(outputs & FOVEA_OUTPUT_ROW_STATS ? size_t(heads * rows) : 0);
+            context.resize(outputs & FOVEA_OUTPUT_O ? size_t(heads * rows * d.dim_v) : 0);
             std::array<FoveaHostBuffer, FOVEA_BIND_COUNT> bound = all;
             if (cache) {
                 bound[FOVEA_BIND_K] = {const_cast<float*>(cache->keys.data()), cache->keys.size() * 4};
@@ -252,15 +248,11 @@ Result<void> LayerSurvey::each_block(uint32_t first_head, uint32_t heads, bool w
             from(FOVEA_BIND_V, first_head / group * tokens * d.dim_v);
             from(FOVEA_BIND_ALIBI, first_head), from(FOVEA_BIND_SINKS, first_head);
             bound[FOVEA_BIND_WEIGHTS] = {weights.data(), weights.size() * 4};
-            if (with_context) bound[FOVEA_BIND_O] = {context.data(), context.size() * 4};
+            if (!context.empty()) bound[FOVEA_BIND_O] = {context.data(), context.size() * 4};
+            if (!stats_.empty())
+                bound[FOVEA_BIND_ROW_STATS] = {stats_.data(), stats_.size() * sizeof(FoveaRowStats)};
             if (Result<void> r = engine_->attention(d, bound.data()); !r) return r.error();
-            return Block{first,
-                         rows,
-                         d.len_kv,
-                         first_head,
-                         heads,
-                         weights.data(),
-                         with_context ? context.data() : nullptr};
+            return Block{first, rows, d.len_kv, weights.data(), context.data(), stats_.data()};
         };
         const Result<Block> block = run(nullptr, weights_, context_);
         if (!block) return block.error();
@@ -275,24 +267,32 @@ Result<void> LayerSurvey::each_block(uint32_t first_head, uint32_t heads, bool w
 
 Result<std::vector<HeadSums>> LayerSurvey::sums() {
     const uint32_t heads = call_.call.heads_q;
+    const uint64_t tokens = call_.call.len_q;
     const bool causal = call_.call.flags & FOVEA_FLAG_CAUSAL;
     std::vector<HeadSums> all(heads);
-    const Result<void> ran =
-        each_block(0, heads, false, [&](const Block& block, const auto&) -> Result<void> {
-            in_parallel(engine_->parallel(), heads, [&](uint32_t h) {
-                HeadSums own;
-                for (uint64_t r = 0; r < block.rows; ++r) {
-                    const uint64_t i = block.first + r;
-                    const std::span row(block.weights + (h * block.rows + r) * block.keys,
-                                        causal ? i + 1 : block.keys);
-                    add_cells(row, i, own);
-                    add_keys(row, i, before_, own);
-                }
-                all[h] += own;
-            });
-            return {};
+    std::vector<std::vector<double>> diagonals(heads, std::vector<double>(2 * tokens - 1));
+    const auto use = [&](const Block& block, const auto&) -> Result<void> {
+        in_parallel(engine_->parallel(), heads, [&](uint32_t h) {
+            HeadSums own;
+            for (uint64_t r = 0; r < block.rows; ++r) {
+                const uint64_t i = block.first + r, at = h * block.rows + r;
+                const std::span row(block.weights + at * block.keys, causal ? i + 1 : block.keys);
+                own.entropy += double(block.stats[at].entropy);
+                add_diagonals(row, i, diagonals[h]);
+                add_keys(row, i, before_, own);
+            }
+            all[h] += own;
         });
-    if (!ran) return ran.error();
+        return {};
+    };
+    if (const Result<void> ran = each_block(0, heads, FOVEA_OUTPUT_ROW_STATS, use); !ran) return ran.error();
+    for (uint32_t h = 0; h < heads; ++h)
+        for (uint64_t at = 0; at < 2 * tokens - 1; ++at) {
+            const double away = std::fabs(double(at) - double(tokens - 1)), weight = diagonals[h][at];
+            all[h].distance += weight * away, all[h].squared_distance += weight * (away * away);
+            if (at + 1 == tokens) all[h].self = weight;
+            if (at + 2 == tokens) all[h].previous = weight;
+        }
     return all;
 }
 
@@ -303,7 +303,7 @@ Result<std::vector<std::vector<LayerSurvey::CacheSums>>> LayerSurvey::cache_sums
     const uint64_t width = call_.call.dim_v;
     std::vector<std::vector<CacheSums>> all(caches.size(), std::vector<CacheSums>(heads));
     const Result<void> ran =
-        each_block(0, heads, true, [&](const Block& block, const auto& again) -> Result<void> {
+        each_block(0, heads, FOVEA_OUTPUT_O, [&](const Block& block, const auto& again) -> Result<void> {
             for (size_t n = 0; n < caches.size(); ++n) {
                 const Result<Block> other = again(caches[n]);
                 if (!other) return other.error();
@@ -332,7 +332,7 @@ Result<std::vector<std::vector<LayerSurvey::CacheSums>>> LayerSurvey::cache_sums
 
 Result<SparseRows> LayerSurvey::sparse_rows(uint32_t head) {
     SparseRows out;
-    const Result<void> ran = each_block(head, 1, false, [&](const Block& block, const auto&) -> Result<void> {
+    const Result<void> ran = each_block(head, 1, 0, [&](const Block& block, const auto&) -> Result<void> {
         for (uint64_t r = 0; r < block.rows; ++r)
             add_shown(std::span(block.weights + r * block.keys, block.keys), out);
         return {};

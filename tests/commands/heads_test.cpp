@@ -114,12 +114,42 @@ TEST(HeadsCommand, samples_of_published_models_join_to_the_text) {
     EXPECT_NE(words(by_text).find("ab ab b ab"), std::string::npos) << by_text;
     EXPECT_NE(by_text.find("<code> ab</code>"), std::string::npos) << by_text;
     EXPECT_NE(by_text.find("&amp;text=ab+ab\""), std::string::npos) << by_text;
+    write_file(model / "tokenizer.json",
+               R"({"version": "1.0", "added_tokens": [{"id": 2, "content": "[CLS]", "special": true}],)"
+               R"("normalizer": null, "pre_tokenizer": {"type": "BertPreTokenizer"}, "post_processor":)"
+               R"({"type": "TemplateProcessing", "single": [{"SpecialToken": {"id": "[CLS]", "type_id": 0}},)"
+               R"({"Sequence": {"id": "A", "type_id": 0}}], "pair": [], "special_tokens":)"
+               R"({"[CLS]": {"id": "[CLS]", "ids": [2], "tokens": ["[CLS]"]}}},)"
+               R"("decoder": {"type": "WordPiece", "prefix": "##", "cleanup": true}, "model":)"
+               R"({"type": "WordPiece", "unk_token": "[CLS]", "continuing_subword_prefix": "##",)"
+               R"("max_input_chars_per_word": 100, "vocab": {"[CLS]": 2, "cat": 3, "play": 4, "##ing": 5,)"
+               R"("##s": 6, ".": 7, "a": 8}}})");
+    const std::string by_piece =
+        page_of("pieces", "{\"text\": \"a cat plays. playing cat.\"}\n{\"text\": \"cat cat\"}\n");
+    EXPECT_NE(words(by_piece).find("[CLS]a cat plays. playing cat."), std::string::npos) << by_piece;
+    EXPECT_TRUE(std::regex_search(by_piece, std::regex("<(span|mark)[^>]*>(<b>)?ing<"))) << by_piece;
+    EXPECT_TRUE(std::regex_search(by_piece, std::regex("&amp;text=(a|cat)\\+[^\"]*\""))) << by_piece;
+}
+
+// The line of a person who waits: how far it is, and how long it will take.
+TEST(HeadsCommand, shows_its_progress_on_a_terminal) {
+    if (std::system("script --version > /dev/null 2>&1") != 0) GTEST_SKIP() << "there is no `script` here";
+    const Heads heads;
+    write_file(heads.scratch / "corpus.txt", corpus_text(4000));
+    const CommandRun run = run_shell(heads.scratch, "script -qec \" FOVEA heads induction --corpus " +
+                                                        (heads.scratch / "corpus.txt").string() + " --out " +
+                                                        (heads.scratch / "out").string() + " \" /dev/null");
+    ASSERT_EQ(run.exit_code, 0) << run.output << run.error;
+    EXPECT_TRUE(std::regex_search(
+        run.output, std::regex("\r\x1b\\[Kheads: [0-9]+%, [0-9]+ of 4000 texts, [0-9]+ s left\r")))
+        << run.output;
 }
 
 // Names of the folder that the command uses itself.
 TEST(HeadsCommand, a_model_may_be_named_like_a_file_of_the_run) {
     const Heads heads;
-    for (const char* name : {"unfinished", "heads.journal", ".unfinished", ".heads.journal"}) {
+    for (const char* name : {"unfinished", "heads.journal", ".unfinished", ".heads.journal", "index.html",
+                             "Heads.csv", "pages"}) {
         SCOPED_TRACE(name);
         const fs::path model = heads.scratch / (std::string(name) + ".safetensors");
         fs::copy(std::string(FOVEA_SOURCES) + "/lens/model/learned/induction.safetensors", model);
@@ -129,7 +159,9 @@ TEST(HeadsCommand, a_model_may_be_named_like_a_file_of_the_run) {
                                            (heads.scratch / "corpus.txt").string() + "\" --out \"" +
                                            (heads.scratch / out).string() + "\"");
         ASSERT_EQ(run.exit_code, 0) << run.error;
-        EXPECT_EQ(heads.files(out).size(), 14u);
+        const auto files = heads.files(out);
+        EXPECT_EQ(files.size(), 14u);
+        EXPECT_TRUE(files.contains("index.html") && files.contains("heads.csv"));
     }
 }
 

@@ -220,12 +220,17 @@ TEST(HeadSurvey, samples_are_the_highest_and_some_of_each_fifth) {
     size_t differ = 0;
     std::vector<uint64_t> before;
     for (const uint64_t head : {0u, 1u, 2u}) {
-        HeadSampler sampler(head, kTexts);
+        HeadSampler sampler(head, kTexts), all(head, kTexts);
         size_t kept = 0;
-        for (uint64_t n = 0; n < kTexts; ++n)
+        for (uint64_t n = 0; n < kTexts; ++n) {
             if (sampler.wants(n, activations[n])) sampler.add(n, activations[n]), ++kept;
+            all.add(n, activations[n]);
+        }
         EXPECT_LT(kept, 130u);  // a journal stores so many
-        const std::vector<HeadSampler::Sample> samples = sampler.samples(activations);
+        const std::vector<HeadSampler::Sample> samples = sampler.samples(activations),
+                                               same = all.samples(activations);
+        ASSERT_EQ(samples.size(), same.size());
+        for (size_t n = 0; n < same.size(); ++n) EXPECT_EQ(samples[n].text, same[n].text);
         std::vector<float> sorted = activations;
         std::sort(sorted.begin(), sorted.end());
         std::array<uint32_t, 6> in{};

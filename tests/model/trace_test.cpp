@@ -372,6 +372,21 @@ TEST(Traces, stages_that_are_not_there_heads_and_layers_are_refused_with_what_th
     EXPECT_EQ(trace.nearest_stage(StageId::output), StageId::context);
 }
 
+TEST(Traces, a_run_without_stages_computes_the_same) {
+    const Result<SessionModel> made = session_model(level_session(6));
+    ASSERT_TRUE(made);
+    TraceOptions options;
+    options.keeps_stages = false;
+    Result<Trace> lean = Trace::open(made->model, made->input, options);
+    ASSERT_TRUE(lean);
+    Trace whole = open_session(level_session(6));
+    for (const StageId id : {StageId::weights, StageId::context})
+        EXPECT_EQ(lean->whole_stage(id)->values, whole.whole_stage(id)->values) << stage_name(id);
+    EXPECT_EQ(lean->leaving()->values, whole.leaving()->values);
+    EXPECT_EQ(lean->stage(StageId::output).error().text,
+              "output is not kept by this run, whose keeps_stages is false");
+}
+
 TEST(Traces, formulas_multiply) {
     const auto formula = [](Trace& trace, std::string_view id) {
         for (const TraceStage& stage : trace.stages())

@@ -205,7 +205,9 @@ Result<ModelRun> run_model(const CheckpointModel& model, std::span<const uint32_
             if (!weights) return weights.error();
             run.weights.push_back(reshaped(std::move(*weights), {f.heads, ids.size(), ids.size()}));
         }
-        x = trace->leaving();
+        const bool is_used = n + 1 < f.layers || options.with_logits || options.with_hidden ||
+                             options.with_lens || options.on_hidden;
+        if (is_used) x = trace->leaving();
         if (!x) return x.error();
         if (options.on_layer)
             if (Result<void> r = options.on_layer(n, *trace); !r) return r.error();

@@ -69,7 +69,8 @@ Trace::Impl::Impl(std::shared_ptr<const Model> model, ModelInput input, const Tr
     : model_(std::move(model)),
       input_(std::move(input)),
       layers_(model_->blocks.size()),
-      engine_(options.engine) {
+      engine_(options.engine),
+      keeps_stages_(options.keeps_stages) {
     const bool few = products_of(*model_, input_) <= double(kStrictProducts);
     strict_ = options.arithmetic == Arithmetic::strict || (options.arithmetic == Arithmetic::by_size && few);
     for (const Block& b : model_->blocks) rules_.push_back(b.attention.rules);
@@ -81,7 +82,8 @@ Trace::Impl::Impl(const Impl& of, const AttentionRules& rules, uint32_t n)
       rules_(of.rules_),
       layers_(of.layers_.begin(), of.layers_.begin() + n),
       engine_(of.own_engine_ ? nullptr : of.engine_),
-      strict_(of.strict_) {
+      strict_(of.strict_),
+      keeps_stages_(of.keeps_stages_) {
     rules_.at(n) = rules;
     layers_.resize(of.layers_.size());
     const Layer& known = of.layers_[n];
@@ -139,7 +141,7 @@ Result<void> TraceSteps::add(Role from, const Norm* next, Role to) {
 }
 
 void TraceSteps::done(const BlockStep& step) {
-    if (step.stage) stages_[*step.stage] = rooms_[step.to];
+    if (step.stage && stages_) (*stages_)[*step.stage] = rooms_[step.to];
 }
 
 // ---- from the input to queries, keys and values ----
@@ -165,7 +167,7 @@ Result<void> Trace::Impl::project(uint32_t n) {
     };
     if (l.projected) return round();
     const bool crosses = n == 0 && !input_.memory.values.empty();
-    TraceSteps rooms(loops(), l.stages);
+    TraceSteps rooms = rooms_of(l);
     if (is_given(n)) {
         rooms[Role::queries] = input_.q, rooms[Role::keys] = input_.k;
         rooms[Role::values] = has_values(n) ? input_.v : F32Tensor({input_.k.shape[0], input_.k.shape[1], 1});
@@ -206,7 +208,7 @@ Result<void> Trace::Impl::finish(uint32_t n) {
     if (l.finished) return {};
     if (Result<void> r = attend(n); !r) return r;
     const Block& b = block(n);
-    TraceSteps rooms(loops(), l.stages);
+    TraceSteps rooms = rooms_of(l);
     rooms[Role::context] = l.context;
     if (b.residual) {
         const Result<const F32Tensor*> x = layer_input(n);
@@ -279,9 +281,11 @@ Result<F32Tensor> Trace::Impl::flow_stage(StageId id, uint32_t head, uint32_t n)
     if (id == StageId::queries) return matrix_of(l.q, head);
     if (id == StageId::keys) return matrix_of(l.k, head);
     if (id == StageId::values) return matrix_of(l.v, head);
-    const auto kept = [&] {
+    const auto kept = [&]() -> Result<F32Tensor> {
         const auto at = l.stages.find(id);
-        return at == l.stages.end() ? F32Tensor() : at->second;
+        if (at != l.stages.end()) return at->second;
+        if (keeps_stages_) return F32Tensor();
+        return wrong("stage", stage_name(id) + " is not kept by this run, whose keeps_stages is false");
     };
     if (id == StageId::normed) return kept();
     if (Result<void> r = attend(n); !r) return r.error();

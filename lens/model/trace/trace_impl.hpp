@@ -28,11 +28,11 @@ F32Tensor matrix_of(const F32Tensor& all, uint64_t head);
 // The stages that steps produce.
 using StageTensors = std::map<StageId, F32Tensor>;
 
-// Runs a block's steps on whole tensors and keeps their stages. Queries, keys and values are [heads, rows,
-// width], the rest [rows, width]. Attention is the trace's.
+// Runs a block's steps on whole tensors and keeps their stages, if there is a place for them. Queries, keys
+// and values are [heads, rows, width], the rest [rows, width]. Attention is the trace's.
 class TraceSteps final : public BlockExecutor {
   public:
-    TraceSteps(BlockLoops loops, StageTensors& stages) : loops_(loops), stages_(stages) {}
+    TraceSteps(BlockLoops loops, StageTensors* stages) : loops_(loops), stages_(stages) {}
 
     using BlockRoles::Role;
     F32Tensor& operator[](Role role) { return rooms_[role]; }
@@ -50,7 +50,7 @@ class TraceSteps final : public BlockExecutor {
     void done(const BlockStep& step) override;
 
     BlockLoops loops_;
-    StageTensors& stages_;
+    StageTensors* stages_;
     std::array<F32Tensor, role_count> rooms_;
 };
 
@@ -132,6 +132,7 @@ class Trace::Impl {
     Runner& engine() { return runner_or_own(engine_, own_engine_); }
 
     Result<const F32Tensor*> layer_input(uint32_t n);
+    TraceSteps rooms_of(Layer& l) { return TraceSteps(loops(), keeps_stages_ ? &l.stages : nullptr); }
     BlockLoops loops() { return BlockLoops(strict_ ? nullptr : &engine()); }
     Result<void> draw_keep(uint32_t n);
     std::vector<uint8_t> shown_cells(uint32_t n, uint32_t head, bool all_rules) const;
@@ -156,7 +157,7 @@ class Trace::Impl {
     std::vector<Layer> layers_;
     Runner* engine_;
     std::unique_ptr<Runner> own_engine_;
-    bool strict_ = true;
+    bool strict_ = true, keeps_stages_ = true;
     std::string reason_;
 };
 

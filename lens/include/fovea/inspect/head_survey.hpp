@@ -88,22 +88,23 @@ class LayerSurvey {
     static uint64_t bytes(uint64_t tokens, uint64_t heads, uint64_t kv_heads, uint64_t head_width);
 
   private:
-    // Weights of `heads` from `first_head` on and of rows [first, first + rows): [heads, rows, keys].
+    // Weights of some heads and of rows [first, first + rows): [heads, rows, keys].
     struct Block {
         uint64_t first, rows, keys;
-        uint32_t first_head, heads;
         const float* weights;
-        const float* context;  // [heads, rows, width of a value]; null unless asked for
+        const float* context;        // [heads, rows, width of a value], if FOVEA_OUTPUT_O was asked for
+        const FoveaRowStats* stats;  // if FOVEA_OUTPUT_ROW_STATS was
     };
     // use(block, again): again(cache) is the block with other keys and values.
     template <class Use>
-    Result<void> each_block(uint32_t first_head, uint32_t heads, bool with_context, Use use);
+    Result<void> each_block(uint32_t first_head, uint32_t heads, uint32_t outputs, Use use);
 
     PreparedAttention call_;
     std::span<const uint32_t> ids_;
     std::vector<uint32_t> before_;  // for each token its last earlier occurrence + 1; 0: none
     Runner* engine_ = nullptr;
     std::vector<float> weights_, context_, other_weights_, other_context_;
+    std::vector<FoveaRowStats> stats_;
 };
 
 /// The texts that show a head: of each fifth of the activations three random ones, of the highest fifth the
@@ -114,7 +115,8 @@ class HeadSampler {
 
     /// `head` counts through all layers. `texts` is the number of texts of the corpus.
     HeadSampler(uint64_t head, uint64_t texts);
-    /// True if the text may become a sample: add() it next, with its sparse rows kept. Texts come in order.
+    /// True if the text may become a sample after the texts that were added: add() it, with its sparse rows
+    /// kept. Texts are added in order. Adding one that is not wanted changes nothing.
     bool wants(uint64_t text, float activation) const;
     void add(uint64_t text, float activation);
 

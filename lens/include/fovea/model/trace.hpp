@@ -33,6 +33,9 @@ inline constexpr uint64_t kStrictProducts =
 struct TraceOptions {
     Arithmetic arithmetic = Arithmetic::by_size;  // the same in every program unless it is for a test
     Runner* engine = nullptr;  // borrowed, must outlive the trace; null: this thread's CPU kernels
+    // False: norms, hidden values and results of layers are dropped, and their stages are rejected. That
+    // saves their copies where a run has no use for them.
+    bool keeps_stages = true;
 };
 
 // A stage that a layer has.
