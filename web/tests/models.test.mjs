@@ -634,6 +634,25 @@ describe("models on the page", { skip: missing ?? false }, () => {
         }),
     );
 
+    // As the reports of `fovea heads` link to a text of a published model.
+    test(
+        "the address's text is the model's",
+        withPage({ hash: "#v=1&level=2&text=the+dog+sat" }, async (page) => {
+            const opened = async () => {
+                await page.setInputFiles("#model-files", filesOf(folder));
+                await settled(page);
+                const tokens = await page.$$eval("#model-tokens button", (all) =>
+                    all.map((b) => b.textContent),
+                );
+                return [await page.inputValue("#model-text"), tokens.join("").replace(/[^a-z]/g, "")];
+            };
+            assert.deepEqual(await opened(), ["the dog sat", "thedogsat"]);
+            await page.evaluate(() => (location.hash = "#v=1&level=5&task=induction&text=abcabc"));
+            await settled(page);
+            assert.notEqual((await opened())[0], "abcabc"); // a sequence of another model
+        }),
+    );
+
     test(
         "a head on a text that is too long for its matrix is a map, with the model's own rules",
         withPage({ hash: "#v=1&level=2&scale=none&cap=3&mask=window" }, async (page) => {

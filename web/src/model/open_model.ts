@@ -52,7 +52,11 @@ export class OpenModel {
         const { byId } = kit;
         byId("model-body").innerHTML = bodyHtml(kit, files, config);
         byId("model-body").hidden = false;
-        this.text = kit.input("model-text").value = config.text;
+        const { text, task } = kit.app.state,
+            isFit = !config.whyNoText || /^[\d\s,]+$/.test(text),
+            // A report of `fovea heads` links to a text of the model.
+            isLinked = !task && isFit && /[#&]text=/.test(location.hash);
+        this.text = kit.input("model-text").value = isLinked ? text : config.text;
         this.matrix = new kit.MatrixView(
             byId("model-matrix"),
             { pick: (row, column) => void this.pick(row, column) },
