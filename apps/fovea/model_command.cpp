@@ -12,6 +12,7 @@
 #include <fovea/inspect/text_corpus.hpp>
 #include <fovea/inspect/writers.hpp>
 #include <fovea/model/checkpoint_model.hpp>
+#include <fovea/model/learned.hpp>
 #include <fovea/tokenizer.hpp>
 
 #include <algorithm>
@@ -415,12 +416,11 @@ Result<int> run_model_command(const Arguments& a) {
 void print_model_help() {
     std::printf(
         "usage: fovea model PATH [options]\n\nWhat a model is: family, sizes, types of its weights, what is "
-        "missing. PATH is a "
-        "folder with config.json and\nsafetensors (Hugging Face), or a .gguf file. With --text or --tokens "
-        "it runs and "
-        "lists the likely next tokens, and\nwhich heads look at the token before, at the first one, at "
-        "earlier places of the same token, and after those.\n\nFamilies: %s.\n\n",
-        known_families().c_str());
+        "missing. PATH is a folder with config.json and\nsafetensors (Hugging Face), a .gguf file, or one of "
+        "the library's models: %s.\nWith --text or --tokens it runs and lists the likely next tokens, and "
+        "which heads look at the token before, at the\nfirst one, at earlier places of the same token, and "
+        "after those.\n\nFamilies: %s.\n\n",
+        known_learned_tasks().c_str(), known_families().c_str());
     print_options(kModelOptions);
 }
 

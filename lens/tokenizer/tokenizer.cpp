@@ -8,6 +8,7 @@
 #include "tokenizer/code_set.hpp"
 #include "tokenizer/tokenizer_impl.hpp"
 
+#include <fovea/model/learned.hpp>
 #include <fovea/tokenizer.hpp>
 #include <fovea/tokenizer/characters.hpp>
 
@@ -300,6 +301,12 @@ Result<TextTokenizer> TextTokenizer::parse(std::string_view text, std::string_vi
 
 Result<TextTokenizer> TextTokenizer::open(const std::filesystem::path& given) {
     std::error_code ignored;
+    if (const std::vector<NamedFile> learned = learned_checkpoint(given); !learned.empty()) {
+        const std::span<const std::byte> bytes = learned.back().file->held();
+        if (learned.back().name == "tokenizer.json")
+            return parse({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+        return unknown_tokenizer("the tokenizer of the model '" + given.string() + "' is not supported here");
+    }
     const std::filesystem::path path =
         std::filesystem::is_directory(given, ignored) ? given / "tokenizer.json" : given;
     if (!std::filesystem::exists(path, ignored))

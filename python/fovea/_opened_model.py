@@ -221,6 +221,7 @@ class Model:
 
 def model(path: str | os.PathLike[str], device: str | int = 'cpu', *, threads: int | None = None) -> Model:
     """Opens a model: a GGUF file, or a Hugging Face folder. Nothing is copied: its weights are read from the file as they are needed.
+    Where no such path exists, 'induction', 'recall', 'reverse' and 'sort' are small models of the library.
 
     `device` is 'cpu', or another of fovea.open_engine; `threads` are those of the CPU, by default all."""
     return Model(os.fspath(path), engine_options(device, threads))

@@ -134,7 +134,7 @@ Norm CheckpointModel::Loader::norm(std::string_view name, uint64_t width, bool n
     Norm n;
     if (name.empty()) return n;
     const std::string full = rooted(name);
-    if (!needed && !has(full + ".weight")) return n;
+    if ((!needed || family_.optional_parts) && !has(full + ".weight")) return n;
     n.kind = family_.norm;
     n.epsilon = config_.epsilon;
     // The first BERT checkpoints were saved with TensorFlow's names of the two.
@@ -179,6 +179,7 @@ void CheckpointModel::Loader::heads(uint64_t layer, AttentionPart& part) {
 
 void CheckpointModel::Loader::feed_forward(uint64_t layer, FeedForward& part) {
     const uint64_t width = config_.width, hidden = config_.hidden;
+    if (names_.down.empty()) return;
     part.activation = config_.activation;
     part.down = linear(of_layer(names_.down, layer), hidden, width);
     // If GGUF has no separate gate and the family's safetensors join gate and up, then GGUF joins them, too.
@@ -242,6 +243,7 @@ Embedding CheckpointModel::Loader::embedding() {
     e.scale = config_.embedding_scale;
     e.norm = norm(names_.table_norm, config_.width, !files_.gguf);
     if (family_.names->positions.empty()) return e;
+    if (family_.optional_parts && !has(rooted(names_.positions) + ".weight")) return e;
     const StoredWeight* places = files_.find(rooted(names_.positions) + ".weight");
     if (places && places->shape.size() != 2)
         fail(bad_checkpoint("shape", "tensor '" + printable_name(places->name) + "' is not a matrix"));

@@ -163,6 +163,21 @@ const Family kFamilies[] = {{.name = "GPT-2",
                              .activation = Activation::gelu,
                              .epsilon = 1e-12}};
 
+// Families of learned_checkpoint(), without and with rotary positions.
+const Family kLearnedFamily = {.name = "Fovea",
+                               .types = {"fovea"},
+                               .names = &kLearned,
+                               .grouped = false,
+                               .norm = NormKind::layer,
+                               .epsilon = 1e-5,
+                               .optional_parts = true};
+const Family kRotaryLearnedFamily = [] {
+    Family family = kLearnedFamily;
+    family.types = {"fovea_rotary"};
+    family.theta = 10000.0;
+    return family;
+}();
+
 template <size_t N>
 bool has(const std::array<std::string_view, N>& names, std::string_view name) {
     return !name.empty() && std::find(names.begin(), names.end(), name) != names.end();
@@ -173,6 +188,8 @@ bool has(const std::array<std::string_view, N>& names, std::string_view name) {
 const Family* family_of_type(std::string_view model_type) {
     for (const Family& family : kFamilies)
         if (has(family.types, model_type)) return &family;
+    for (const Family* const family : {&kLearnedFamily, &kRotaryLearnedFamily})
+        if (has(family->types, model_type)) return family;
     return nullptr;
 }
 

@@ -81,6 +81,7 @@ struct Family {
     uint64_t window_keys = 0;          // where the configuration says none
     bool scale_by_width = false;       // the table's rows are multiplied by the square root of the width
     bool first_without_norm = false;   // layer 0 uses the embedding's norm and has no separate one
+    bool optional_parts = false;       // norms and positions that the files lack are absent
     bool is_roberta = false;           // the first token has position pad_token_id + 1, the head has gelu
     std::string_view head_activation;  // the key of the prediction head's activation; else hidden_act
 };

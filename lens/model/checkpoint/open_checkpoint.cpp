@@ -1,3 +1,5 @@
+#include <fovea/model/learned.hpp>
+
 #include <algorithm>
 
 #include "model/checkpoint/checkpoint_loader.hpp"
@@ -165,7 +167,11 @@ Result<void> CheckpointModel::Loader::check_unread(const Survey& all, Checkpoint
 }
 
 Result<CheckpointModel> CheckpointModel::open(const std::filesystem::path& path) {
-    return of(load_checkpoint(path));
+    const std::vector<NamedFile> learned = learned_checkpoint(path);
+    if (learned.empty()) return of(load_checkpoint(path));
+    Result<Checkpoint> files = load_checkpoint(learned);
+    if (files) files->path = files->folder = path;
+    return of(std::move(files));
 }
 
 Result<CheckpointModel> CheckpointModel::open(std::span<const NamedFile> named) {

@@ -137,6 +137,18 @@ constexpr WeightNames kVit = {
     .unembedding = "classifier",
     .ignored = {"pooler.dense.weight", "pooler.dense.bias", "embeddings.mask_token"}};
 
+// Models that learned a task: of attention only.
+constexpr WeightNames kLearned = {.roots = {""},
+                                  .table = "embedding",
+                                  .positions = "positions",
+                                  .attention_norm = "layers.{}.norm",
+                                  .query = "layers.{}.query",
+                                  .key = "layers.{}.key",
+                                  .value = "layers.{}.value",
+                                  .attention_output = "layers.{}.output",
+                                  .final_norm = "final_norm",
+                                  .unembedding = "unembedding"};
+
 constexpr WeightNames kGguf = {.roots = {""},
                                .table = "token_embd",
                                .positions = "position_embd",

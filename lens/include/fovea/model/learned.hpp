@@ -5,6 +5,7 @@
 #pragma once
 
 #include <fovea/files.hpp>
+#include <fovea/files/checkpoint.hpp>
 #include <fovea/model/learned_tokenizer.hpp>
 #include <fovea/model/transformer.hpp>
 
@@ -37,6 +38,10 @@ Result<LearnedModel> learned_model(std::string_view task);
 // The file itself, safetensors: read_state() of <fovea/train.hpp> takes it as a state. Empty for another
 // name.
 std::span<const std::byte> learned_weights(std::string_view task);
+// Returns such a model as the files of a folder: config.json, model.safetensors and, where its tokens are
+// words with spaces between, tokenizer.json. CheckpointModel::open() and TextTokenizer::open() take the task
+// for a path. Empty for another name, and where the path exists.
+std::vector<NamedFile> learned_checkpoint(const std::filesystem::path& path);
 
 // Reads a file that `fovea train --out` wrote, with or without moments. Rejects notes or tensors that are
 // missing, have another shape, or are not finite; the error names them.
