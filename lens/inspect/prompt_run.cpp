@@ -97,7 +97,7 @@ PromptRun::PromptRun(Prompt prompt, const PromptRun* before) : prompt_(std::move
     for (size_t n = 0; n < before->entering_.size(); ++n) {
         entering_.push_back(before->entering_[n]);
         if (n == before->layers_.size() || !same_heads(before->prompt_, prompt_, n)) return;
-        layers_.push_back(before->layers_[n]);
+        layers_.push_back(before->layers_[n]), writes_.push_back(before->writes_[n]);
     }
 }
 
@@ -117,9 +117,10 @@ void PromptRun::enter(F32Tensor x) {
     entering_.push_back(std::make_shared<const F32Tensor>(std::move(x)));
 }
 
-void PromptRun::add(PromptLayer layer) {
+void PromptRun::add(PromptLayer layer, std::shared_ptr<const LayerWrites> writes) {
     const std::lock_guard lock(mutex_);
     layers_.push_back(std::make_shared<const PromptLayer>(std::move(layer)));
+    writes_.push_back(std::move(writes));
 }
 
 void PromptRun::end() {
@@ -140,6 +141,11 @@ std::shared_ptr<const PromptLayer> PromptRun::layer(size_t n) const {
 PromptRun::Rows PromptRun::entering(size_t n) const {
     const std::lock_guard lock(mutex_);
     return n < entering_.size() ? entering_[n] : nullptr;
+}
+
+std::shared_ptr<const LayerWrites> PromptRun::writes(size_t n) const {
+    const std::lock_guard lock(mutex_);
+    return n < writes_.size() ? writes_[n] : nullptr;
 }
 
 // Each of the other texts is run as far as its last head.
@@ -178,10 +184,13 @@ Result<void> PromptRun::run(const CheckpointModel& model, const PromptOptions& o
         wake();
     }
     run.first_layer = finished_layers();
+    const uint64_t kept_bytes =
+        (model.config().layers - run.first_layer) * layer_writes_bytes(model, ids.size());
     // A trace computes the scores of one head at a time, in five matrices.
     if (options.check_memory && run.first_layer < model.config().layers)
         if (Result<void> r =
-                options.check_memory(run_model_bytes(model, ids.size(), run) + ids.size() * ids.size() * 20);
+                options.check_memory(run_model_bytes(model, ids.size(), run) + ids.size() * ids.size() * 20 +
+                                     (options.keep_writes ? kept_bytes : 0));
             !r)
             return r;
     if (Result<void> r = run_patches(model, run); !r) return r;
@@ -196,7 +205,13 @@ Result<void> PromptRun::run(const CheckpointModel& model, const PromptOptions& o
             Result<F32Tensor> leaves = trace.leaving();
             if (!leaves) return leaves.error();
             layer->layer = uint32_t(n);
-            enter(std::move(*leaves)), add(std::move(*layer));
+            std::shared_ptr<const LayerWrites> writes;
+            if (options.keep_writes) {
+                Result<LayerWrites> kept = layer_writes(trace, 0);
+                if (!kept) return kept.error();
+                writes = std::make_shared<const LayerWrites>(std::move(*kept));
+            }
+            enter(std::move(*leaves)), add(std::move(*layer), std::move(writes));
             wake();
             return {};
         };

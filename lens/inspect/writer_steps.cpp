@@ -80,34 +80,40 @@ void WriterSteps::start(const F32Tensor& rows) {
 
 Result<void> WriterSteps::pass(Trace& trace, uint32_t n, uint32_t layer) {
     const Block& block = trace.model().blocks[n];
-    const Result<F32Tensor> all = trace.stage(StageId::context, 0, n);
+    const bool feeds = is_present(block.feed_forward.up);
+    const Result<F32Tensor> all = trace.stage(StageId::context, 0, n),
+                            made = feeds ? trace.stage(StageId::ff_output, 0, n) : F32Tensor(Shape{0});
     if (!all) return all.error();
+    if (!made) return made.error();
+    if (Result<void> r = pass(block, *all, *made, layer); !r || keep_ == Keep::nothing) return r;
+    Layer& kept = layers_.back();
+    if (Result<void> r = keep_read(trace, n, kept); !r) return r;
+    if (!feeds || keep_ != Keep::sources_and_neurons) return {};
+    const Result<F32Tensor> neurons = trace.stage(StageId::ff_hidden, 0, n);
+    if (!neurons) return neurons.error();
+    for (const Side& side : sides_)
+        kept.hidden.emplace_back(neurons->row(side.row).begin(), neurons->row(side.row).end());
+    return {};
+}
+
+Result<void> WriterSteps::pass(const Block& block, const F32Tensor& contexts, const F32Tensor& ff_output,
+                               uint32_t layer) {
     reading_ = false;
     const auto first = uint32_t(writers.size());
-    const uint64_t width = all->columns() / block.attention.heads;
+    const uint64_t width = contexts.columns() / block.attention.heads;
     for (uint32_t h = 0; h < block.attention.heads; ++h) add_writer(Writer::Kind::head, layer, h);
     Layer& kept = layers_.emplace_back();
     kept.layer = layer, kept.first_writer = first;
     kept.heads = block.attention.heads, kept.kv_heads = block.attention.kv_heads;
-    if (keep_ != Keep::nothing)
-        if (Result<void> r = keep_read(trace, n, kept); !r) return r;
     for (Side& side : sides_) {
-        Row& row = side.rooms[context] = {all->columns(), {}};
+        Row& row = side.rooms[context] = {contexts.columns(), {}};
         for (uint32_t h = 0; h < block.attention.heads; ++h)
             row.parts.push_back(
-                {first + h, h * width, in_double(all->row(side.row).subspan(h * width, width))});
+                {first + h, h * width, in_double(contexts.row(side.row).subspan(h * width, width))});
     }
     if (is_present(block.feed_forward.up)) {
-        const Result<F32Tensor> made = trace.stage(StageId::ff_output, 0, n);
-        if (!made) return made.error();
-        if (keep_ == Keep::sources_and_neurons) {
-            const Result<F32Tensor> neurons = trace.stage(StageId::ff_hidden, 0, n);
-            if (!neurons) return neurons.error();
-            for (const Side& side : sides_)
-                kept.hidden.emplace_back(neurons->row(side.row).begin(), neurons->row(side.row).end());
-        }
         feed_forward_writer_ = add_writer(Writer::Kind::feed_forward, layer);
-        for (Side& side : sides_) side.feed_forward = in_double(made->row(side.row));
+        for (Side& side : sides_) side.feed_forward = in_double(ff_output.row(side.row));
     }
     biases_are_of({Writer::Kind::bias, layer, 0});
     return walk(block, after_attention(block_steps(block)));

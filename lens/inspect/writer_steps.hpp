@@ -123,6 +123,9 @@ class WriterSteps final : public BlockExecutor {
     void start(const F32Tensor& rows);
     // Lets layer n of a trace, the model's layer `layer`, write.
     Result<void> pass(Trace& trace, uint32_t n, uint32_t layer);
+    // The same of what it wrote, where nothing is kept for the way back.
+    Result<void> pass(const Block& block, const F32Tensor& contexts, const F32Tensor& ff_output,
+                      uint32_t layer);
     // Makes the picked head's q and k.
     Result<void> read(const Trace& trace, uint32_t n, const LayerCell& cell);
     // Takes the parts through the final norm, the prediction head and one row of the unembedding: returns the

@@ -105,9 +105,22 @@ WriterSteps::Keep kept(bool shares) {
     return shares ? WriterSteps::Keep::sources : WriterSteps::Keep::nothing;
 }
 
+// Passes the layers before the cell's by what they wrote: how many, up to the first that is not known.
+Result<uint64_t> pass_known(WriterSteps& steps, uint64_t layers, const WritesOf& writes) {
+    uint64_t n = 0;
+    for (; writes && n < layers; ++n) {
+        const std::shared_ptr<const LayerWrites> known = writes(n);
+        if (!known) break;
+        if (Result<void> r = steps.pass(known->block, known->context, known->ff_output, uint32_t(n)); !r)
+            return r.error();
+    }
+    return n;
+}
+
 // `last`: a trace of the cell's layer; null: that layer is run, too.
 Result<ScoreWriters> split_run(const CheckpointModel& model, std::span<const uint32_t> ids, Trace* last,
-                               const LayerCell& cell, const ModelRunOptions& options, bool shares) {
+                               const LayerCell& cell, const ModelRunOptions& options, bool shares,
+                               const WritesOf& writes = {}) {
     const ModelConfig& f = model.config();
     if (ids.empty()) return wrong("tokens", "tokens is empty; it must have at least one token");
     if (Result<void> r = check_cell(cell, f.layers, f.heads, ids.size()); !r) return r.error();
@@ -124,10 +137,14 @@ Result<ScoreWriters> split_run(const CheckpointModel& model, std::span<const uin
     run.changes = options.changes, run.entering = options.entering;
     Result<ScoreWriters> out = ScoreWriters();
     const uint64_t layers = uint64_t{cell.layer} + (last ? 0 : 1);
-    bool ended = layers == 0;
+    const Result<uint64_t> known = pass_known(steps, cell.layer, writes);
+    if (!known) return known.error();
+    bool ended = *known == layers;
     run.on_layer = [&](uint64_t layer, Trace& trace) -> Result<void> {
         if (layer == cell.layer) {
             out = finished(steps, trace, 0, cell, weights);
+        } else if (layer < *known) {
+            return {};
         } else if (Result<void> r = steps.pass(trace, 0, uint32_t(layer)); !r) {
             return r;
         }
@@ -192,12 +209,47 @@ Result<ScoreWriters> score_writers(const CheckpointModel& model, std::span<const
 }
 
 Result<ScoreWriters> score_writers(const CheckpointModel& model, std::span<const uint32_t> ids, Trace& layer,
-                                   const LayerCell& cell, const ModelRunOptions& options) {
+                                   const LayerCell& cell, const ModelRunOptions& options,
+                                   const WritesOf& writes) {
     if (layer.layers() != 1 || layer.rows() != ids.size())
         return wrong("layer", "layer is a trace of " + std::to_string(layer.layers()) + " layers and " +
                                   std::to_string(layer.rows()) + " tokens; it must have one layer and " +
                                   std::to_string(ids.size()) + " tokens");
-    return split_run(model, ids, &layer, cell, options, false);
+    return split_run(model, ids, &layer, cell, options, false, writes);
+}
+
+Result<LayerWrites> layer_writes(Trace& trace, uint32_t n) {
+    const Block& from = trace.model().blocks[n];
+    const auto bare = [](const Linear& layer) {
+        Linear made;
+        made.layout = layer.layout, made.bias = layer.bias;
+        made.weight = {layer.weight.shape, {}};
+        return made;
+    };
+    LayerWrites out;
+    Block& block = out.block;
+    block.residual = from.residual, block.order = from.order;
+    block.attention.output = from.attention.output;
+    block.attention.heads = from.attention.heads, block.attention.kv_heads = from.attention.kv_heads;
+    block.attention_norm = from.attention_norm, block.attention_output_norm = from.attention_output_norm;
+    block.feed_forward = {bare(from.feed_forward.up), bare(from.feed_forward.gate),
+                          bare(from.feed_forward.down), from.feed_forward.activation};
+    block.feed_forward_norm = from.feed_forward_norm;
+    block.feed_forward_output_norm = from.feed_forward_output_norm;
+    Result<F32Tensor> context = trace.stage(StageId::context, 0, n);
+    if (!context) return context.error();
+    out.context = std::move(*context);
+    if (!is_present(from.feed_forward.up)) return out;
+    Result<F32Tensor> made = trace.stage(StageId::ff_output, 0, n);
+    if (!made) return made.error();
+    out.ff_output = std::move(*made);
+    return out;
+}
+
+uint64_t layer_writes_bytes(const CheckpointModel& model, uint64_t tokens) {
+    const ModelConfig& f = model.config();
+    const uint64_t heads = f.heads * f.head_width;
+    return 4 * (tokens * (heads + f.width) + heads * f.width);
 }
 
 Result<LogitWriters> logit_writers(const CheckpointModel& model, std::span<const uint32_t> ids,

@@ -3,6 +3,7 @@
 #include "family_names.hpp"
 #include "model/writers_replay.hpp"
 
+#include <fovea/inspect/prompt_run.hpp>
 #include <fovea/inspect/writers.hpp>
 #include <fovea/model/learned.hpp>
 
@@ -157,6 +158,78 @@ TEST_P(Writers, add_up_to_the_score_and_are_what_their_removal_changes) {
                     expect_like_replay(*of, replay);
                     if (arithmetic == Arithmetic::engine) expect_shares_like_replay(*of, replay);
                 }
+}
+
+// A later question needs no more of the layers than a run keeps.
+TEST_P(Writers, are_the_same_by_what_the_layers_of_a_run_wrote) {
+    const Family family = family_of(GetParam());
+    const CheckpointModel& model = *family.model;
+    std::vector<std::shared_ptr<const LayerWrites>> kept;
+    ModelRunOptions run = family.options;
+    run.with_hidden = true;
+    run.on_layer = [&](uint64_t, Trace& trace) -> Result<void> {
+        Result<LayerWrites> writes = layer_writes(trace, 0);
+        if (!writes) return writes.error();
+        EXPECT_FALSE(is_present(writes->block.attention.query));
+        EXPECT_TRUE(writes->block.feed_forward.down.weight.values.empty());
+        kept.push_back(std::make_shared<const LayerWrites>(std::move(*writes)));
+        return {};
+    };
+    const Result<ModelRun> ran = run_model(model, family.ids, run);
+    ASSERT_TRUE(ran) << ran.error().text;
+    for (uint32_t layer = 0; layer < model.config().layers; ++layer) {
+        SCOPED_TRACE("layer " + std::to_string(layer));
+        const LayerCell cell{layer, 1, family.ids.size() - 1, 1};
+        Result<Trace> trace =
+            trace_layer(model, layer, ran->hidden[layer], family.options.changes, family.options.trace);
+        ASSERT_TRUE(trace) << trace.error().text;
+        ModelRunOptions never = family.options;
+        never.progress = [](double) { return false; };  // ends a run
+        const Result<ScoreWriters> plain = score_writers(model, family.ids, *trace, cell, family.options),
+                                   of = score_writers(model, family.ids, *trace, cell, never,
+                                                      [&](uint64_t n) { return kept[n]; });
+        ASSERT_TRUE(plain) << plain.error().text;
+        ASSERT_TRUE(of) << of.error().text;
+        EXPECT_EQ(of->writers, plain->writers);
+        EXPECT_EQ(of->matrix, plain->matrix);
+        EXPECT_EQ(of->score, plain->score);
+        // One that is not known: the layers are run.
+        const Result<ScoreWriters> rest = score_writers(
+            model, family.ids, *trace, cell, family.options,
+            [&](uint64_t n) { return n == 0 ? kept[0] : std::shared_ptr<const LayerWrites>(); });
+        ASSERT_TRUE(rest) << rest.error().text;
+        EXPECT_EQ(rest->writers, plain->writers);
+        EXPECT_EQ(rest->matrix, plain->matrix);
+    }
+}
+
+TEST(WritersOfRuns, a_run_keeps_what_its_layers_wrote_where_it_is_asked_to) {
+    const Result<CheckpointModel> model = CheckpointModel::open(fs::path(FOVEA_FAMILIES) / "llama3");
+    ASSERT_TRUE(model) << model.error().text;
+    Prompt prompt;
+    prompt.ids = {3, 1, 4, 1, 5, 9};
+    PromptOptions options;
+    std::vector<uint64_t> told[2];
+    for (const bool keeps : {false, true}) {
+        options.keep_writes = keeps;
+        options.check_memory = [&](uint64_t bytes) -> Result<void> {
+            told[keeps].push_back(bytes);
+            return {};
+        };
+        PromptRun run(prompt);
+        ASSERT_TRUE(run.run(*model, options));
+        EXPECT_EQ(run.writes(0) != nullptr, keeps);
+        EXPECT_EQ(run.writes(2), nullptr);
+        if (!keeps) continue;
+        EXPECT_EQ(run.writes(1)->context.rows(), prompt.ids.size());
+        // Layers before a change are kept.
+        prompt.changes.scale_head(1, 2, 0);
+        PromptRun changed(prompt, &run);
+        ASSERT_TRUE(changed.run(*model, options));
+        EXPECT_EQ(changed.writes(0), run.writes(0));
+        EXPECT_NE(changed.writes(1)->context.values, run.writes(1)->context.values);
+    }
+    EXPECT_EQ(told[1][0] - told[0][0], 2 * layer_writes_bytes(*model, 6));
 }
 
 TEST_P(Writers, of_a_logit_add_up_to_it_and_are_what_their_removal_changes) {

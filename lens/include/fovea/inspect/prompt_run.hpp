@@ -4,6 +4,7 @@
 #pragma once
 
 #include <fovea/inspect/head_stats.hpp>
+#include <fovea/inspect/writers.hpp>
 #include <fovea/model/checkpoint_model.hpp>
 #include <fovea/model/next_tokens.hpp>
 #include <fovea/model/token_scores.hpp>
@@ -64,6 +65,7 @@ struct PromptOptions {
     std::function<bool(double)> progress;                // as ModelRunOptions has it
     std::function<Result<void>(uint64_t)> check_memory;  // told the bytes; an error ends the run
     std::function<void()> wake;                          // called when a layer or what enters one is there
+    bool keep_writes = false;                            // for score_writers(): layer_writes_bytes() a layer
 };
 
 // One thread runs it; any thread may read what is there.
@@ -81,13 +83,14 @@ class PromptRun {
     // For models that run otherwise: what enters the next layer, or leaves the last; a layer; and that all
     // are there.
     void enter(F32Tensor x);
-    void add(PromptLayer layer);
+    void add(PromptLayer layer, std::shared_ptr<const LayerWrites> writes = nullptr);
     void end();
 
     const Prompt& prompt() const { return prompt_; }
     size_t finished_layers() const;
-    std::shared_ptr<const PromptLayer> layer(size_t n) const;  // null: not there yet
-    Rows entering(size_t n) const;                             // null: not there yet
+    std::shared_ptr<const PromptLayer> layer(size_t n) const;   // null: not there yet
+    Rows entering(size_t n) const;                              // null: not there yet
+    std::shared_ptr<const LayerWrites> writes(size_t n) const;  // null: not there yet, or not kept
     // True once the texts that heads are taken from have been run; changes() is then complete.
     bool knows_patches() const { return knows_patches_; }
     const RunChanges& changes() const { return prompt_.changes; }
@@ -105,6 +108,7 @@ class PromptRun {
     std::atomic<bool> knows_patches_{false};
     mutable std::mutex mutex_;  // guards the rest
     std::vector<std::shared_ptr<const PromptLayer>> layers_;
+    std::vector<std::shared_ptr<const LayerWrites>> writes_;  // by layer
     std::vector<Rows> entering_;
     Rows unchanged_;
 };

@@ -19,6 +19,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -95,10 +96,24 @@ Result<ScoreWriters> score_writers(const CheckpointModel& model, std::span<const
                                    const LayerCell& cell, const ModelRunOptions& options = {},
                                    bool shares = false);
 
+// The results of a layer's parts for each token, and the steps from there into the stream.
+struct LayerWrites {
+    Block block;                    // heads, norms, biases and output projection; no other weights
+    F32Tensor context{Shape{0}};    // [tokens, heads * width], before the output projection
+    F32Tensor ff_output{Shape{0}};  // [tokens, width]; empty without a feed-forward part
+};
+// Keeps what block n of a trace wrote.
+Result<LayerWrites> layer_writes(Trace& trace, uint32_t n);
+// Bytes of it for each layer, at most.
+uint64_t layer_writes_bytes(const CheckpointModel& model, uint64_t tokens);
+// Returns what a layer wrote; null: it is not known. The layers are then run.
+using WritesOf = std::function<std::shared_ptr<const LayerWrites>(uint64_t layer)>;
+
 // The same where a trace's only block is the cell's layer on this text, by whatever rules. That layer is not
-// run; rejects a trace of another number of tokens.
+// run, nor are earlier ones whose writes are known; rejects a trace of another number of tokens.
 Result<ScoreWriters> score_writers(const CheckpointModel& model, std::span<const uint32_t> ids, Trace& layer,
-                                   const LayerCell& cell, const ModelRunOptions& options = {});
+                                   const LayerCell& cell, const ModelRunOptions& options = {},
+                                   const WritesOf& writes = {});
 
 // A logit as the sum of what each writer gave to it (direct logit attribution, Elhage et al., 2021): the
 // final norm is frozen, too. In a prediction head (BERT) the activation is frozen as the scale act(x) / x.
