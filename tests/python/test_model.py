@@ -302,6 +302,76 @@ class Model(unittest.TestCase):
         self.assertEqual(len(list(text)), 3)
 
 
+class Apart(unittest.TestCase):
+    """Logits and heads taken apart, against the forward pass and NumPy's singular values."""
+
+    def test_a_logit_is_what_its_writers_gave(self):
+        w = {name: array.astype(np.float64) for name, array in WEIGHTS.items()}
+        run, position = forward(WEIGHTS, IDS), 11
+        leaving = run['hidden'][LAYERS][position]
+        gains = w['output_norm.weight'] / np.sqrt((leaving * leaving).mean() + EPSILON)
+        for token in (None, 7):
+            made = fovea.logit_writers(PATH, IDS, position, token, most=100_000)
+            self.assertEqual(made['token'], run['logits'][position].argmax() if token is None else token)
+            logits = run['logits'][position] - run['logits'][position].max()
+            reads = gains * w['output.weight'][made['token']]  # the logit's gradient by the stream
+            values, sources, neurons = {('token', None, None): w['token_embd.weight'][IDS[position]] @ reads}, {}, {}
+            for n in range(LAYERS):
+                out = w[f'blk.{n}.attn_output.weight'].T.reshape(HEADS, HEAD, WIDTH) @ reads
+                for h in range(HEADS):
+                    given = run['weights'][n, h, position] * (run['v'][n, h * KV_HEADS // HEADS] @ out[h])
+                    values['head', n, h] = given.sum()
+                    sources.update({(n, h, j): value for j, value in enumerate(given)})
+                middle = run['hidden'][n][position] + (run['context'][n, :, position].reshape(-1) @ w[f'blk.{n}.attn_output.weight'].T)
+                inside = norm(middle, w[f'blk.{n}.ffn_norm.weight'])
+                gate = w[f'blk.{n}.ffn_gate.weight'] @ inside
+                given = gate / (1 + np.exp(-gate)) * (w[f'blk.{n}.ffn_up.weight'] @ inside) * (reads @ w[f'blk.{n}.ffn_down.weight'])
+                values['feed_forward', n, None] = given.sum()
+                neurons.update({(n, j): value for j, value in enumerate(given)})
+            writers = made['writers']
+            got = {(one['kind'], one.get('layer'), one.get('head')): one['value'] for one in writers}
+            self.assertEqual(got.keys(), values.keys())
+            bound = 1e-5 * sum(map(abs, values.values()))
+            for got, expected in (
+                    (got, values), ({0: made['sum']}, {0: sum(values.values())}),
+                    ({0: made['logit']}, {0: run['logits'][position][made['token']]}),
+                    ({0: made['probability']}, {0: np.exp(logits)[made['token']] / np.exp(logits).sum()}),
+                    ({(writers[one['writer']]['layer'], writers[one['writer']]['head'], one['source']): one['value']
+                      for one in made['loadings']}, {place: value for place, value in sources.items() if place[2] <= position}),
+                    ({(writers[one['writer']]['layer'], one['neuron']): one['value'] for one in made['neurons']}, neurons)):
+                for place, value in expected.items():
+                    self.assertAlmostEqual(got[place], value, delta=bound, msg=place)
+            self.assertEqual(len(fovea.logit_writers(PATH, IDS, position, token, most=2)['neurons']), 2)
+
+    def test_directions_are_the_singular_ones(self):
+        w = {name: array.astype(np.float64) for name, array in WEIGHTS.items()}
+        for layer, head in ((0, 0), (2, 3)):
+            gains, kv = w[f'blk.{layer}.attn_norm.weight'], head * KV_HEADS // HEADS
+            q, k, v = (w[f'blk.{layer}.attn_{part}.weight'].reshape(-1, HEAD, WIDTH)[at] * gains
+                       for part, at in (('q', head), ('k', kv), ('v', kv)))
+            out = w[f'blk.{layer}.attn_output.weight'].reshape(WIDTH, HEADS, HEAD)[:, head]
+            ends = w['output.weight'] * w['output_norm.weight']
+            made = fovea.head_directions(PATH, layer, head, count=HEAD, most=3)
+            # Both as what is read by what it leads to.
+            for name, matrix, to_rows in (('qk', q.T @ k / np.sqrt(HEAD), w['token_embd.weight']), ('ov', (out @ v).T, ends)):
+                left, sizes, right = np.linalg.svd(matrix)
+                self.assertEqual(len(made[name]), HEAD)
+                np.testing.assert_allclose([one['value'] for one in made[name]], sizes[:HEAD], rtol=1e-6)
+                whole = sum(one['value'] * np.outer(one['from'], one['to']) for one in made[name])
+                np.testing.assert_allclose(whole, matrix, atol=1e-6 * sizes[0])
+                for one, of, to in zip(made[name], left.T, right):
+                    sign = np.sign(of[np.abs(of).argmax()])
+                    np.testing.assert_allclose(one['from'], of * sign, atol=1e-4)
+                    np.testing.assert_allclose(one['to'], to * sign, atol=1e-4)
+                    for end, rows in (('from', w['token_embd.weight']), ('to', to_rows)):
+                        along = rows @ one[end]
+                        order = np.argsort(along)
+                        for side, ids in (('high', order[:-4:-1]), ('low', order[:3])):
+                            listed = one[f'{end}_tokens'][side]
+                            self.assertEqual([token['token'] for token in listed], ids.tolist())
+                            np.testing.assert_allclose([token['value'] for token in listed], along[ids], rtol=1e-6)
+
+
 class Documentation(unittest.TestCase):
     """The code of docs/guides/transformerlens.md and docs/guides/llama-cpp.md."""
 
@@ -340,6 +410,22 @@ class Documentation(unittest.TestCase):
         self.assertTrue((resid == corrupt.logits).all())
         for changed in (off, patched, steered):
             self.assertTrue((changed != clean.logits).any())
+
+
+    def test_ablation(self):
+        # [ablate]
+        import fovea
+
+        m = fovea.model('induction')                # or a folder of Hugging Face, or a GGUF file
+        text = 'w i t h f o v e a f'
+        for off in [], [(0, 0)], {(0, 0): 0.5}:     # as it is; head 0.0 off; half of what it adds
+            logits = m.logits(text, heads=off)[-1]
+            print(off, m.text([logits.argmax()]))   # the most likely next token
+        # [end ablate]
+        probability = [np.exp(x - x.max()) / np.exp(x - x.max()).sum() for x in (m.logits(text)[-1], m.logits(text, heads=[(0, 0)])[-1])]
+        token, = m.tokens('o', special=False)
+        self.assertEqual(m.logits(text)[-1].argmax(), token)
+        self.assertLess(probability[1][token], probability[0][token] - 0.2)
 
 
 class Texts(unittest.TestCase):
