@@ -1,6 +1,6 @@
 // Rotated KV caches: the rotation against its definition, the errors of each type with and without an outlier
-// channel, and what cannot be rotated. Attention is compared with float64 on every backend by the sweep and by
-// tests/semantics/rotation_test.cpp, append's bytes by tests/operations.
+// channel, and what cannot be rotated. Attention is compared with float64 on every backend by the sweep and
+// by tests/semantics/rotation_test.cpp, append's bytes by tests/operations.
 #include "kernels/operation_run.hpp"
 #include "support/case.hpp"
 

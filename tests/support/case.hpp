@@ -140,8 +140,8 @@ enum class Unused { zero, poison };
 // Inputs sized as the plan of `desc` asks (`bytes` is FoveaPlanInfo::binding_bytes).
 Tensors make_inputs(const Case& c, const uint64_t (&bytes)[FOVEA_BIND_COUNT], Unused unused);
 
-// The rotation that FOVEA_FLAG_ROTATED_CACHE means, by its definition: each 32 elements times the matrix whose
-// element (i, j) is (-1)^popcount(i & j) / sqrt(32).
+// The rotation that FOVEA_FLAG_ROTATED_CACHE means, by its definition: each 32 elements times the matrix
+// whose element (i, j) is (-1)^popcount(i & j) / sqrt(32).
 template <class Number>
 void rotate_by_definition(std::vector<Number>& row) {
     std::vector<double> from(row.begin(), row.end());

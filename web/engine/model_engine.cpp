@@ -4,6 +4,7 @@
 #include "model_json.hpp"
 
 #include <fovea/inspect/derivation.hpp>
+#include <fovea/inspect/writers.hpp>
 #include <fovea/model/session.hpp>
 #include <fovea/thread_pool.hpp>
 
@@ -22,8 +23,9 @@ using namespace fovea::web;
 constexpr uint64_t kMaxMemory = uint64_t{3} << 30;
 constexpr uint64_t kMaxTokens = 1024;
 constexpr uint32_t kThumbnailSide = 48;
-constexpr int64_t kMaxMapWindow = 4096;  // as session.json has it
-constexpr size_t kNextTokens = 10, kLensTokens = 4, kSumTerms = 12;
+constexpr int64_t kMaxMapWindow = 4096;               // as session.json has it
+constexpr uint64_t kMaxWrites = uint64_t{256} << 20;  // for LayerWrites of all layers, in bytes
+constexpr size_t kNextTokens = 10, kLensTokens = 4, kSumTerms = 12, kWhyEntries = 24;
 
 struct HeldStage {
     StageId id;
@@ -142,8 +144,11 @@ Result<uint64_t> compute(State& s, Prompt prompt) {
     options.trace.engine = s.runner.get();
     options.progress = progress;
     options.check_memory = check_memory;
+    const CheckpointModel& model = s.model->weights;
+    options.keep_writes =
+        model.config().layers * layer_writes_bytes(model, next->prompt().ids.size()) <= kMaxWrites;
     const uint64_t first = next->finished_layers();
-    if (Result<void> r = next->run(s.model->weights, options); !r) return r.error();
+    if (Result<void> r = next->run(model, options); !r) return r.error();
     s.run = std::move(next);
     return first;
 }
@@ -386,6 +391,25 @@ const char* webModelDerive(uint32_t layer, uint32_t head, uint32_t query, uint32
         .number("rank", double(std::count_if(row.begin(), row.end(), [&](float w) { return w > row[key]; })))
         .raw("origins", texts_json({origin("query", head), origin("key", steps->kv_head),
                                     origin("value", steps->kv_head)}));
+    return answer(json.done());
+}
+
+const char* webModelWhy(uint32_t layer, uint32_t head, uint32_t query, uint32_t key) {
+    State& s = state();
+    const Result<Trace*> trace = layer_of(layer);
+    if (!trace) return refuse(trace.error().text);
+    ModelRunOptions options;
+    options.trace.engine = s.runner.get();
+    options.progress = progress;
+    options.changes = s.run->changes();
+    const Result<ScoreWriters> of =
+        score_writers(s.model->weights, s.run->prompt().ids, **trace, {layer, head, query, key}, options,
+                      [&](uint64_t n) { return s.run->writes(n); });
+    if (!of) return refuse(of.error().text);
+    s.numbers.assign(of->matrix.begin(), of->matrix.end());
+    JsonObject json;
+    json.raw("split", writers_json(*of, kWhyEntries, [](uint64_t) { return std::string(); }));
+    add_memory(json, "matrix", s.numbers);
     return answer(json.done());
 }
 

@@ -55,6 +55,10 @@ WEB_API const char* webModelHead(uint32_t layer, uint32_t head);
 /* One weight taken apart: the members of a derivation, scale, and origins of query, key and value: what
  * tensor and row of the files their first number comes from. */
 WEB_API const char* webModelDerive(uint32_t layer, uint32_t head, uint32_t query, uint32_t key);
+/* Splits the same weight's score by what earlier parts wrote to the query's and the key's rows. JSON: split,
+ * as writers_json() of <fovea/inspect/writers.hpp> has it; matrix (address and count of [writers at the
+ * query, writers at the key]). */
+WEB_API const char* webModelWhy(uint32_t layer, uint32_t head, uint32_t query, uint32_t key);
 /* Returns a token's row of a stage of a layer of the last run, or of the nearest stage that the layer has. If
  * a stage has fewer heads than the model, it is the head that `head` shares. JSON: stage (the one used),
  * stages (id, formula, heads, rows and columns of each that has a row for each token and is not a matrix of

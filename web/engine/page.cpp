@@ -85,6 +85,15 @@ Result<std::vector<std::vector<NextToken>>> Page::said() {
     return all;
 }
 
+Result<ScoreWriters> Page::why(const Cell& cell) {
+    const std::vector<std::string>& words = trace_.model().vocabulary;
+    std::vector<uint32_t> ids;
+    for (const Token& token : tokens())
+        ids.push_back(uint32_t(std::find(words.begin(), words.end(), token.text) - words.begin()));
+    return score_writers(trace_, ids,
+                         {cell.head / trace_.heads(), cell.head % trace_.heads(), cell.query, cell.key});
+}
+
 Result<Derivation> Page::derive(const Cell& cell) {
     const uint32_t layer = cell.head / trace_.heads();
     if (!prepared_ || prepared_layer_ != layer) {

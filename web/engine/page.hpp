@@ -2,6 +2,7 @@
 #pragma once
 
 #include <fovea/inspect.hpp>
+#include <fovea/inspect/writers.hpp>
 #include <fovea/model/learned.hpp>
 #include <fovea/model/next_tokens.hpp>
 #include <fovea/model/trace.hpp>
@@ -56,6 +57,8 @@ class Page {
     // Returns every step of one weight. If the mask comes after the softmax, these are the steps of the
     // equivalent other route.
     Result<Derivation> derive(const Cell& cell);
+    // Splits a score of a model that learned by what earlier parts wrote.
+    Result<ScoreWriters> why(const Cell& cell);
 
   private:
     Page(SessionModel model, Trace trace) : model_(std::move(model)), trace_(std::move(trace)) {}

@@ -84,6 +84,8 @@ std::string stage_json(const PageStage& stage) {
 
 // A painted mask is edited up to so many tokens a side.
 constexpr uint64_t kMaxEditedSide = 128;
+// The largest pairs of writers that are listed.
+constexpr size_t kWhyEntries = 24;
 // Entropy, mean distance, weight on the first and on the previous token, after the thumbnails.
 constexpr size_t kHeadFacts = 4;
 
@@ -420,6 +422,21 @@ const char* webDeriveText(int32_t head, int32_t query, int32_t key, int32_t form
                     : format == 2 ? derivation_latex(*steps, style)
                     : format == 3 ? derivation_python(*steps)
                                   : derivation_text(*steps, style));
+}
+
+const char* webWhy(int32_t head, int32_t query, int32_t key) {
+    State& s = state();
+    if (!s.page) return s.refuse("nothing has been computed yet; compute first"), nullptr;
+    const Result<ScoreWriters> of = s.page->why({0, uint32_t(head), uint64_t(query), uint64_t(key)});
+    if (s.failed(of)) return nullptr;
+    s.array.assign(of->matrix.begin(), of->matrix.end());
+    return s.answer(JsonObject()
+                        .raw("split", writers_json(*of, kWhyEntries, [](uint64_t) { return std::string(); }))
+                        .raw("matrix", JsonObject()
+                                           .number("address", address_of(s.array))
+                                           .number("count", double(s.array.size()))
+                                           .done())
+                        .done());
 }
 
 const char* webOpenFile(void* bytes, uint32_t size_bytes, int32_t format) {

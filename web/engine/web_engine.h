@@ -82,6 +82,10 @@ WEB_API const char* webLessons(void);
  * it. */
 WEB_API const char* webLesson(const char* name, double seed);
 
+/* JSON of why a head of a model that learned gives a weight: "split" and "matrix" as webModelWhy of
+ * model_engine.h has them. Heads are those of all layers. */
+WEB_API const char* webWhy(int32_t head, int32_t query, int32_t key);
+
 /* Deep zoom: the weights of one head as tiles of 256 x 256 pixels, never held as a matrix. webMapBegin makes
  * a synthetic sequence; webMapSession takes the head of an address's session: of all tokens of its text, or
  * of one head's tensors, float32 q [rows, dim] and k [keys, dim] (q 0: none), `head` of the `heads` that

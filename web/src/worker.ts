@@ -217,6 +217,8 @@ async function answer(request: Request): Promise<unknown> {
             return session.stages(ask.head);
         case "derive":
             return session.derive(ask.head, ask.row, ask.column);
+        case "why":
+            return session.why(ask.head, ask.row, ask.column);
         case "deriveText":
             return session.deriveText(ask.head, ask.row, ask.column, ask.format);
         case "openFiles":

@@ -95,6 +95,8 @@ describe("models in node", { skip: missing ?? false }, () => {
         module = await create({ host, wasmBinary: readFileSync(join(at, "model.wasm")) });
         module._webModelStart(1);
         session = new made.ModelSession(module, host);
+        // Every value of a run on these tokens.
+        session.numbers = (tokens) => session.with(tokens.join(" "), (text) => module._webModelNumbers(text));
         return session;
     }
     function readable(path, name = basename(path)) {

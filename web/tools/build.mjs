@@ -299,13 +299,16 @@ function report() {
         zoom = sum((f) => /^assets\/zoom-/.test(f)),
         models = sum((f) => /^assets\/(models|model_worker)-/.test(f)),
         saving = sum((f) => /^assets\/(mask|saving)-/.test(f)),
+        why = sum((f) => f.startsWith("assets/why-")),
         page =
-            sum((f) => f === "index.html" || f.startsWith("assets/")) - later - gpu - zoom - models - saving;
+            sum((f) => f === "index.html" || f.startsWith("assets/")) -
+            (later + gpu + zoom + models + saving + why);
     console.log(
         `page (HTML, CSS, JS): ${kb(page)} after brotli; stories, copies, playground and plane, behind the first view: ${kb(later)}`,
     );
     console.log(`deep zoom's script, when a map is asked for: ${kb(zoom)}`);
     console.log(`what writes files and paints masks, when asked for: ${kb(saving)}`);
+    console.log(`why a head attends, when asked for: ${kb(why)}`);
     console.log(`script and style of a reader's own model, when one is opened: ${kb(models)}`);
     console.log(`the GPU's script and kernels, where there is one: ${kb(gpu)}`);
     for (const variant of variants) {

@@ -3,7 +3,7 @@
 import { MatrixView } from "../matrix/matrix.ts";
 import { autoRange, colorAt, colorTable, css, inkOn, isDark, logFloor } from "../page/colors.ts";
 import { byId, hide, input, select, setHtml, setText } from "../page/dom.ts";
-import { duration, escape, fill, fixed, indexed, number, rate, short } from "../page/format.ts";
+import { duration, escape, fill, fixed, indexed, number, rate, short, valueOf } from "../page/format.ts";
 import { decodeBits, encodeBits, presetState, stageTexts, toHash } from "../page/state.ts";
 import { shownTokens, type App } from "./app.ts";
 import { inspectorHtml, megabytes, scoreSteps } from "./views.ts";
@@ -15,7 +15,9 @@ export const pageKit = {
     css,
     duration,
     escape,
+    fill,
     fixed,
+    hide,
     indexed,
     inkOn,
     input,
@@ -34,6 +36,9 @@ export const pageKit = {
     shownTokens,
     stageTexts,
     toHash,
+    valueOf,
+    why: () => import("./why.ts"),
+    whyButton: `<p class="copies"><button type="button" class="quiet" data-why>${texts.why.button}</button></p>`,
 };
 export type PageKit = typeof pageKit;
 export const reshapeKit = { autoRange, byId, colorAt, colorTable, css, fill, hide, setText };

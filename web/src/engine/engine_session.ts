@@ -18,6 +18,7 @@ import type {
     Steps,
     TileId,
     TilePixels,
+    Why,
 } from "./protocol.ts";
 
 // Numbers in the engine's memory.
@@ -211,6 +212,13 @@ export class EngineSession {
 
     derive(head: number, row: number, column: number): Steps {
         return this.json<Steps>(this.module._webDerive(head, row, column));
+    }
+
+    why(head: number, row: number, column: number): Why {
+        const { split, matrix } = this.json<{ split: Why["split"]; matrix: Held }>(
+            this.module._webWhy(head, row, column),
+        );
+        return { split, matrix: this.floats(matrix.address, matrix.count) };
     }
 
     deriveText(head: number, row: number, column: number, format: number): string {

@@ -37,6 +37,24 @@ export interface ScoreSteps {
     finalWeight: number;
 }
 // And from the weight to its share of the context; its row.
+// A part of the model that writes to the stream.
+export interface Writer {
+    kind: "token" | "position" | "embedding_bias" | "head" | "feed_forward" | "bias" | "reader_bias";
+    layer?: number;
+    head?: number;
+}
+// A score as the sum of what each pair of writers gives to it, and of what is added to that.
+export interface Why {
+    split: {
+        score: number | string; // infinities are texts
+        weight: number | string;
+        sum: number | string;
+        remainders: { name: string; value: number | string }[];
+        writers: Writer[];
+        entries: { query_writer: number; key_writer: number; value: number | string }[]; // the largest
+    };
+    matrix: Float32Array; // [writers at the query, writers at the key]
+}
 export interface Steps extends ScoreSteps {
     v: number[];
     contributions: number[];
@@ -210,6 +228,7 @@ export interface Requests {
     writeSession: { ask: { address: string }; answer: string };
     headStages: { ask: { head: number }; answer: Stage[] };
     derive: { ask: { head: number; row: number; column: number }; answer: Steps };
+    why: { ask: { head: number; row: number; column: number }; answer: Why };
     deriveText: { ask: { head: number; row: number; column: number; format: number }; answer: string };
     openFiles: { ask: { files: NamedBytes[] }; answer: FileTensor[] };
     fileTensor: { ask: { index: number }; answer: Float32Array };

@@ -1,6 +1,8 @@
 // The workbench: rail, matrix, color scale and inspector.
 import { arithmeticOf } from "../app/arithmetic.ts";
 import { labels, sentence, type App, type Derived, type Result } from "../app/app.ts";
+import { pageKit } from "../app/kit.ts";
+import type { LearnedWhy } from "../app/why.ts";
 import { byId, choose, fillOptions, hide, input, select, setHtml, setText } from "../page/dom.ts";
 import { escape, fill, fixed, formula, number, place, shapeText } from "../page/format.ts";
 import { said } from "../texts/said.ts";
@@ -81,6 +83,7 @@ export class Workbench {
     private invited = false;
     readonly toScroll = new Set<Element>(); // rows whose current part is to be in sight
     private readonly bar: ColorBar;
+    private why: LearnedWhy | null = null;
 
     constructor(private readonly app: App) {
         this.matrix = new MatrixView(
@@ -108,6 +111,7 @@ export class Workbench {
             if ((event.target as Element).closest("[data-edit]")) void this.edit(app.state.i, app.state.j);
             const copy = (event.target as Element).closest<HTMLElement>("[data-copy]");
             if (copy) void this.copy(copy);
+            if ((event.target as Element).closest("[data-why]")) void app.during(this.openWhy());
         });
         byId("table-box").addEventListener("dblclick", (event) => {
             const cell = (event.target as Element).closest("td");
@@ -473,8 +477,16 @@ export class Workbench {
                 state,
                 label: content.name,
                 value: content.data[row * content.columns + column],
-            }) + copyButtons,
+            }) +
+                (result.learned ? pageKit.whyButton : "") +
+                copyButtons,
         );
+    }
+
+    private async openWhy(): Promise<void> {
+        const { LearnedWhy } = await pageKit.why();
+        this.why ??= new LearnedWhy(this.app, pageKit, (row) => this.pickMost(row), said);
+        await this.why.open();
     }
 
     private async copy(button: HTMLElement): Promise<void> {

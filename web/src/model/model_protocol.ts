@@ -1,5 +1,5 @@
 // The messages between the page and the Worker that runs published models.
-import type { Steps } from "../engine/protocol.ts";
+import type { Steps, Why } from "../engine/protocol.ts";
 
 export interface ModelConfig {
     family: string;
@@ -117,6 +117,7 @@ export interface ModelRequests {
     };
     map: { ask: ModelRequests["run"]["ask"] & { layer: number; head: number }; answer: ModelMap };
     derive: { ask: { layer: number; head: number; query: number; key: number }; answer: ModelSteps };
+    why: { ask: ModelRequests["derive"]["ask"]; answer: Why };
 }
 export type ModelKind = keyof ModelRequests;
 export interface ModelRequest<K extends ModelKind = ModelKind> {

@@ -57,19 +57,16 @@ async function answer({ kind, ask }: ModelRequest): Promise<unknown> {
             );
         }
         case "run":
-            return session.run(ask as never);
+        case "row":
+        case "map":
+        case "sum":
+            return session[kind](ask as never);
         case "next":
             return session.next(given.token);
         case "head":
-            return session.head(given.layer, given.head);
-        case "row":
-            return session.row(ask as never);
-        case "map":
-            return session.map(ask as never);
-        case "sum":
-            return session.sum(ask as never);
         case "derive":
-            return session.derive(given.layer, given.head, given.query, given.key);
+        case "why":
+            return session[kind as "why"](given.layer, given.head, given.query, given.key);
     }
 }
 

@@ -1,6 +1,7 @@
 // A reader's own model on the text that is typed: every head of every layer, what comes next, and any weight down to the rows
 // of the file.
 import type { AppKit } from "../app/kit.ts";
+import type { ModelWhy } from "../app/why.ts";
 import { HeadGrid } from "./model_grid.ts";
 import {
     bodyHtml,
@@ -24,7 +25,7 @@ export class OpenModel {
     head = 0;
     token = 0; // row of the shown predictions
     readonly scales = new Map<string, number>(); // by "layer,head"
-    private key = 0;
+    key = 0;
     private next: ModelNext | null = null;
     private shown: ModelHead | null = null;
     private as: Shown = "weights";
@@ -41,6 +42,7 @@ export class OpenModel {
     private readonly matrix: InstanceType<AppKit["MatrixView"]>;
     private readonly grid: HeadGrid;
     private readonly row: TokenRow;
+    private why: ModelWhy | null = null;
 
     constructor(
         private readonly kit: AppKit,
@@ -70,12 +72,16 @@ export class OpenModel {
         );
         this.row = new TokenRow(kit, runner, this, say);
         this.listen();
+        void this.during(kit.why().then(({ ModelWhy }) => (this.why = new ModelWhy(kit, this, runner))));
     }
 
     // Stops waiting for a pause in typing: nothing follows.
     close(): void {
         clearTimeout(this.typing);
         this.letGo();
+    }
+    get picked(): string {
+        return `${this.place},${this.token},${this.key}`;
     }
     private get place(): string {
         return `${this.layer},${this.head}`;
@@ -163,6 +169,10 @@ export class OpenModel {
         this.computing = false;
     }
 
+    during(work: Promise<unknown>): Promise<unknown> {
+        return this.kit.app.during(work).catch((error: Error) => this.say(error.message));
+    }
+
     private get asked(): ModelRequests["run"]["ask"] {
         const headsOf = <T>(changes: Map<string, T>) =>
             [...changes].map(([place, to]): [number, number, T] => {
@@ -219,11 +229,10 @@ export class OpenModel {
         await this.fetchHead();
     }
 
-    private async look(layer: number, head: number): Promise<void> {
+    async look(layer: number, head: number): Promise<void> {
         [this.layer, this.head] = [layer, head];
         this.grid.draw();
-        if (this.run)
-            await this.kit.app.during(this.fetchHead()).catch((error: Error) => this.say(error.message));
+        if (this.run) await this.during(this.fetchHead());
     }
 
     // The values of the head that is looked at when they come, whatever was looked at when they were asked for.
@@ -256,7 +265,7 @@ export class OpenModel {
     }
 
     // A cell of the head's matrix; without a key, a token: the row's largest weight.
-    private async pick(row: number, column: number | null): Promise<void> {
+    async pick(row: number, column: number | null): Promise<void> {
         const { run, shown } = this;
         if (!run || !shown || shown.weights.length !== run.tokens.length ** 2) return;
         const count = run.tokens.length;
@@ -269,29 +278,26 @@ export class OpenModel {
         this.showTokens();
         this.matrix.pick(row, this.key);
         this.matrix.refresh();
-        await this.kit.app
-            .during(
-                (async () => {
-                    if (other) {
-                        const next = await this.runner.ask("next", { token: row });
-                        if (row !== this.token || run !== this.run) return;
-                        this.next = next;
-                        this.showNext();
-                    }
-                    await this.derive();
-                    if (other) await this.row.fetch();
-                })(),
-            )
-            .catch((error: Error) => this.say(error.message));
+        await this.during(
+            (async () => {
+                if (other) {
+                    const next = await this.runner.ask("next", { token: row });
+                    if (row !== this.token || run !== this.run) return;
+                    this.next = next;
+                    this.showNext();
+                }
+                await this.derive();
+                if (other) await this.row.fetch();
+            })(),
+        );
     }
 
     private async derive(): Promise<void> {
-        const { byId, setHtml, inspectorHtml, number, escape } = this.kit,
-            { layer, head, token: query, key, run, config } = this;
+        const { byId, setHtml, inspectorHtml, number, escape, whyButton } = this.kit,
+            { layer, head, token: query, key, run, config, picked } = this;
         if (!run) return;
         const steps = await this.runner.ask("derive", { layer, head, query, key });
-        if (query !== this.token || key !== this.key || run !== this.run || layer !== this.layer) return;
-        if (head !== this.head) return;
+        if (picked !== this.picked || run !== this.run) return;
         const tokens = this.names;
         const origins = ["q", "k", "v"].map(
             (of, n) => `<dt>${of}</dt><dd><bdi>${escape(steps.origins[n])}</bdi></dd>`,
@@ -307,8 +313,10 @@ export class OpenModel {
                 label: "Weights",
                 value: steps.weight,
             }) +
-                `<div class="model-origins"><h3 class="label">In the files</h3><dl>${origins.join("")}</dl><p class="note">The rows that make the first number of each; the next ones follow.</p></div>`,
+                `<div class="model-origins"><h3 class="label">In the files</h3><dl>${origins.join("")}</dl><p class="note">The rows that make the first number of each; the next ones follow.</p></div>` +
+                whyButton,
         );
+        await this.why?.follow(false);
     }
 
     get names(): string[] {
