@@ -26,7 +26,7 @@ export class ModelSession {
         private readonly host: ModelHost,
     ) {}
 
-    // An address and a count stand for a copy of the values there.
+    // Replaces each address with its count by a copy of the values.
     private read<T>(address: number): T {
         const { module } = this;
         if (!address) throw new Error(module.UTF8ToString(module._webModelError()));
