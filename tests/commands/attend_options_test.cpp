@@ -18,6 +18,7 @@ struct Values {
 const std::map<std::string, Values> kCommon = {
     {"--layout", {"blhd", "lbhd", ""}},
     {"--cache-type", {"f8_e4m3", "q9", ""}},
+    {"--cache-rotation", {}},
     {"--kernel", {"plain", "quick", ""}},
     {"--scale", {"-0.5", "0", ""}},
     {"--causal", {"bottom-right", "diagonal", ""}},
@@ -127,6 +128,11 @@ TEST(Attend, every_option_works_and_refuses_by_name) {
                            "no-such-file cannot be read");
             continue;
         }
+        if (name == "--cache-rotation") {  // attend_tensors_test has rows that it can rotate
+            expect_refused(run_command(scratch, line + " --cache-rotation"),
+                           "--cache-rotation needs --cache-type");
+            continue;
+        }
         if (name == "--shards") continue;  // tests/mpi runs it, under mpirun
         if (name == "--chunk") {           // only with --shards
             expect_refused(run_command(scratch, line + " --chunk 4"), "--chunk");
@@ -156,6 +162,7 @@ TEST(Explain, every_option_works_and_refuses_by_name) {
         if (name != "--backend" && name != "--device") line += " --backend cpu";
         if (name == "--seed") line += " --dropout 0.3";
         if (name == "--window") line += " --q-offset 2";
+        if (name == "--cache-rotation") line += " --cache-type q8_0";
         if (name == "--tuning") {  // a good one needs a Vulkan device
             expect_refused(run_command(scratch, line + " --tuning no-such-file"),
                            "no-such-file cannot be read");

@@ -19,8 +19,8 @@ import test_model
 from fovea import _declarations as c
 
 WHEEL = next(pathlib.Path(os.environ['FOVEA_WHEELS']).glob('fovea-*.whl'))
-# With every Vulkan kernel, generation from model files and tokenizers with Unicode tables; the page where it was built.
-LARGEST_BYTES, LARGEST_PAGE_BYTES = 3_700_000, 470_000  # GCC 14 writes 5% more than GCC 12
+# With every Vulkan kernel, rotated caches, generation from model files and tokenizers with Unicode tables; the page where it was built.
+LARGEST_BYTES, LARGEST_PAGE_BYTES = 4_000_000, 470_000  # GCC 14 writes 5% more than GCC 12
 PAGE = ('fovea/page.html', 'fovea/page.xz')
 LIBRARIES = {'libc.so.6', 'libm.so.6', 'libgcc_s.so.1', 'libpthread.so.0', 'libdl.so.2', 'librt.so.1', 'ld-linux-x86-64.so.2',
              'ld-linux-aarch64.so.1'}

@@ -39,6 +39,10 @@ constexpr uint32_t gather_bit(uint32_t slot) {
     }
 }
 
+inline shader::TensorView view_of(const FoveaStrides& strides, const Window& window) {
+    return {window.base, uint32_t(strides.batch), uint32_t(strides.head), uint32_t(strides.row)};
+}
+
 // A software driver takes a second or more to compile a pipeline, and each set of slots is one: there a
 // kernel's slots are the same for every call. Slots that a call does not use are bound to the start of the
 // workspace, inputs and outputs separately, so that no layer sees a hazard between them.

@@ -67,10 +67,6 @@ bool rows_are_apart(const FoveaPlan_T& plan, const BlockGrid& g, const FoveaStri
     return !is_compressed(type) && windows_are_apart(strides, g, dim, dtype_bytes(type), alignment_of(plan));
 }
 
-shader::TensorView view_of(const FoveaStrides& strides, const Window& window) {
-    return {window.base, uint32_t(strides.batch), uint32_t(strides.head), uint32_t(strides.row)};
-}
-
 shader::RowsView rows_view(const RowBlock& block, uint32_t dim) {
     return {block.heads, uint32_t(block.rows), dim, block.first_batch, uint32_t(block.first_row)};
 }

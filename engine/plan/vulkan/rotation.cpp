@@ -34,10 +34,6 @@ FoveaResult check_rotation(const RotatedTensor& t, const RowBlock& block, const 
     return limits.groups(groups_of(t, block.rows), 1, uint64_t{block.batches} * block.heads);
 }
 
-shader::TensorView view_of(const FoveaStrides& s, const Window& window) {
-    return {window.base, uint32_t(s.batch), uint32_t(s.head), uint32_t(s.row)};
-}
-
 // `back`: from the copy to the caller's tensor.
 void fill(const FoveaPlan_T& plan, const RotatedTensor& t, const RowBlock& block, bool back,
           FoveaDispatch& out) {
