@@ -103,7 +103,7 @@ void print_machine(std::FILE* out) {
     line("kernel", value_of("/proc/version", "Linux version"));
     line("CPU", value_of("/proc/cpuinfo", "model name"));
     line("memory", value_of("/proc/meminfo", "MemTotal"));
-    line("memory to be had now", value_of("/proc/meminfo", "MemAvailable"));
+    line("memory available", value_of("/proc/meminfo", "MemAvailable"));
     const std::string kept = driver_check_folder();
     line("checks of drivers are kept in",
          kept.empty() ? "no folder: neither XDG_CACHE_HOME nor HOME is set" : kept);
@@ -135,7 +135,7 @@ Result<int> doctor(const Arguments& a) {
     const std::unique_ptr<std::FILE, int (*)(std::FILE*)> report(std::tmpfile(), std::fclose);
     if (!report) return Error{FOVEA_IO_ERROR, "", "no temporary file can be made for the report"};
     print_machine(report.get());
-    std::fputs("\ndevices, and what lacks cost:\n", report.get());
+    std::fputs("\ndevices, with what each lacks:\n", report.get());
     const Devices devices = find_devices(true);
     print_devices(report.get(), devices);
     std::fputs("\na call of attention on each:\n", report.get());
